@@ -42,6 +42,10 @@ class _Calls:
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
 
     @property
+    def text_orders(self) -> bool:
+        return True
+
+    @property
     def parts(self) -> tuple[Any, ...]:
         return (self.function, self.post_process, self.params)
 

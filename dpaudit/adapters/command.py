@@ -221,6 +221,7 @@ class Command:
 
     interleaved: bool
     types_by_draw: bool
+    text_orders = False  # nothing is known of the sets of a program
     parts = ()
 
     def __init__(self, target: CommandTarget) -> None:

@@ -41,6 +41,10 @@ class Composition:
         return self.interleaved
 
     @property
+    def text_orders(self) -> bool:
+        return all(one.text_orders for one in self.components)
+
+    @property
     def parts(self) -> tuple[Any, ...]:
         return (*(part for one in self.components for part in one.parts), self.post_process)
 

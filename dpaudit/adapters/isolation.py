@@ -222,6 +222,7 @@ class Isolated:
     under way, nobody knows.
     """
 
+    text_orders = True  # that process says which orders a set has there
     parts = ()  # the generators of another process are re-seeded there
 
     def __init__(self, target: IsolatedTarget) -> None:

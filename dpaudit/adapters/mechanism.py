@@ -20,6 +20,8 @@ class Mechanism(Protocol):
     interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
     types_by_draw: whether the types of numbers in a list of outputs are those of each output by
         itself. They are not where outputs were entries of an array: one float makes floats of all.
+    text_orders: whether text keys of outputs are hashed with the hash seed of this process, or each
+        order comes with whether a set has it, so that orders may count.
     parts: the user's own objects, where generators may hide (`carried_generators`).
     """
 
@@ -29,6 +31,8 @@ class Mechanism(Protocol):
     def interleaved(self) -> bool: ...
     @property
     def types_by_draw(self) -> bool: ...
+    @property
+    def text_orders(self) -> bool: ...
     @property
     def parts(self) -> tuple[Any, ...]: ...
 
@@ -62,6 +66,10 @@ class Wrapping:
     @property
     def types_by_draw(self) -> bool:
         return self.mechanism.types_by_draw
+
+    @property
+    def text_orders(self) -> bool:
+        return self.mechanism.text_orders
 
     @property
     def parts(self) -> tuple[Any, ...]:

@@ -41,6 +41,7 @@ from dpaudit.float_errors import ours
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import NeighbouringPair, notes, stated
 from dpaudit.levels.candidate import Attack
+from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, ToProbe
 from dpaudit.sampling.executors import WORTHWHILE, Crew, Draws, Setup, drawing, resolved
 from dpaudit.sampling.independence import check_uncached
@@ -244,7 +245,7 @@ def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str |
 
 
 def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
-    """Return the versions that a result depends on."""
+    """Return the versions that a result depends on, and the hash seed that a user has chosen."""
     import scipy
 
     from dpaudit.attacks.trees import NAME
@@ -255,6 +256,9 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
         "scipy": scipy.__version__,
         "python": platform.python_version(),
     }
+    seed = hash_seed()
+    if seed not in (None, "0"):
+        found["PYTHONHASHSEED"] = seed
     # Trees that were left out in the end may have been tried on fewer draws.
     if any(tried.attack == NAME for one in certificates for tried in one.attacks):
         from importlib import metadata
@@ -506,4 +510,6 @@ def _maker(spec: AuditSpec) -> Callable[[], Sampler]:
         fail_on_error=spec.on_error == "fail",
         adversary=spec.claim.adversary,
         timing=spec.timing,
+        # Workers that others start may have another hash seed.
+        text_orders=spec.executor in (None, "serial", "processes"),
     )

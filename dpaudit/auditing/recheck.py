@@ -47,6 +47,8 @@ _NAMES = {
     "delta_lower": "δ at least",
     "p_value": "p-value",
 }
+# The first version of result files that says which rare outputs would have been refuted.
+_WITH_RARE = 6
 _STAGES = ("learning", "certification", "confirmation", "recorded")
 _NOT_BET_ON = ("confirmation", "recorded")
 
@@ -187,6 +189,9 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         if one.unseen is not None:
             yield from _compared(one.unseen, computed.unseen, (), "{} of what was new")
         yield from _numbers(one, computed)
+        is_older = result.first_version is not None and result.first_version < _WITH_RARE
+        rare = None if is_older else computed.detectable_rare
+        yield "probability of rare outputs that are refuted", one.detectable_rare, rare
         if one.schedule is not None:
             yield from _blocks(result.claim, one, one.schedule)
         yield from _interval(one)
@@ -296,9 +301,6 @@ def _counts(fixed: FixedTest) -> list[tuple[Any, ...]]:
 def _numbers(one: Certificate, computed: Certificate) -> Iterator[Finding]:
     for name, words in _NAMES.items():
         yield words, getattr(one, name), getattr(computed, name)
-    if one.detectable_rare is not None:  # as in older files
-        name = "probability of rare outputs that are refuted"
-        yield name, one.detectable_rare, computed.detectable_rare
     bets_refute = computed.wealth * computed.alpha_betting >= 1
     yield "refuted by betting", one.refuted_after is not None, bets_refute
 

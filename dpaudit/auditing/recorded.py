@@ -180,7 +180,8 @@ def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **given: Any) ->
 
 def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
     """Return both samples. Types count only where they vary within each of them: a whole file or
-    array may have been converted when it was recorded."""
+    array may have been converted when it was recorded. Orders of text keys do not: which orders a
+    set has depends on the hash seed of the process that recorded it."""
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
         both = _read(d1, "d1"), _read(d2, "d2")
         if all(_has_types(table) for table in both):
@@ -195,7 +196,7 @@ def _has_types(table: Outcomes) -> bool:
 
 def _read(raw: Raw, arm: str, *, types: bool = True) -> Outcomes:
     try:
-        return from_raw(raw, types=types)
+        return from_raw(raw, types=types, text_orders=False)
     except MechanismError as error:
         raise UsageError(f"the outcomes of {arm}: {error}") from error
 

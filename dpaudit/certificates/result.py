@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 from typing import Any, ClassVar, Literal
@@ -243,7 +243,8 @@ class AuditResult:
     seconds : float
         Wall time.
     versions : mapping of str to str
-        Of dpaudit, numpy, scipy and Python, and of scikit-learn where it may have been used.
+        Of dpaudit, numpy, scipy and Python, and of scikit-learn where it may have been used. And
+        PYTHONHASHSEED, where a user has set it to another seed than 0.
     expect : {'violation', 'pass'} or None
         The verdict that was expected.
     warnings : tuple of str
@@ -275,6 +276,9 @@ class AuditResult:
         How the pairs were found, where nobody gave them.
     trace : Trace or None
         Where coupled runs of the refuted pair differ; None where nothing was refuted or traced.
+    first_version : int or None
+        The version of the result file that the audit was first written to, where that is older
+        than 6: such an audit says nothing of rare outputs.
 
     Notes
     -----
@@ -305,6 +309,7 @@ class AuditResult:
     family: Family | None = None
     searched: Searched | None = None
     trace: Trace | None = None
+    first_version: int | None = field(default=None, compare=False)
 
     @property
     def verdict(self) -> Verdict:

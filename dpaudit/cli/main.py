@@ -4,12 +4,17 @@ traceback, and no way to end is taken for a verdict."""
 from __future__ import annotations
 
 import os
-import signal
 import sys
+
+_HASH_SEED = "PYTHONHASHSEED"
 
 
 def main() -> None:
     """Run the command line and exit."""
+    if _runs_a_command():
+        _fix_hash_seed()
+    import signal  # some milliseconds, which a program that starts over need not spend twice
+
     heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored
     if heeds:
         signal.signal(signal.SIGINT, _end)
@@ -37,8 +42,40 @@ def _only_shows() -> bool:
 
         if begin():
             return True
+    return not _runs_a_command()
+
+
+def _runs_a_command() -> bool:
     words = sys.argv[1:2]
-    return words != ["--"] and all(word.startswith("-") for word in words)
+    return words == ["--"] or not all(word.startswith("-") for word in words)
+
+
+def _fix_hash_seed() -> None:
+    """Start this program over with PYTHONHASHSEED=0 where no seed is set, so that a set has the
+    same order in every run and in all processes that draw.
+
+    A program goes on without a seed if it is neither the console script nor `python -m dpaudit`, or
+    if its interpreter ignores the variable.
+    """
+    if os.environ.get(_HASH_SEED, "random") not in ("", "random"):
+        return
+    if sys.flags.ignore_environment or not sys.executable or not _is_whole_program():
+        return
+    words = [sys.executable, *sys.orig_argv[1:]]
+    try:
+        os.execve(sys.executable, words, {**os.environ, _HASH_SEED: "0"})  # noqa: S606  # itself
+    except OSError:  # such as more arguments than the system takes with one variable more
+        return
+
+
+def _is_whole_program() -> bool:
+    """Return whether Python was started for this program alone, which then starts over with the
+    same words: not from code (-c), standard input or another program that calls `main`."""
+    own, given = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1], sys.argv[1:]
+    if [*own, *given] != sys.orig_argv:
+        return False
+    is_script = own[-1] == sys.argv[0] and os.path.realpath(own[-1]).endswith(f"{os.sep}dpaudit")
+    return is_script or own[-2:] == ["-m", "dpaudit"] or own[-1] == "-mdpaudit"
 
 
 def _end(number: int, _: object) -> None:

@@ -39,7 +39,7 @@ from dpaudit.cli.options import NUMBER, option
 from dpaudit.cli.process.interruption import Requests
 from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand, repeating
+from dpaudit.cli.repeat_command import RepeatableCommand, command_line, repeating
 from dpaudit.config.building import build_spec
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.import_path import split
@@ -305,7 +305,7 @@ def _command(ctx: click.Context, target: str | None, spec: AuditSpec) -> str:
             skipped = True
         else:
             kept.append(word)
-    return shlex.join(["dpaudit", "run", *kept[2:]])
+    return command_line(["run", *kept[kept.index("dpaudit") + 2 :]])
 
 
 def _hopeless_rare(goals: _Goals) -> str:

@@ -10,6 +10,7 @@ import click
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import DrawnSeed
 from dpaudit.cli.options import SECTIONS
+from dpaudit.outcomes.set_order import hash_seed
 
 _WORDS = "dpaudit.words"
 # Where results go, how they are shown, and which audits are left out.
@@ -36,8 +37,16 @@ class RepeatableCommand(click.Command):
 def repeating(ctx: click.Context, targets: Sequence[str], seed: int, name: str = "") -> str:
     """Return the command line for some of the targets that were typed. seed: of the audit, given
     where it was drawn. name: for -k."""
-    words = ["dpaudit", str(ctx.info_name), *targets, *_flags(ctx, seed)]
-    return shlex.join([*words, *(["-k", name] if name else [])])
+    words = [str(ctx.info_name), *targets, *_flags(ctx, seed), *(["-k", name] if name else [])]
+    return command_line(words)
+
+
+def command_line(words: Iterable[str]) -> str:
+    """Return the command line of `dpaudit` with these words, and with the hash seed of this process
+    unless it is the one that dpaudit sets."""
+    seed = hash_seed()
+    variable = [] if seed in (None, "0") else [f"PYTHONHASHSEED={seed}"]
+    return shlex.join([*variable, "dpaudit", *words])
 
 
 def _flags(ctx: click.Context, seed: int) -> Iterable[str]:

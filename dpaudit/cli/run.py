@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import OutputError, set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand, repeating
+from dpaudit.cli.repeat_command import RepeatableCommand, command_line, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
 from dpaudit.errors import ConfigurationError, UsageError
@@ -118,8 +117,8 @@ def finished(
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
         if specs[0].journal is not None:
             again = () if "--resume" in sys.argv else ("--resume",)
-            words = ("dpaudit", *sys.argv[1:], *again)
-            click.echo(f"continue with: {shlex.join(words)}", err=True)
+            line = command_line([*sys.argv[1:], *again])
+            click.echo(f"continue with: {line}", err=True)
         raise
     except (BrokenPipeError, OutputError):
         _final(seen, len(specs), results)

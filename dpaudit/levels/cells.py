@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
-from dpaudit.outcomes.representation import SIGN
+from dpaudit.outcomes.representation import Phrases, phrases_of
 from dpaudit.outcomes.units import number_writer
 from dpaudit.stats.order import in_order
 
@@ -88,8 +88,11 @@ class Cells:
 
         chosen: by value.
         """
+        phrases = phrases_of(self.name)
+        if phrases is not None:
+            return self._representation_words(chosen, phrases)
         unseen = self.label_values[-1]
-        name = self.name.removeprefix(KIND).removeprefix(SIGN)
+        name = self.name.removeprefix(KIND)
         numeric, found = chosen[self.values], chosen[self.label_values[:-1]]
         if self._is_all_but_the_gap(numeric | (self.values == unseen), found):
             return f"{name} is present"
@@ -97,12 +100,12 @@ class Cells:
         left_out = left_out if numeric.all() else [A_NUMBER, *left_out]
         runs = [] if chosen[unseen] and numeric.all() else self._runs(numeric)
         parts = [_interval_words(name, low, high) for low, high in runs]
-        every = [label for label, one in zip(self.labels, found, strict=True) if one]
-        raised = [label for label in every if label.startswith(RAISED)]
-        parts += [f"{label.removeprefix(RAISED)} is raised" for label in raised]
-        labels = [f"{name} is {shortened(label)}" for label in every if label not in raised]
+        raised, labels = self._labels(found)
+        parts += raised
+        labels = [f"{name} is {shortened(label)}" for label in labels]
+        start = f"{name} is "
         if not chosen[unseen]:
-            return _alternatives(name, [*parts, *labels]) or NO_OUTPUT
+            return _alternatives(start, [*parts, *labels]) or NO_OUTPUT
         if len(left_out) <= _WORDS:  # among them, the labels that are chosen are not
             labels, others = [], none_of(left_out)
         else:
@@ -112,7 +115,27 @@ class Cells:
         if not (runs or labels):
             others = f"{name} is {others}"
         parts += labels
-        return f"{_alternatives(name, parts)}, or {others}" if parts else others
+        return f"{_alternatives(start, parts)}, or {others}" if parts else others
+
+    def _labels(self, found: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
+        """Return the events that some exceptions are raised, then the other labels."""
+        every = [label for label, one in zip(self.labels, found, strict=True) if one]
+        raised = [label for label in every if label.startswith(RAISED)]
+        words = [f"{label.removeprefix(RAISED)} is raised" for label in raised]
+        return words, [label for label in every if label not in raised]
+
+    def _representation_words(self, chosen: NDArray[np.bool_], phrases: Phrases) -> str:
+        """Return an event of a column without numbers, such as `output is -0.0`."""
+        found = chosen[self.label_values[:-1]]
+        if self._is_all_but_the_gap(np.ones(1, dtype=bool), found):
+            return phrases.present
+        parts, labels = self._labels(found)
+        parts += [phrases.absent] if ABSENT in labels else []
+        words = [phrases.word(label) for label in labels if label != ABSENT]
+        parts += [f"{phrases.start}{shortened(word)}" for word in words]
+        if chosen[self.label_values[-1]]:
+            parts.append(f"{phrases.start}{RARELY_SEEN}")
+        return _alternatives(phrases.start, parts) or NO_OUTPUT
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
         """Return whether what is chosen is that there is an entry, whatever it is."""
@@ -238,14 +261,14 @@ def _bound(edge: float) -> tuple[float, bool]:
     return edge, False
 
 
-def _alternatives(name: str, parts: Sequence[str]) -> str:
-    """Join alternatives: `output is 1, 4 or output > 7`."""
-    points = [part.removeprefix(f"{name} is ") for part in parts if part.startswith(f"{name} is ")]
-    ranges = [part for part in parts if not part.startswith(f"{name} is ")]
+def _alternatives(start: str, parts: Sequence[str]) -> str:
+    """Join alternatives: `output is 1, 4 or output > 7`. start: of single values, `output is `."""
+    points = [part.removeprefix(start) for part in parts if part.startswith(start)]
+    ranges = [part for part in parts if not part.startswith(start)]
     if len(points) > _WORDS:
         points = [*points[:_WORDS], f"{len(points) - _WORDS} more values"]
     if points:
-        points[0] = f"{name} is {points[0]}"
+        points[0] = f"{start}{points[0]}"
     if len(ranges) > _WORDS:
         ranges = [*ranges[:_WORDS], f"{len(ranges) - _WORDS} more intervals"]
     return listed([*ranges, *points], "or")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray
+from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.joint import JointLevels
 from dpaudit.levels.level_map import IntArray, LevelMap
 from dpaudit.outcomes import KeyArray, Outcomes
@@ -47,9 +48,11 @@ class Rule:
     point: ProfilePoint | None = None
 
     def words(self, guess: Literal[1, -1]) -> str | None:
-        """Return the event of one guess in words; None when the rule never makes it."""
+        """Return the event of one guess in words; None when the rule never makes it, or makes it
+        at levels alone that no output has."""
         chosen = np.asarray(self.guesses == guess)
-        return self.level.words(chosen) if chosen.any() else None
+        words = self.level.words(chosen) if chosen.any() else NO_OUTPUT
+        return None if words == NO_OUTPUT else words
 
     @property
     def right_and_wrong(self) -> tuple[float, float]:

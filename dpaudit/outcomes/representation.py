@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
 from functools import lru_cache
 from typing import Any
@@ -30,6 +30,7 @@ from dpaudit.outcomes.columns import (
     recoded,
     text_key,
 )
+from dpaudit.outcomes.paths import ORDER
 from dpaudit.outcomes.raised import Raised
 from dpaudit.outcomes.set_order import as_in_a_set
 
@@ -49,8 +50,10 @@ _USUAL = {
 }
 _UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raised)
 _MODULES = ("datetime", "uuid")  # whose exact types have labels of their own
-_IN_ORDER, _AS_IN_A_SET = "in the order ", "as a set has them "
+_IN_ORDER, _AS_IN_A_SET = "in the order ", "in an order of the set "
 _LONGEST_LABEL, _SHOWN = 200, 40
+# Digits after the point that an example of a Decimal has, at most.
+_SHOWN_PLACES = 8
 _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
@@ -90,17 +93,19 @@ def is_array_type(kind: type) -> bool:
     )
 
 
-def order_words(kind: type, keys: tuple[Any, ...], words: Sequence[str]) -> str | None:
+def order_words(
+    kind: type, keys: tuple[Any, ...], words: Sequence[str], *, texts: bool = True
+) -> str | None:
     """Return the order of the keys of a mapping of a type; None for fewer than two.
 
-    words: how the keys are written.
+    words: how the keys are written.  texts: whether this process has hashed those that are texts.
     """
     if len(keys) < 2:
         return None
     if issubclass(kind, InOrder | AsInASet):
         is_as_in_a_set = issubclass(kind, AsInASet)
     else:
-        is_as_in_a_set = as_in_a_set(keys)
+        is_as_in_a_set = as_in_a_set(keys, texts=texts)
     shown = sorted(words) if is_as_in_a_set else words
     how = _AS_IN_A_SET if is_as_in_a_set else _IN_ORDER
     label = f"{how}({', '.join(shown)})"
@@ -188,6 +193,49 @@ def _usual_type(label: str) -> str:
     if label.startswith(("b'", 'b"')):
         return "bytes"
     return _USUAL.get(label) or _USUAL.get(kind_word(label), label)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """How events of a column of a representation are written, which has labels alone.
+
+    start: what stands before every label but `ABSENT`.  absent: the event that there is no entry.
+    present: the event that there is one.  word: a label in words.
+    """
+
+    start: str
+    absent: str
+    present: str
+    word: Callable[[str], str] = str
+
+
+def phrases_of(name: str) -> Phrases | None:
+    """Return how events of the column of a name are written; None where the name says it all."""
+    form, _, place = name.partition(" of ")
+    if name.startswith(f"{ORDER} of "):
+        place = name.removeprefix(f"{ORDER} of ")
+        few, several = f"{place} has fewer than two keys", f"{place} has several keys"
+        return Phrases(f"keys of {place} are ", few, several)
+    if form == EXPONENT:
+        none, some = f"{place} is no finite Decimal", f"{place} is a finite Decimal"
+        return Phrases(f"{place} is written with ", none, some, _digits_word)
+    if form == OFFSET:
+        none, some = f"{place} has no UTC offset", f"{place} has a UTC offset"
+        return Phrases(f"{OFFSET} of {place} is ", none, some)
+    if form == TYPE or name.startswith(SIGN):
+        place = place if form == TYPE else name.removeprefix(SIGN)
+        start = f"{form} of {place} is " if form == TYPE else f"{place} is "
+        return Phrases(start, f"{place} is {ABSENT}", f"{place} is present")
+    return None
+
+
+def _digits_word(exponent: str) -> str:
+    """Return `2 digits after the point, as in 1.00` for an exponent of -2."""
+    places = -int(exponent)
+    if places < 0:
+        return f"the exponent {-places}, as in 1E+{-places}"
+    example = f", as in {decimal_word('1', exponent)}" if places <= _SHOWN_PLACES else ""
+    return f"{places or 'no'} digit{'s' * (places != 1)} after the point{example}"
 
 
 def decimal_word(number: str, exponent: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import sys
+from numbers import Number
 
 TYPE_CHECKING = False  # spares the import of typing
 if TYPE_CHECKING:
@@ -31,13 +33,33 @@ _FREE_SLOTS = 2
 _FEWEST_KEYS_OF_LARGER_TABLES = 3
 
 
-def as_in_a_set(keys: tuple[Any, ...]) -> bool:
+def hash_seed() -> str | None:
+    """Return the seed of the hashes of texts, PYTHONHASHSEED; None if every process draws its own.
+
+    A variable that was set to 0 after the start of this process does not count.
+    """
+    if not sys.flags.hash_randomization:
+        return "0"
+    given = "" if sys.flags.ignore_environment else os.environ.get("PYTHONHASHSEED", "")
+    return None if given in ("", "0", "random") else given
+
+
+def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
     """Return whether an order of keys reveals nothing: a set of them can have it in this process,
-    or the hashes of texts differ from process to process, so that what a set can have would, too,
-    and equal seeds would not give equal results."""
-    seed = os.environ.get("PYTHONHASHSEED", "random")
-    is_random = seed in ("", "random") and any(isinstance(key, (str, bytes)) for key in keys)
-    return is_random or _can_be_of_a_set(keys)
+    or their hashes differ from process to process, so that the orders of sets differ, too, and
+    equal seeds would not give equal results.
+
+    texts: whether texts were hashed with the seed of this process.
+    """
+    is_fixed = texts and hash_seed() is not None
+    return not all(_has_known_hash(key, is_fixed) for key in keys) or _can_be_of_a_set(keys)
+
+
+def _has_known_hash(key: Any, is_fixed: bool) -> bool:
+    if isinstance(key, (tuple, frozenset)):
+        return all(_has_known_hash(part, is_fixed) for part in key)
+    # Dates and members of enumerations hash texts; None hashes its address before Python 3.12.
+    return isinstance(key, Number) or (is_fixed and key is not None)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -26,7 +26,8 @@ History of the format (`version`):
     `guesses`; the last two were fields of the certificate before. `detectable_rare`: the smallest
     probability of an output of one input alone that would have been refuted. `point` is that of the
     rule that is shown; a rule of a curve may test another `point`. Wealth and `epsilon_betting` are
-    about `bet_against`, or about `point` where that is null.
+    about `bet_against`, or about `point` where that is null. `first_version` is that of the file
+    which an audit was first written to, where that is older; `detectable_rare` is null there.
 7   `digest` covers `version` and `planned`, too. The settings of a `request` have the `name` of the
     audit and, where one was given, `expect`, so that a rerun compares both.
 """
@@ -259,7 +260,7 @@ def _audits(text: str) -> tuple[list[Any], int]:
     if version < _COVERED:
         audits = [_with_named_request(audit) for audit in audits]
     if version < _PORTFOLIO:
-        audits = [_with_one_rule(audit, place) for place, audit in enumerate(audits)]
+        audits = [_with_one_rule(audit, place, version) for place, audit in enumerate(audits)]
     if not audits:
         raise UsageError(
             "there are no audits in it, so that there is nothing to recheck: the run that wrote it "
@@ -280,7 +281,7 @@ def _with_named_request(audit: dict[str, Any]) -> dict[str, Any]:
     return {**audit, "request": {**request, "settings": {**request["settings"], **own}}}
 
 
-def _with_one_rule(audit: Any, place: int) -> dict[str, Any]:
+def _with_one_rule(audit: Any, place: int, version: int) -> dict[str, Any]:
     """Return an audit of an older version, whose certificates say which rule they tested."""
     fields = dict(decode(dict, audit, f"audits[{place}]"))
     path = f"audits[{place}].certificates"
@@ -290,7 +291,7 @@ def _with_one_rule(audit: Any, place: int) -> dict[str, Any]:
         moved = {key: own.pop(key) for key in ("attack", "guesses") if key in own}
         own["fixed"] = {**decode(dict, own.get("fixed"), f"{path}[{number}].fixed"), **moved}
         made.append(own)
-    return {**fields, "certificates": made}
+    return {**fields, "certificates": made, "first_version": version}
 
 
 def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:

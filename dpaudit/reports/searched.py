@@ -100,7 +100,9 @@ def command(result: AuditResult) -> str | None:
     number, settings = witness_of(result), _settings(result)
     if number is None or result.searched is None or settings is None:
         return None
-    words = ["dpaudit", "run", *([settings["mechanism"]] if "mechanism" in settings else [])]
+    seed = result.versions.get("PYTHONHASHSEED")
+    words: list[str | None] = [] if seed is None else [f"PYTHONHASHSEED={seed}"]
+    words += ["dpaudit", "run", *([settings["mechanism"]] if "mechanism" in settings else [])]
     for name, value in zip(("d1", "d2"), result.searched.found[number], strict=True):
         words += [f"--{name}", json.dumps(as_lists(value), ensure_ascii=False)]
     for name, value in settings["claim"].items():

@@ -75,9 +75,11 @@ class Sampler:
         fail_on_error: bool = False,
         adversary: Adversary | str | None = None,
         timing: bool = False,
+        text_orders: bool = True,
     ) -> None:
         """adversary: its answers to outputs are the outcomes, in place of the outputs.
-        timing: how long every call takes is part of its outcome."""
+        timing: how long every call takes is part of its outcome.  text_orders: whether all
+        processes that draw have one hash seed, so that orders of text keys may count."""
         keep_freed_memory()
         self.mechanism: Mechanism = attacked(load_mechanism(target), adversary)
         self._timed = timed_calls(self.mechanism) if timing else None
@@ -88,6 +90,7 @@ class Sampler:
         self._pairs = pairs
         self._seed = seed
         self._fail_on_error = fail_on_error
+        self._text_orders = text_orders and self.mechanism.text_orders
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
     def draw(self, chunk: Chunk[Found]) -> Found:
@@ -240,7 +243,8 @@ class Sampler:
         return self.mechanism.sample(dataset, size, streams.mechanism) if size else []
 
     def _read(self, raw: Outputs) -> Outcomes:
-        return from_raw(raw, types=self.mechanism.types_by_draw)
+        types = self.mechanism.types_by_draw
+        return from_raw(raw, types=types, text_orders=self._text_orders)
 
     def _failures(
         self, outcomes: Outcomes, raw: Sequence[Any], is_d1: NDArray[np.bool_]

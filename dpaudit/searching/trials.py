@@ -145,7 +145,7 @@ class Drawing:
         # A copy, since a mechanism that changes its input must not change what is audited later.
         mechanism = self._alone if one.is_alone and self._alone is not None else self._mechanism
         raw = mechanism.sample(deepcopy(one.dataset), missing, streams.mechanism)
-        drawn = from_raw(raw, types=mechanism.types_by_draw)
+        drawn = from_raw(raw, types=mechanism.types_by_draw, text_orders=mechanism.text_orders)
         if drawn.size != missing:
             raise MechanismError(f"{drawn.size:,} outputs came back where {missing:,} were asked")
         one.parts.append(drawn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -79,6 +80,17 @@ def test_another_part_than_an_eighth_or_half_is_not_believed() -> None:
     blocks = (*one.blocks[:last], *one.blocks[last + 1 :])
     found = " ".join(recheck(recomputed(result, replace(one, blocks=blocks))))
     assert "blocks to learn from" in found
+
+
+def test_a_result_that_leaves_out_which_rare_outputs_it_would_refute_is_not_believed() -> None:
+    result = dpaudit.audit(laplace.laplace, 0.0, 0.05, dpaudit.PureDP(1.0), samples=5_000)
+    (one,) = result.certificates
+    assert one.detectable_rare is not None
+    for rare in (None, one.detectable_rare / 2, math.inf):
+        changed = with_certificates(result, replace(one, detectable_rare=rare))
+        found = [finding for read in from_json(to_json([changed])) for finding in recheck(read)]
+        assert len(found) == 1
+        assert "rare outputs" in found[0]
 
 
 def test_bettors_who_change_in_mid_run_are_not_believed() -> None:

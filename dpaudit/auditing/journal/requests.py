@@ -22,6 +22,7 @@ from dpaudit.import_path import is_file, resolve
 from dpaudit.inputs.equality import fingerprint
 from dpaudit.inputs.frames import Rows
 from dpaudit.inputs.values import references
+from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.targets.target import (
     CommandTarget,
     ComposedTarget,
@@ -40,6 +41,7 @@ _FREE = {
     *("name", "expect", "group", "grouped", "request", "command", "family"),
 }
 _CODE = "the code of "
+_HASH_SEED = "PYTHONHASHSEED"
 _LONGEST = 80
 _FIXED = (
     "the number of draws is fixed before the exact test and never changed after it, "
@@ -57,6 +59,9 @@ def request(spec: AuditSpec) -> Request:
     # Of the family, what all of it may err decides which refutations are looked at once more.
     whole = False if spec.family is None else spec.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
+    seed = hash_seed()
+    if seed is not None:
+        asked[_HASH_SEED] = [seed, digest(seed)]
     for name, file in _files(spec):
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()
@@ -72,8 +77,9 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
-    if name.startswith(_CODE):
+    if name.startswith(_CODE) or name == _HASH_SEED:
         # Files are found or not by where the command is run, which is no difference by itself.
+        # Nor is a process without a fixed hash seed: no other one has its hashes in any case.
         return name in then and name in now and then[name][1] != now[name][1]
     # An option that one version of dpaudit does not have is as if it was not given there.
     absent = ("", digest(DEFAULTS.get(name)))

@@ -89,7 +89,8 @@ def read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     # Most mechanisms write the same keys in the same order.
     if are_texts and all(list(one) == keys for one in values):
         words = [path.key(key).word for key in keys]
-        orders = {kind: order_words(kind, tuple(keys), words) for kind in set(map(type, values))}
+        kinds, texts = set(map(type, values)), reader.text_orders
+        orders = {kind: order_words(kind, tuple(keys), words, texts=texts) for kind in kinds}
         reader.forms(path.form(ORDER), rows, [orders[type(one)] for one in values])
         reader.lengths(path, rows, values)
         _read_columns(reader, path, rows, values, keys)
@@ -107,7 +108,7 @@ def _read_orders(reader: Reader, path: Path, rows: Rows, values: Values) -> None
         name = type(value), keys, tuple(map(type, keys))
         if name not in known:
             words = [key_word_at(key, path) for key in keys]
-            known[name] = order_words(type(value), keys, words)
+            known[name] = order_words(type(value), keys, words, texts=reader.text_orders)
         orders.append(known[name])
     reader.forms(path.form(ORDER), rows, orders)
 

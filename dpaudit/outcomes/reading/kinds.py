@@ -47,11 +47,14 @@ _BYTES = 32
 _watch = Watch()
 
 
-def from_raw(raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True) -> Outcomes:
+def from_raw(
+    raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True, text_orders: bool = True
+) -> Outcomes:
     """Return the table of `raw`, one outcome an entry (an array: one a row).
 
     types: whether outcomes 1 and 1.0 differ. The type of an array is never one of its rows: one
-    float among integers changes it for all.
+    float among integers changes it for all.  text_orders: whether orders of text keys count, where
+    this process has a fixed hash seed: not those of another process, which may have another seed.
 
     Numbers, strings, bytes, Booleans, None, dates, fractions, complex numbers, members of
     enumerations, UUIDs, NumPy's scalars; lists, tuples, sets, dicts, arrays, dataclasses, named
@@ -60,7 +63,7 @@ def from_raw(raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True) -> Ou
     """
     # Those of very many entries.
     with step("reading outputs of the mechanism", _watch):
-        reader = Reader(len(raw), _reader_of, types=types)
+        reader = Reader(len(raw), _reader_of, types=types, text_orders=text_orders)
         if isinstance(raw, np.ndarray) and raw.dtype != object:
             reader.read_array(ROOT, None, raw)
         elif len(raw):

@@ -38,12 +38,18 @@ class Reader:
     """Collects entries by place; `rows` of None stands for all rows."""
 
     def __init__(
-        self, size: int, reader_of: Callable[[type, Path], Read], *, types: bool = True
+        self,
+        size: int,
+        reader_of: Callable[[type, Path], Read],
+        *,
+        types: bool = True,
+        text_orders: bool = True,
     ) -> None:
         """reader_of: returns what reads the values of a type that stand at a place.  types: whether
-        the types of numbers, texts and Booleans belong to each outcome by itself."""
+        the types of numbers, texts and Booleans belong to each outcome by itself.  text_orders:
+        whether text keys were hashed with the seed of this process, so that their orders count."""
         self.size = size
-        self.types = types
+        self.types, self.text_orders = types, text_orders
         self._reader_of = reader_of
         self._parts: list[Part] = []
         self._fixed: list[tuple[Path, str | float]] = []

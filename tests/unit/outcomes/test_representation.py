@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import datetime
+import json
 import os
 import subprocess
 import sys
@@ -17,13 +18,8 @@ import pytest
 from dpaudit.outcomes import Column, Outcomes, Raised, concatenate, from_raw, timed
 from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.outcomes.set_order import as_in_a_set
-
-
-@pytest.fixture(autouse=True)
-def with_a_hash_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Orders of texts count only where their hashes are the same in all processes."""
-    monkeypatch.setenv("PYTHONHASHSEED", "0")
-
+from dpaudit.processes.exchange import parsed
+from dpaudit.processes.worker import encode
 
 NOON = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
 LATER = NOON.astimezone(datetime.timezone(datetime.timedelta(hours=2)))
@@ -139,6 +135,16 @@ def test_tables_are_put_together_whatever_varies_in_them(name: str) -> None:
         assert joined.plain().keys().tolist() == whole.plain().keys().tolist()
 
 
+@pytest.mark.parametrize("name", VARYING)
+def test_representations_survive_the_exchange_with_another_process(name: str) -> None:
+    one, other, column, expected = VARYING[name]
+    sent = [parsed(json.dumps(encode(value)).encode()) for value in (one, other)]
+    received = from_raw(sent)
+    assert names(received) == [column]
+    assert entries(received.column(column)) == expected
+    assert received.keys().tolist() == from_raw([one, other]).keys().tolist()
+
+
 @pytest.mark.parametrize("name", AS_EVER)
 def test_nothing_is_added_where_nothing_varies(name: str) -> None:
     raw = AS_EVER[name]
@@ -189,9 +195,9 @@ def test_words_differ_where_values_are_equal(raw: list[Any], words: list[str]) -
     assert from_raw(raw).words(range(len(raw))) == words
 
 
-def in_new_process(code: str, seed: int) -> str:
+def in_new_process(code: str, seed: int | str, *flags: str) -> str:
     found = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, *flags, "-c", code],
         env={**os.environ, "PYTHONHASHSEED": str(seed)},
         capture_output=True,
         text=True,
@@ -248,3 +254,46 @@ def test_orders_that_no_set_has_are_named() -> None:
     whole = from_raw(orders)
     assert names(whole) == ["order of keys of output"]
     assert whole.keys()[0] == whole.keys()[1]  # equal in every process
+
+
+_KNOWN = """
+import datetime, enum, itertools, os
+from dpaudit.outcomes.set_order import as_in_a_set, hash_seed
+os.environ["PYTHONHASHSEED"] = "%s"
+Colour = enum.Enum("Colour", "RED GREEN BLUE")
+days = [datetime.date(2020, 1, day) for day in (1, 2, 3)]
+def counts(*keys):
+    return not all(map(as_in_a_set, itertools.permutations(keys)))
+several = [[*"abcde"], list(Colour), days, [(1, "a"), (2, "b"), (3, "c")], [None, 1, 2], [1, 2, 3]]
+print(hash_seed(), *(int(counts(*keys)) for keys in several))
+"""
+
+
+@pytest.mark.parametrize(
+    ("seed", "later", "flags", "expected"),
+    [
+        ("0", "0", (), "0 1 1 1 1 0 1"),
+        ("2", "2", (), "2 1 1 1 1 0 1"),
+        ("random", "random", (), "None 0 0 0 0 0 1"),
+        ("random", "", (), "None 0 0 0 0 0 1"),
+        ("random", "0", (), "None 0 0 0 0 0 1"),
+        ("5", "5", ("-E",), "None 0 0 0 0 0 1"),
+    ],
+)
+def test_orders_count_where_all_processes_hash_alike(
+    seed: str, later: str, flags: tuple[str, ...], expected: str
+) -> None:
+    assert in_new_process(_KNOWN % later, seed, *flags) == expected
+
+
+_TEXTS_OF_OTHERS = """
+from dpaudit.outcomes import from_raw
+texts = [dict.fromkeys(keys, 1.0) for keys in ("abcde", "edcba", "badce", "ecabd")]
+numbers = [dict.fromkeys(keys, 1.0) for keys in ((1, 2, 3), (3, 2, 1))]
+for raw in (texts, numbers):
+    print(*(len(from_raw(raw, text_orders=known).representations) for known in (True, False)))
+"""
+
+
+def test_orders_of_texts_that_another_process_has_hashed_do_not_count() -> None:
+    assert in_new_process(_TEXTS_OF_OTHERS, 0).split() == ["1", "0", "1", "1"]

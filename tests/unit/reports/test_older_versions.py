@@ -72,6 +72,9 @@ def test_a_file_of_version_5_is_written_as_the_present_version(results: list[Aud
     again = to_json(results)
     assert json.loads(again)["version"] == VERSION
     assert from_json(again) == results
+    for before, after in zip(results, from_json(again), strict=True):
+        assert (before.first_version, after.first_version) == (5, 5)
+        assert recheck(after) == []
 
 
 def test_a_file_of_version_6_is_rechecked_under_its_own_digest() -> None:

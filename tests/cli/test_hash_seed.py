@@ -1,0 +1,257 @@
+"""The command starts over with a fixed hash seed: orders of keys count, and no set is refuted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.cli import main
+
+SCRIPT = str(Path(sys.executable).with_name("dpaudit"))
+MODULE = (sys.executable, "-m", "dpaudit")
+INPUTS = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--seed", "1")
+MECHANISMS = """
+import decimal, os, sys
+
+import numpy as np
+
+with open("started", "a") as file:
+    print(os.environ.get("PYTHONHASHSEED"), sys.flags.dev_mode, file=file)
+
+def sign_of_zero(x, size, rng):
+    return np.where(rng.random(size) < 0.9, -0.0 if x else 0.0, 1.0)
+
+def type_of_number(x, rng):
+    return (1 if x else 1.0) if rng.random() < 0.9 else 2
+
+def order_of_keys(x, rng):
+    pair = {"a": 1, "b": 2} if x else {"b": 2, "a": 1}
+    return pair if rng.random() < 0.9 else {"a": 2}
+
+def list_or_tuple(x, rng):
+    return ([1] if x else (1,)) if rng.random() < 0.9 else [2]
+
+def digits(x, rng):
+    return decimal.Decimal("1.0" if x else "1.00") if rng.random() < 0.9 else decimal.Decimal(2)
+
+# With the hash seeds 1, 24 and 30, a set of a and b has the order in which they were added.
+def of_a_set(x, rng):
+    keys = set(("a", "b", "c") if x else ("c", "b", "a"))
+    return {key: float(rng.random() < 0.5) for key in keys}
+
+def of_a_pair(x, rng):
+    return {key: float(rng.random() < 0.5) for key in set(("a", "b") if x else ("b", "a"))}
+
+def by_noise(x, rng):
+    noisy = {key: x + rng.laplace() for key in "abcd"}
+    return {key: 1 for key in sorted(noisy, key=noisy.get)}
+"""
+LEAKS = ("sign_of_zero", "type_of_number", "order_of_keys", "list_or_tuple", "digits")
+CORRECT = ("of_a_set", "of_a_pair", "by_noise")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    for name, functions in (("leaks", LEAKS), ("correct", CORRECT)):
+        lines = [f"  - {{name: {one}, mechanism: 'm.py:{one}'}}" for one in functions]
+        head = "version: 1\ndefaults: {d1: 0, d2: 1, claim: {epsilon: 1}, seed: 1}\naudits:\n"
+        (tmp_path / f"{name}.yaml").write_text(head + "\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    return tmp_path
+
+
+def run(
+    *words: str, program: tuple[str, ...] = (SCRIPT,), seed: str | None = None, **more: Any
+) -> subprocess.CompletedProcess[str]:
+    variables = {} if seed is None else {"PYTHONHASHSEED": seed}
+    return subprocess.run(
+        [*program, *words],
+        env={**os.environ, **variables},
+        text=True,
+        capture_output=True,
+        timeout=300,
+        **more,
+    )
+
+
+def audits(*words: str, **more: Any) -> dict[str, Mapping[str, Any]]:
+    result = run("run", *words, "--quiet", "--json", "-", **more)
+    assert result.returncode in (0, 1), result.stderr
+    return {one["name"]: one for one in json.loads(result.stdout)["audits"]}
+
+
+def verdicts(*words: str, **more: Any) -> dict[str, str]:
+    return {name: one["verdict"] for name, one in audits(*words, **more).items()}
+
+
+def test_all_representations_are_refuted_in_a_plain_shell() -> None:
+    assert verdicts("leaks.yaml", "--samples", "10000") == dict.fromkeys(LEAKS, "VIOLATION")
+
+
+@pytest.mark.parametrize(
+    ("seed", "workers"), [(None, "1"), (None, "2"), ("1", "1"), ("24", "2"), ("30", "1")]
+)
+def test_an_order_that_a_set_has_is_refuted_under_no_hash_seed(
+    seed: str | None, workers: str
+) -> None:
+    found = verdicts("correct.yaml", "--samples", "3000", "--workers", workers, seed=seed)
+    assert found == dict.fromkeys(CORRECT, "NO VIOLATION FOUND")
+
+
+def test_equal_seeds_give_equal_results_in_two_shells() -> None:
+    first, second = (audits("correct.yaml", "--samples", "2000") for _ in range(2))
+    for name in CORRECT:
+        assert {**first[name], "seconds": 0} == {**second[name], "seconds": 0}
+
+
+PROGRAM = """
+import json, random, sys
+print('{"dpaudit": 1}', flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    random.seed(request["seed"])
+    # Of these two, a set has the order in which they were added.
+    keys = set((0, 8) if request["dataset"] else (8, 0))
+    print(json.dumps({key: random.random() < 0.5 for key in keys}), flush=True)
+"""
+
+
+def test_an_order_that_a_set_of_a_program_has_is_not_refuted(folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+    words = ("--command", f"{sys.executable} program.py", *INPUTS, "--samples", "1000")
+    assert [*verdicts(*words).values()] == ["NO VIOLATION FOUND"]
+
+
+@pytest.mark.parametrize(
+    ("program", "seed", "expected"),
+    [
+        ((SCRIPT,), None, "0 False"),
+        ((SCRIPT,), "random", "0 False"),
+        ((SCRIPT,), "", "0 False"),
+        ((SCRIPT,), "7", "7 False"),
+        (MODULE, None, "0 False"),
+        ((sys.executable, "-X", "dev", "-mdpaudit"), None, "0 True"),
+        (("./link",), None, "0 False"),
+        ((sys.executable, "-E", "-m", "dpaudit"), None, "None False"),
+        ((sys.executable, "-c", "from dpaudit.cli.main import main; main()"), None, "None False"),
+    ],
+)
+def test_the_command_starts_over_with_a_hash_seed(
+    folder: Path, program: tuple[str, ...], seed: str | None, expected: str
+) -> None:
+    (folder / "link").symlink_to(SCRIPT)
+    result = run(
+        *("run", "m.py:by_noise", *INPUTS, "--samples", "1000"), program=program, seed=seed
+    )
+    assert result.returncode == 0, result.stderr
+    assert (folder / "started").read_text().splitlines() == [expected]
+
+
+def test_a_program_from_standard_input_does_not_start_over(folder: Path) -> None:
+    code = "from dpaudit.cli.main import main; main()"
+    words = ("-", "run", "m.py:by_noise", *INPUTS, "--samples", "1000")
+    result = run(*words, program=(sys.executable,), input=code)
+    assert result.returncode == 0, result.stderr
+    assert (folder / "started").read_text() == "None False\n"
+
+
+@pytest.mark.parametrize(
+    ("started", "words", "expected"),
+    [
+        (["python", "/bin/dpaudit", "run", "a b"], ["/bin/dpaudit", "run", "a b"], True),
+        (["python", "-X", "dev", "/bin/dpaudit", "run"], ["/bin/dpaudit", "run"], True),
+        (["python", "-m", "dpaudit", "run"], ["/lib/dpaudit/__main__.py", "run"], True),
+        (["python", "-m", "dpaudit", "run"], ["/bin/dpaudit", "run", "more"], False),
+        (["python", "mine.py", "run"], ["mine.py", "run"], False),
+        (["python", "-m", "pytest", "run"], ["/lib/pytest/__main__.py", "run"], False),
+        (["python", "-c", "code", "run"], ["-c", "run"], False),
+        (["python", "-", "run"], ["-", "run"], False),
+        (["python"], ["", "run"], False),
+        ([], ["/bin/dpaudit", "run"], False),
+        (["python", "/bin/dpaudit"], ["/bin/dpaudit"], False),
+        (["python", "/bin/dpaudit", "--version"], ["/bin/dpaudit", "--version"], False),
+    ],
+)
+@pytest.mark.parametrize("fails", [False, True])
+def test_which_programs_start_over(
+    monkeypatch: pytest.MonkeyPatch,
+    started: list[str],
+    words: list[str],
+    expected: bool,
+    fails: bool,
+) -> None:
+    calls = []
+
+    def execve(path: str, words: list[str], environment: dict[str, str]) -> None:
+        calls.append((path, words, environment["PYTHONHASHSEED"]))
+        if fails:
+            raise OSError
+
+    class Began(Exception):
+        pass
+
+    def begins(_: int) -> None:
+        raise Began  # the program goes on
+
+    monkeypatch.setattr(sys, "orig_argv", started)
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setattr("signal.getsignal", begins)
+    with pytest.raises(Began):
+        main.main()
+    assert calls == [(sys.executable, [sys.executable, *started[1:]], "0")] * expected
+
+
+def test_the_repeat_line_gives_the_same_digits_in_a_plain_shell() -> None:
+    words = ("m.py:by_noise", *INPUTS, "--samples", "1000")
+    (first,) = audits(*words, seed="7").values()
+    assert first["command"].startswith("PYTHONHASHSEED=7 dpaudit run ")
+    assert first["versions"]["PYTHONHASHSEED"] == "7"
+    folder = str(Path(SCRIPT).parent)
+    again = subprocess.run(
+        f"{first['command']} --quiet --json -",
+        shell=True,
+        env={**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"},
+        text=True,
+        capture_output=True,
+        check=True,
+        timeout=300,
+    )
+    (second,) = json.loads(again.stdout)["audits"]
+    assert {**first, "seconds": 0} == {**second, "seconds": 0}
+    (usual,) = audits(*words).values()
+    assert usual["command"].startswith("dpaudit run ")
+    assert "PYTHONHASHSEED" not in usual["versions"]
+
+
+def test_a_plan_names_the_hash_seed_of_its_audit() -> None:
+    planned = run("plan", "m.py:type_of_number", *INPUTS, "--trial", "2000", seed="7")
+    words = " ".join(planned.stdout.split())
+    assert "PYTHONHASHSEED=7 dpaudit run m.py:type_of_number" in words
+
+
+def test_a_journal_is_not_continued_under_another_hash_seed() -> None:
+    words = ("run", "m.py:by_noise", *INPUTS, "--samples", "1000", "--journal", "kept")
+    assert run(*words, seed="7").returncode == 0
+    refused = run(*words, "--resume")
+    assert refused.returncode == 2
+    assert "PYTHONHASHSEED was 7, is 0" in " ".join(refused.stderr.split())
+    assert run(*words, "--resume", seed="7").returncode == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- 2>&-"])
+def test_closed_streams_stay_closed(closed: str) -> None:
+    words = f'exec "{SCRIPT}" list definitions {closed}'
+    result = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=60)
+    assert (result.returncode == 0) == (closed != ">&-")
+    assert ("Gaussian" in result.stdout) == (closed != ">&-")
+    assert "Traceback" not in result.stderr
