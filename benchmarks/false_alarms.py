@@ -255,7 +255,7 @@ def boldly(mechanism: Mechanism, *, fresh: bool = True) -> Run:
         selection = _outcomes(mechanism.tally(CERTIFICATION, rng))
         aim = Aim(point, CERTIFICATION, reserve=True)
         table = RareTable.of(selection, 10)
-        learned = learn_again(one_dimensional(selection), aim, table, to_bet=True)
+        learned = learn_again(one_dimensional(selection), aim, [table], to_bet=True)
         draws = _outcomes(mechanism.tally(CERTIFICATION, rng)) if fresh else selection
         rule = learned.distinguisher
         counts = by_arm(rule(draws.outcomes), rule.levels, draws.is_d1)

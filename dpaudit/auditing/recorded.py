@@ -297,10 +297,10 @@ class _Recorded:
             for start in range(0, len(rows), plan.limits.block):
                 self._count(counts, self._fresh(rows[start : start + plan.limits.block]).release())
             spent += len(rows)
-            (found, rare_table), aim = counts.found(), replace(aim, coming=split.left())
+            (found, tables), aim = counts.found(), replace(aim, coming=split.left())
             if is_enough(found, spent, plan, aim):
                 self._ignored += counts.dropped()
-                return learn_again(found, aim, rare_table, to_bet=False)
+                return learn_again(found, aim, tables, to_bet=False)
             counts.make_room(spent, plan.counting_next(spent, delta=0), aim)
 
     def _count(self, counts: Counts, draws: SelectionDraws) -> None:

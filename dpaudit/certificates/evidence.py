@@ -32,7 +32,7 @@ from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.distinguisher import RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_upper
-from dpaudit.stats.power import MOST_SEEN, detectable_rare
+from dpaudit.stats.power import detectable_rare
 from dpaudit.stats.thinning import TOSSED_AGAIN
 from dpaudit.stats.witness import Witness, divergence_lower, p_value
 from dpaudit.tally import Tally
@@ -196,10 +196,7 @@ def _detectable_rare(evidence: Evidence) -> float | None:
         evidence.points or (evidence.point,),
         key=lambda one: _rare_to_refute(one, certified, alpha),
     )
-    found = detectable_rare(learned, certified, point.epsilon, point.delta, alpha)
-    # Nothing is promised of outputs that may be seen too often for the rare rule.
-    seen = found * learned / 2
-    return found if seen + 2 * math.sqrt(seen) <= MOST_SEEN else math.inf
+    return detectable_rare(learned, certified, point.epsilon, point.delta, alpha)
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
