@@ -354,7 +354,7 @@ class _Recorded:
             accused=() if atoms is None else self._accused(atoms, rows),
             thinned=not (self._is_tossed or use_pair),
             limited=limited_divergence(
-                self._audit.claim, learned, len(rows), 1 - self._audit.confidence
+                self._audit.claim, learned, selection, len(rows), 1 - self._audit.confidence
             ),
             unseen=None if seen is None else self._unseen(seen, rows),
             ranges=seen is not None and seen.has_ranges,
