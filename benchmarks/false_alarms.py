@@ -799,10 +799,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="AUDITS",
         help="this many whole audits of each mechanism, instead of single tests",
     )
+    parser.add_argument("--only", metavar="TEXT", default="", help="cases with TEXT in their name")
     given = parser.parse_args(arguments)
     start = time.perf_counter()
     whole = AUDITS + BATCHES
     cases, runs = (whole, given.end_to_end) if given.end_to_end else (CASES, given.runs)
+    cases = tuple(one for one in cases if given.only in one.name)
+    if not cases:
+        parser.error(f"no case has {given.only!r} in its name")
     print(f"nominal {given.nominal:g}, seed {given.seed}\n{heading(cases)}")
     right = True
     # Each as soon as it is known: whole audits take long, and a run that is cut short keeps them.
