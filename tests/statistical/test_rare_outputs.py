@@ -1,4 +1,4 @@
-"""An output that only one input gives is refuted as often as a pass says, however often it repeats."""
+"""An output that only one input gives is refuted as often as a pass says, rare or frequent."""
 
 from __future__ import annotations
 
