@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.portfolio import rare_rule
+from dpaudit.attacks.choosing.selection import learn
 from dpaudit.attacks.rare import RareTable
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
@@ -17,6 +18,7 @@ from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Rule
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Raised, from_raw
+from dpaudit.tally import by_arm
 
 ARMS = np.array([50_000, 50_000])
 PURE = ProfilePoint(1.0, 0.0)
@@ -492,6 +494,23 @@ def test_frequent_outputs_of_both_inputs_make_no_rule(kind: str) -> None:
     table = frequent(mixed(kind, 20_000, 0, 0.0))
     assert table.columns == []
     assert table.rule([PURE], 10**9, 0.08) is None
+
+
+@pytest.mark.parametrize("kind", ["integers", "value", "vectors"])
+def test_the_witness_counts_a_draw_at_one_level(kind: str) -> None:
+    """Else it expects a leak at levels where it does not occur, and its stakes are too small."""
+    draws = mixed(kind, 20_000, 0, 0.1)
+    learned = learn(draws, Aim(PURE, 100_000))
+    portfolio = learned.distinguisher
+    assert [rule.kind for rule in portfolio.rules][1] == "rare"
+    found = learned.expected_as_in(draws)
+    assert found is not None
+    assert found.shape == (portfolio.levels, 2)
+    counts = by_arm(portfolio(draws.outcomes), portfolio.levels, draws.is_d1)
+    # The last level of the main rule is for unseen outputs, with half a draw of either input.
+    assert found.sum() == pytest.approx(draws.size, abs=2)
+    extra = slice(portfolio.main.level.levels, None)
+    assert found[extra].sum(axis=1) == pytest.approx(counts[extra].sum(axis=1), rel=0.01, abs=1)
 
 
 def test_a_frequent_value_at_a_large_claim_is_no_certain_leak() -> None:
