@@ -11,8 +11,8 @@ occurrence of the leak adds at most log(1 + e^-ε) = 0.29 to the log-wealth of b
 therefore needs at least 43/p draws.
 
 With --pure, the claim is ε = 1 (--epsilon), which the rest of the output attains, and the budget is
-a multiple of 1/p draws (--times). In the kinds `both` and `column` both inputs leak, with different values; in
-all other kinds only d1 leaks.
+a multiple of 1/p draws (--times). In the kinds `both` and `column` both inputs leak, with different
+values; in all other kinds only d1 leaks.
 
 With --representations, the two inputs give outputs that Python calls equal but a recipient can tell
 from each other, in 90 % of draws. The claim is ε = 1 and the budget is 10,000 draws.

@@ -1,4 +1,4 @@
-"""Learning that goes on when no more draws are kept: they are counted, and the rare ones kept."""
+"""Learning from counts: further draws are counted, and only rare outcomes are kept."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Counts:
         self._orders: Sequence[Candidate] = learned.leading
         self._selection = selection
         self._rare = RareStore(sieve, selection)
-        # Entries that repeat often need no further draws: they are known from those that were kept.
+        # Made from the draws that were kept: frequent outputs of one input need no further draws.
         self._frequent = RareTable.frequent(selection, sieve)
 
     @property
