@@ -45,6 +45,8 @@ _TAIL, _TIMES_AS_FAR = 0.05, 3.0
 
 Numbers = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+# Where a piece of a column of numbers begins, where it ends, and whether it is a tail.
+Piece = tuple[float, float, bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,20 +210,20 @@ def frequent_column(column: Column) -> RareColumn | None:
     singles, counts = _repeated(numbers, FREQUENT, _MOST_FREQUENT)
     low, high = -math.inf, math.inf
     is_tail = np.zeros(len(singles), dtype=bool)
+    is_discrete = bool(2 * counts.sum() > len(numbers))
     if len(numbers) >= FREQUENT:
-        low, high = float(np.nextafter(-_far(-numbers[::-1]), math.inf)), _far(numbers)
+        low, high = -_far(-numbers[::-1]), _far(numbers)
         inner = numbers[[int(_TAIL * len(numbers)), -1 - int(_TAIL * len(numbers))]]
-        is_discrete = 2 * counts.sum() > len(numbers)
         is_outer = (singles < inner[0]) | (singles > inner[1])
-        is_tail = is_outer & (singles >= low) & (singles < high) & is_discrete
-    rest: Piece = (-math.inf, math.inf, False)
-    pieces: list[Piece] = [(-math.inf, low, False), (high, math.inf, False), rest]
+        is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
+    # The others of a column of values are its rarest values, most of which are in the tails.
+    rest: Piece = (-math.inf, math.inf, is_discrete)
+    pieces = [(high, math.inf, False), rest]
+    if low > -math.inf:
+        pieces.insert(0, (-math.inf, math.nextafter(low, math.inf), False))
     labels = frequent_labels(column, FREQUENT, _MOST_FREQUENT)
     cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels, others=rest)
     return RareColumn(None, cells, are_tails) if len(are_tails) > FIRST_CELL + 1 else None
-
-
-Piece = tuple[float, float, bool]
 
 
 def _cells(
@@ -236,8 +238,7 @@ def _cells(
     number.
 
     singles, is_tail: rising values, and whether each belongs to a tail.
-    pieces: where each begins, where it ends, and whether it is a tail. A number belongs to the
-    first piece that contains it, unless it is a single value.
+    pieces: a number belongs to the first piece that contains it, unless it is a single value.
     others: the piece that all other labels share a cell with; None: they are in no cell.
     """
     ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]

@@ -16,6 +16,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Rule
+from dpaudit.levels.rare_cells import frequent_column
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.tally import by_arm
@@ -511,6 +512,22 @@ def test_the_witness_counts_a_draw_at_one_level(kind: str) -> None:
     assert found.sum() == pytest.approx(draws.size, abs=2)
     extra = slice(portfolio.main.level.levels, None)
     assert found[extra].sum(axis=1) == pytest.approx(counts[extra].sum(axis=1), rel=0.01, abs=1)
+
+
+@pytest.mark.parametrize("numbers", [
+    np.random.default_rng(0).normal(size=1_000), np.arange(1_000.0), np.empty(0),
+    np.array([0.0, np.inf, -np.inf, 1e308, -1e308]),
+])  # fmt: skip
+def test_numbers_that_never_repeat_have_no_cells(numbers: Any) -> None:
+    assert frequent_column(from_raw(numbers).columns[0]) is None
+
+
+def test_infinite_and_largest_numbers_have_cells() -> None:
+    numbers = np.repeat([0.0, 1.0, 1.7e308, -1.7e308, np.inf, -np.inf], 20)
+    column = from_raw(numbers).columns[0]
+    cells = frequent_column(column)
+    assert cells is not None
+    assert len(set(cells(column).tolist())) == 6
 
 
 def test_a_frequent_value_at_a_large_claim_is_no_certain_leak() -> None:
