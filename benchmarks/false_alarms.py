@@ -40,6 +40,7 @@ from benchmarks.whole_audits import (
     BATCH,
     EPSILON,
     SETTINGS,
+    Draw,
     Setting,
     false_alarm,
     false_alarm_of_any,
@@ -96,6 +97,8 @@ RARE: FloatArray = 1 / np.arange(1, 2_001)
 RARE /= RARE.sum()
 MANY = 4_000
 FEW = 1_000
+# A claim under which some values come from one input alone in some tens of draws.
+LARGE_EPSILON = 4.0
 # Of fewer draws that are kept, sequences are not learned anew.
 COUNTED = 10_000
 
@@ -255,7 +258,7 @@ def boldly(mechanism: Mechanism, *, fresh: bool = True) -> Run:
         selection = _outcomes(mechanism.tally(CERTIFICATION, rng))
         aim = Aim(point, CERTIFICATION, reserve=True)
         table = RareTable.of(selection, 10)
-        learned = learn_again(one_dimensional(selection), aim, table, to_bet=True)
+        learned = learn_again(one_dimensional(selection), aim, [table], to_bet=True)
         draws = _outcomes(mechanism.tally(CERTIFICATION, rng)) if fresh else selection
         rule = learned.distinguisher
         counts = by_arm(rule(draws.outcomes), rule.levels, draws.is_d1)
@@ -274,16 +277,18 @@ def _outcomes(tally: Tally) -> SelectionDraws:
     return SelectionDraws(from_raw(levels.astype(np.float64)), is_d1)
 
 
-def portfolio(*, fresh: bool = True) -> Run:
-    """Return the exact tests of a portfolio on outputs of which some are rare, each at the claim.
+def portfolio(
+    output: Draw = rare_at_the_claim, epsilon: float = EPSILON, *, fresh: bool = True
+) -> Run:
+    """Return the exact tests of a portfolio on outputs each of which is at the claim.
 
     fresh: certify on draws of their own, as one must: not on those that chose the rules.
     """
-    point = ProfilePoint(EPSILON, 0.0)
+    point = ProfilePoint(epsilon, 0.0)
 
     def draw(size: int, rng: np.random.Generator) -> SelectionDraws:
         is_d1 = rng.random(size) < 0.5
-        numbers = np.where(is_d1, *(rare_at_the_claim(one, size, rng) for one in (1, 0)))
+        numbers = np.where(is_d1, *(output(one, size, rng) for one in (1, 0)))
         return SelectionDraws(from_raw(numbers), is_d1)
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
@@ -293,11 +298,19 @@ def portfolio(*, fresh: bool = True) -> Run:
         draws = draw(MANY, rng) if fresh else selection
         tally = Tally(by_arm(rules(draws.outcomes), rules.levels, draws.is_d1))
         return any(
-            p_value(tally.game(guesses), EPSILON, 0.0, rule.share * alpha) <= rule.share * alpha
+            p_value(tally.game(guesses), epsilon, 0.0, rule.share * alpha) <= rule.share * alpha
             for rule, guesses in zip(rules.rules, rules.table, strict=True)
         )
 
     return run
+
+
+def frequent_at_the_claim(dataset: int, size: int, rng: np.random.Generator) -> FloatArray:
+    """Return one of 40 values, each of which is e^ε times as likely for one of the inputs. With
+    this ε, most values come from one input alone in the draws that rules are learned from."""
+    truthful = rng.random(size) < 1 / (1 + math.exp(-LARGE_EPSILON))
+    value = np.where(truthful, dataset, 1 - dataset)
+    return np.asarray(2.0 * rng.integers(20, size=size) + value)
 
 
 def three_rules(*, split: bool = True) -> Run:
@@ -724,6 +737,18 @@ CASES = (
         by_entry(fresh=False),
         costly=True,
     ),
+    Case(
+        "portfolio with frequent cells at the claim",
+        True,
+        portfolio(frequent_at_the_claim, LARGE_EPSILON),
+        costly=True,
+    ),
+    Case(
+        "portfolio with frequent cells, certified on the draws that chose its rules",
+        False,
+        portfolio(frequent_at_the_claim, LARGE_EPSILON, fresh=False),
+        costly=True,
+    ),
 )
 
 
@@ -799,10 +824,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="AUDITS",
         help="this many whole audits of each mechanism, instead of single tests",
     )
+    parser.add_argument("--only", metavar="TEXT", default="", help="cases with TEXT in their name")
     given = parser.parse_args(arguments)
     start = time.perf_counter()
     whole = AUDITS + BATCHES
     cases, runs = (whole, given.end_to_end) if given.end_to_end else (CASES, given.runs)
+    cases = tuple(one for one in cases if given.only in one.name)
+    if not cases:
+        parser.error(f"no case has {given.only!r} in its name")
     print(f"nominal {given.nominal:g}, seed {given.seed}\n{heading(cases)}")
     right = True
     # Each as soon as it is known: whole audits take long, and a run that is cut short keeps them.

@@ -2,6 +2,7 @@
 
 python -m benchmarks.rare_leaks [--probability 1e-4] [--seeds 20] [--kinds value tail category]
 python -m benchmarks.rare_leaks --pure [--probability 1e-3 1e-4] [--times 100 80 60] [--kinds ...]
+python -m benchmarks.rare_leaks --pure --epsilon 6 --probability 0.02 --times 8000
 python -m benchmarks.rare_leaks --representations [--seeds 20]
 
 By default, the claim is (1.1, p/10)-DP: the leak has probability p and only d1 gives it, the rest
@@ -9,9 +10,9 @@ of the output attains ε = 1.1, and the budget is 200/p draws, of which 100 show
 occurrence of the leak adds at most log(1 + e^-ε) = 0.29 to the log-wealth of betting, which
 therefore needs at least 43/p draws.
 
-With --pure, the claim is ε = 1, which the rest of the output attains, and the budget is a multiple
-of 1/p draws (--times). In the kinds `both` and `column` both inputs leak, with different values; in
-all other kinds only d1 leaks.
+With --pure, the claim is ε = 1 (--epsilon), which the rest of the output attains, and the budget is
+a multiple of 1/p draws (--times). In the kinds `both` and `column` both inputs leak, with different
+values; in all other kinds only d1 leaks.
 
 With --representations, the two inputs give outputs that Python calls equal but a recipient can tell
 from each other, in 90 % of draws. The claim is ε = 1 and the budget is 10,000 draws.
@@ -260,10 +261,12 @@ def line(name: str, p: float, seeds: int) -> str:
     )
 
 
-def pure_audits(name: str, p: float, times: float, seeds: int) -> Audits:
+def pure_audits(
+    name: str, p: float, times: float, seeds: int, epsilon: float = PURE_EPSILON
+) -> Audits:
     """Audit one kind of leak against the pure claim with `times` / p draws."""
-    mechanism = partial(PURE_KINDS[name], p=p, epsilon=PURE_EPSILON)
-    return run_audits(mechanism, PureDP(PURE_EPSILON), round(times / p), seeds)
+    mechanism = partial(PURE_KINDS[name], p=p, epsilon=epsilon)
+    return run_audits(mechanism, PureDP(epsilon), round(times / p), seeds)
 
 
 def pure_line(name: str, p: float, times: float, audits: Audits) -> str:
@@ -300,14 +303,18 @@ def print_approximate(names: Sequence[str], probabilities: Sequence[float], seed
 
 
 def print_pure(
-    names: Sequence[str], probabilities: Sequence[float], budgets: Sequence[float], seeds: int
+    names: Sequence[str],
+    probabilities: Sequence[float],
+    budgets: Sequence[float],
+    seeds: int,
+    epsilon: float,
 ) -> None:
     print("kind                  p   budget   refuted   by betting   an audit")
     pooled: dict[float, list[Audits]] = {times: [] for times in budgets}
     for p in probabilities:
         for name in names:
             for times, group in pooled.items():
-                group.append(pure_audits(name, p, times, seeds))
+                group.append(pure_audits(name, p, times, seeds, epsilon))
                 print(pure_line(name, p, times, group[-1]), flush=True)
     for times, group in pooled.items():
         print(pooled_line(times, group))
@@ -332,11 +339,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--times", type=float, nargs="+", help="with --pure: budgets in units of 1/p; 100 80 60"
     )
+    parser.add_argument("--epsilon", type=float, help="with --pure: the claimed ε; 1")
     parser.add_argument("--seeds", type=int, default=20, help="audits per line; 20")
     parser.add_argument("--kinds", nargs="+", help="value and tail, in the other tables all")
     given = parser.parse_args(arguments)
-    if given.times and not given.pure:
-        parser.error("--times is for --pure")
+    for name in ("times", "epsilon"):
+        if getattr(given, name) and not given.pure:
+            parser.error(f"--{name} is for --pure")
     if given.probability and given.representations:
         parser.error("--probability is not for --representations")
     kinds = PURE_KINDS if given.pure else REPRESENTATIONS if given.representations else KINDS
@@ -345,7 +354,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             parser.error(f"no kind {name!r} in this table; known: {', '.join(kinds)}")
     if given.pure:
         probabilities, budgets = given.probability or [1e-3], given.times or [100, 80, 60]
-        print_pure(given.kinds or list(kinds), probabilities, budgets, given.seeds)
+        epsilon = given.epsilon or PURE_EPSILON
+        print_pure(given.kinds or list(kinds), probabilities, budgets, given.seeds, epsilon)
     elif given.representations:
         print_representations(given.kinds or list(kinds), given.seeds)
     else:

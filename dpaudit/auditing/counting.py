@@ -1,4 +1,4 @@
-"""Learning that goes on when no more draws are kept: they are counted, and the rare ones kept."""
+"""Learning from counts: further draws are counted, and only rare outcomes are kept."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ class Counts:
         self._orders: Sequence[Candidate] = learned.leading
         self._selection = selection
         self._rare = RareStore(sieve, selection)
+        # Made from the draws that were kept: frequent outputs of one input need no further draws.
+        self._frequent = RareTable.frequent(selection, sieve)
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
@@ -59,11 +61,11 @@ class Counts:
             one.counted_on(more.counts) for one, more in zip(self._orders, counted, strict=True)
         ]
 
-    def found(self) -> tuple[list[Candidate], RareTable]:
-        """Return the orders, made from all draws so far, and the rare outputs among these."""
+    def found(self) -> tuple[list[Candidate], list[RareTable]]:
+        """Return the orders, made from all draws so far, and the tables for the rare rule."""
         rare = self._rare
         table = RareTable(rare.sieve, rare.kept, rare.arms)
-        return [*self._orders, *table.order()], table
+        return [*self._orders, *table.order()], [table, self._frequent]
 
     def make_room(self, spent: int, coming: int, aim: Aim) -> None:
         """Evict the most frequent rare outputs until the forecast for the draws to come fits in
@@ -130,13 +132,13 @@ class CountingStage:
             sooner = plan.betting_until(ledger.spent, until, ledger.point.delta)
             counts.add(self._count(measure, sooner, draws).others)
             plan.goes_on(ledger.spent)
-            (found, rare), aim, is_last = counts.found(), self._aim(), ledger.may_stop
+            (found, tables), aim, is_last = counts.found(), self._aim(), ledger.may_stop
             is_due, due = ledger.spent >= until, plan.counting_until(ledger.spent)
             if is_due and not is_last:
                 is_last = is_enough(found, ledger.spent, plan, aim)
             # By the clock what is left of the budget may have become less.
             until = due if is_due else min(until, due)
-            learned = learn_again(found, aim, rare, to_bet=not is_last)
+            learned = learn_again(found, aim, tables, to_bet=not is_last)
             if is_last:
                 return learned
             coming = plan.counting_next(ledger.spent, ledger.point.delta)

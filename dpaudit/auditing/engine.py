@@ -240,7 +240,8 @@ def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str |
     if spec.require_power is not None:
         reasons.append(too_weak(certificates, spec.require_power))
     if spec.require_rare is not None:
-        reasons.append(misses_rare(certificates, spec.require_rare))
+        points = spec.tested.points()
+        reasons.append(misses_rare(certificates, spec.require_rare, points))
     return "; ".join(filter(None, reasons)) or None
 
 

@@ -105,7 +105,9 @@ class PairAudit:
         measure = self._measure(portfolio)
         share = CONFIRMATION_SHARE if self._ledger.may_stop else CERTIFICATION_SHARE
         alpha = share * self._spec.alpha
-        self._limited = limited_divergence(self._claim, learned, self._coming, alpha)
+        self._limited = limited_divergence(
+            self._claim, learned, self._selection(), self._coming, alpha
+        )
         if self._ledger.may_stop:
             # Refuted while learning: everything drawn may decide what the fresh block confirms.
             evidence = self._confirm(measure)
@@ -426,17 +428,19 @@ def frozen_rules(portfolio: Distinguisher, *, is_one: bool) -> tuple[FrozenRule,
 
 
 def limited_divergence(
-    claim: PrivacyClaim, learned: Learned, coming: int, alpha: float
+    claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
 ) -> tuple[Witness, float] | None:
-    """Return the witness of a Rényi divergence to certify, and the most that the claim allows it to
-    be; None where the claim limits none, or none promises to show anything.
+    """Return the witness of a Rényi divergence to certify, and the largest divergence that the
+    claim allows; None where the claim limits none, or no witness promises to show anything.
 
-    coming: draws to certify with.  alpha: what their exact tests may spend, half of it on this one.
+    selection: draws that were learned from.  coming: draws to certify with.
+    alpha: the error probability of the exact tests, half of which is for the witness.
     """
     limits = dict(claim.divergences())
-    if not limits or learned.expected is None:
+    expected = learned.expected_as_in(selection) if limits else None
+    if expected is None:
         return None
-    witness = most_telling_witness(learned.expected, limits, coming, alpha / 2)
+    witness = most_telling_witness(expected, limits, coming, alpha / 2)
     return None if witness is None else (witness, limits[witness.order])
 
 

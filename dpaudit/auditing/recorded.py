@@ -307,10 +307,10 @@ class _Recorded:
             for start in range(0, len(rows), plan.limits.block):
                 self._count(counts, self._fresh(rows[start : start + plan.limits.block]).release())
             spent += len(rows)
-            (found, rare_table), aim = counts.found(), replace(aim, coming=split.left())
+            (found, tables), aim = counts.found(), replace(aim, coming=split.left())
             if is_enough(found, spent, plan, aim):
                 self._ignored += counts.dropped()
-                return learn_again(found, aim, rare_table, to_bet=False)
+                return learn_again(found, aim, tables, to_bet=False)
             counts.make_room(spent, plan.counting_next(spent, delta=0), aim)
 
     def _count(self, counts: Counts, draws: SelectionDraws) -> None:
@@ -364,7 +364,7 @@ class _Recorded:
             accused=() if atoms is None else self._accused(atoms, rows),
             thinned=not (self._is_tossed or use_pair),
             limited=limited_divergence(
-                self._audit.claim, learned, len(rows), 1 - self._audit.confidence
+                self._audit.claim, learned, selection, len(rows), 1 - self._audit.confidence
             ),
             unseen=None if seen is None else self._unseen(seen, rows),
             ranges=seen is not None and seen.has_ranges,

@@ -1,4 +1,4 @@
-"""Whether an audit could fail at all: one that cannot proves nothing by not failing."""
+"""Whether an audit could have refuted its claim: an audit that cannot fail shows nothing."""
 
 from __future__ import annotations
 
@@ -10,27 +10,32 @@ from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate, FixedTest
-from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE
+from dpaudit.certificates.evidence import (
+    BETTING_SHARE,
+    CERTIFICATION_SHARE,
+    detectable_rare_of_any,
+)
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.equality import are_equal
 from dpaudit.levels.distinguisher import RARE_SHARE
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
-from dpaudit.stats.power import POWER, detectable_rare, draws_to_refute
+from dpaudit.stats.power import POWER, draws_to_refute
 from dpaudit.wording import counted
 
 # Significant digits of a number of draws.
 _DIGITS = 3
-# Both inputs of every pair are the same.
+# Why an audit with equal inputs in every pair cannot refute the claim.
 EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
 
 
 def foreseen(spec: AuditSpec) -> str | None:
-    """Return why an audit cannot fail, and the remedy, before anything is drawn; None when it can.
+    """Return why an audit cannot refute the claim, with the remedy, before anything is drawn; None
+    when it can.
 
-    Draws that the clock will plan are not known yet: see `too_few`.
+    With a time limit the number of draws is not known yet: see `too_few`.
     """
-    # Not those that are equal and yet can be told apart, as 1 and True.
+    # Inputs may be equal and yet different, such as 1 and True.
     same = [are_equal(one.d1, one.d2) and repr(one.d1) == repr(one.d2) for one in spec.pairs]
     if same and all(same):
         return EQUAL_INPUTS
@@ -38,8 +43,8 @@ def foreseen(spec: AuditSpec) -> str | None:
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:
-    """Return that so many draws cannot refute the claim, even if all of them tell the inputs apart,
-    and how many could; None when they can."""
+    """Return that `samples` draws cannot refute the claim even if each of them shows its input, and
+    how many could; None when they can."""
     points = spec.tested.points()
     if any(_can_refute(point, samples, spec.alpha) for point in points):
         return None
@@ -52,8 +57,8 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
 
 
 def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
-    """Return that some pair would not have caught a leak of so many times the claimed ε, and what
-    it would have caught; None when all would. Certificates of claims with ε = 0 are left out."""
+    """Return that some pair would not have caught a leak of `factor` times the claimed ε, and which
+    leak it would have caught; None when all would. Certificates at ε = 0 are left out."""
     ratios = {
         most_powerful(one).detectable_epsilon / one.point.epsilon: one
         for one in certificates
@@ -79,9 +84,13 @@ def most_powerful(certificate: Certificate) -> FixedTest:
     return min(alike, key=lambda one: one.detectable_epsilon)
 
 
-def misses_rare(certificates: Sequence[Certificate], probability: float) -> str | None:
+def misses_rare(
+    certificates: Sequence[Certificate], probability: float, points: Sequence[ProfilePoint]
+) -> str | None:
     """Return from which probability on an output that only one input gives would have been caught,
-    where that is above `probability` on some pair, and how many draws could; None where it is not.
+    if that is above `probability` on some pair, and how many draws could; None if it is not.
+
+    points: of the claim's profile.
     """
     weak = [one for one in certificates if _caught_from(one) > probability]
     if not weak:
@@ -94,10 +103,10 @@ def misses_rare(certificates: Sequence[Certificate], probability: float) -> str 
             f"it would have caught an output that only one input gives{of} only from a probability "
             f"of {_caught_from(worst):.3g} on, not {probability:g}"
         )
-    allowing = max(one.point.delta for one in weak)
+    allowing = min(one.delta for one in points)
     if allowing >= probability:
         return f"{text}; no number of draws could, since δ = {allowing:.3g} allows such outputs"
-    needed = [draws_for_rare(one, probability) for one in weak]
+    needed = [draws_for_rare(one, probability, points) for one in weak]
     numbers = [number for number in needed if number is not None]
     if len(numbers) < len(needed):
         return f"{text}; no number of draws could"
@@ -110,7 +119,11 @@ def _caught_from(certificate: Certificate) -> float:
 
 
 def draws_for_rare(
-    certificate: Certificate, probability: float, *, power: float = POWER
+    certificate: Certificate,
+    probability: float,
+    points: Sequence[ProfilePoint],
+    *,
+    power: float = POWER,
 ) -> int | None:
     """Return the draws that an audit like that of a certificate needs to refute the claim by an
     output that only one input gives.
@@ -118,9 +131,11 @@ def draws_for_rare(
     Parameters
     ----------
     certificate : Certificate
-        Of the audit: its point, error probability, and how much of its budget it learned from.
+        Of the audit: its error probability, and the part of its budget that it learned from.
     probability : float
-        That one input gives the output, in (0, 1); the other input never gives it.
+        Probability with which one input gives the output, in (0, 1); the other never gives it.
+    points : sequence of ProfilePoint
+        Points of the claim's profile; the output has to refute one of them.
     power : float, default 0.9
         The probability to refute the claim with, in (0, 1).
 
@@ -129,8 +144,9 @@ def draws_for_rare(
     int or None
         Draws of both inputs, rounded up to three digits; None where no number is enough.
     """
-    point, schedule, test = certificate.point, certificate.schedule, certificate.fixed
-    if probability <= point.delta:
+    schedule, test = certificate.schedule, certificate.fixed
+    points = [one for one in points if one.delta < probability]
+    if not points:
         return None
     limits = Limits()
     if schedule is not None:
@@ -144,7 +160,7 @@ def draws_for_rare(
     def is_enough(samples: int) -> bool:
         learned = [Plan(samples, None, limits).freeze_at, *([samples // 2] if learns_more else [])]
         caught = (
-            detectable_rare(one, samples - one, point.epsilon, point.delta, alpha, power=power)
+            detectable_rare_of_any(points, one, samples - one, alpha, power=power)
             for one in learned
         )
         return max(caught) <= probability
@@ -173,8 +189,8 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return that the event of the exact test could not have refuted the claim, whatever the draws
-    in it had been; None when it could."""
+    """Return that the event of the exact test could not have refuted the claim even if each draw in
+    it had shown its input; None when it could."""
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
@@ -188,17 +204,18 @@ def event_could_not(certificate: Certificate) -> str | None:
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether no number of draws that can be asked for refutes a point."""
+    """Return whether no number of draws up to `MAXIMUM_SAMPLES` refutes a point."""
     return _enough(point, alpha) > MAXIMUM_SAMPLES
 
 
 def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether no number of guesses about canaries that is counted refutes a point."""
+    """Return whether no number of guesses about canaries up to `MOST_GUESSES` refutes a point."""
     return draws_to_refute(point.epsilon, point.delta, alpha) > one_run.MOST_GUESSES
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
-    """Return the same of the recorded draws that the exact test had."""
+    """Return that the recorded draws kept for the exact test cannot refute its point even if each
+    shows its input; None when they can, or have."""
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
     if certificate.refuted or fixed.draws >= needed:
@@ -211,7 +228,8 @@ def kept_too_few(certificate: Certificate) -> str | None:
 
 
 def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> str | None:
-    """Return that so many guesses about canaries cannot refute a claim; None when they can."""
+    """Return that the guesses about canaries could not refute a claim even if all were right; None
+    when they could."""
     best = Guesses(seen.canaries, seen.guesses, seen.guesses)
     point = claim.point()
     if one_run.p_value(best, point.epsilon, point.delta) <= 1 - confidence:
@@ -223,14 +241,14 @@ def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> st
 
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
-    """Whether betting on all draws or the exact test on those kept for it can refute a point."""
+    """Return whether betting on all draws, or the exact test on its own, can refute a point."""
     exact = draws_to_refute(point.epsilon, point.delta, CERTIFICATION_SHARE * alpha)
     betting = draws_to_refute(point.epsilon, point.delta, BETTING_SHARE * alpha)
     return samples - Plan(samples, None).freeze_at >= exact or samples >= betting
 
 
 def _enough(point: ProfilePoint, alpha: float) -> int:
-    """Return the fewest draws of a budget that can refute a point."""
+    """Return the smallest budget, in draws, that can refute a point."""
     budgets = range(2, 2 * MAXIMUM_SAMPLES)
     return 2 + bisect_left(budgets, True, key=lambda draws: _can_refute(point, draws, alpha))
 

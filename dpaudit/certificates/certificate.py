@@ -349,7 +349,8 @@ class Certificate:
         The exact tests of the other rules of the portfolio, on the same draws.
     detectable_rare : float or None
         The smallest probability of an output that only one input gives which this run would have
-        refuted with probability 0.9 (docs/method.md §8); inf when it could not. None after a
+        refuted with probability 0.9 (docs/method.md §8); inf when it could not. The output is one
+        value, label, key, length or exception, which repeats. None after a
         confirmation, for the probabilistic definition and `clopper-pearson`, and in older files.
     bet_against : ProfilePoint or None
         The inequality that was bet against, where that is another one than `point`.

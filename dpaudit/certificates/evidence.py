@@ -6,6 +6,7 @@ An audit, `dpaudit bound` and the recheck of a file all derive their numbers by 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels.distinguisher import RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_upper
-from dpaudit.stats.power import MOST_SEEN, detectable_rare
+from dpaudit.stats.power import POWER, detectable_rare
 from dpaudit.stats.thinning import TOSSED_AGAIN
 from dpaudit.stats.witness import Witness, divergence_lower, p_value
 from dpaudit.tally import Tally
@@ -192,14 +193,26 @@ def _detectable_rare(evidence: Evidence) -> float | None:
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
     certified = sum(block.draws for block in evidence.blocks if block.stage == evidence.stage)
     alpha = RARE_SHARE * evidence.fixed_share * evidence.alpha
-    point = min(
-        evidence.points or (evidence.point,),
-        key=lambda one: _rare_to_refute(one, certified, alpha),
-    )
-    found = detectable_rare(learned, certified, point.epsilon, point.delta, alpha)
-    # Nothing is promised of outputs that may be seen too often for the rare rule.
-    seen = found * learned / 2
-    return found if seen + 2 * math.sqrt(seen) <= MOST_SEEN else math.inf
+    points = evidence.points or (evidence.point,)
+    return detectable_rare_of_any(points, learned, certified, alpha)
+
+
+def detectable_rare_of_any(
+    points: Sequence[ProfilePoint],
+    learned: int,
+    certified: int,
+    alpha: float,
+    *,
+    power: float = POWER,
+) -> float:
+    """Return `detectable_rare` for the point that an output of one input alone refutes best.
+
+    points: of the claim's profile.
+    learned, certified: draws to learn from and draws of the exact test.
+    alpha: the error probability of the rare rule.
+    """
+    point = min(points, key=lambda one: _rare_to_refute(one, certified, alpha))
+    return detectable_rare(learned, certified, point.epsilon, point.delta, alpha, power=power)
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:

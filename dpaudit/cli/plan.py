@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from dpaudit.auditing.schedule import PROBING_CALLS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import draws_for_rare, most_powerful
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
+from dpaudit.claims import ProfilePoint
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.cli.completing import files
@@ -142,7 +144,7 @@ def plan_(
         found = plan(spec, excess, power, run, trial, within=within, say=say)
         rate = 0.0 if quiet else _rate(spec, found, requests)
     goals = _Goals(excess, rare, power)
-    shown = _Shown(found, goals, rate)
+    shown = _Shown(found, goals, spec.tested.points(), rate)
     # Where only rare outputs were asked for, a leak that cannot be planned for fails nothing.
     is_asked = rare is None or ctx.get_parameter_source("excess") is not ParameterSource.DEFAULT
     is_planned = (found.samples is not None or not is_asked) and shown.samples is not None
@@ -325,8 +327,11 @@ class _Goals:
 class _Shown:
     """A plan in words."""
 
-    def __init__(self, found: AuditPlan, goals: _Goals, rate: float) -> None:
-        self._found, self._rate = found, rate
+    def __init__(
+        self, found: AuditPlan, goals: _Goals, points: Sequence[ProfilePoint], rate: float
+    ) -> None:
+        """points: of the claim's profile.  rate: draws a second."""
+        self._found, self._points, self._rate = found, points, rate
         self._excess, self._rare, self._power = goals.excess, goals.rare, goals.power
         self._rare_samples = self._for_rare()
         numbers = [found.samples, self._rare_samples]
@@ -339,7 +344,10 @@ class _Shown:
         if self._rare is None:
             return None
         pairs = self._found.pairs
-        needed = [draws_for_rare(one.certificate, self._rare, power=self._power) for one in pairs]
+        needed = [
+            draws_for_rare(one.certificate, self._rare, self._points, power=self._power)
+            for one in pairs
+        ]
         return None if None in needed else max(one for one in needed if one is not None)
 
     def lines(self, command: str) -> list[str]:

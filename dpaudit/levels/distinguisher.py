@@ -1,5 +1,5 @@
-"""What was learned, frozen: a map from outcome to level, up to three rules on these levels, and
-what selection says of itself."""
+"""The frozen result of learning: a portfolio of up to three rules on one table of levels, the
+beliefs to bet on, and a record of the attacks that were considered."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import LevelArray
+from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.joint import JointLevels
 from dpaudit.levels.level_map import IntArray, LevelMap
 from dpaudit.outcomes import KeyArray, Outcomes
+from dpaudit.tally import by_arm
 
-if TYPE_CHECKING:  # a worker needs no SciPy, which takes as long to import as all else
+if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as everything else
     from dpaudit.levels.candidate import Candidate
     from dpaudit.levels.sieve import Sieve
     from dpaudit.stats.betting import Beliefs
 
 
-# How the error probability of the exact test is split among the rules of a portfolio. The share of
-# a rule that learning did not find goes to the main rule (docs/method.md §2).
+# Shares of the error probability of the exact test for the rules next to the main rule. The share
+# of a rule that learning does not find goes to the main rule (docs/method.md §2).
 RARE_SHARE = 0.08
 OTHER_SHARE = 0.02
 
@@ -33,10 +34,12 @@ OTHER_SHARE = 0.02
 class Rule:
     """One rule of the game: guess d1 (1), guess d2 (-1) or abstain (0) at every level.
 
-    attack: what found it.  level, guesses: its own levels, and its guess at each, (levels,).
-    share: its part of the exact test's error probability.  expected: (2, 2), the draws of d1 and of
-    d2 to expect where it guesses d1, then where it guesses d2, of as many as it was learned from.
-    point: of the claim's profile that the rule is for; None for the one that is bet against.
+    attack: the name of the attack that proposed it.
+    level, guesses: its own levels, and its guess at each, (levels,).
+    share: its part of the error probability of the exact test.
+    expected: (2, 2), expected draws of d1 and of d2 where it guesses d1, then where it guesses d2,
+        of as many draws as it was learned from.
+    point: the point of the claim's profile that it tests; None for the point that is bet against.
     """
 
     kind: Literal["main", "rare", "other"]
@@ -56,7 +59,7 @@ class Rule:
 
     @property
     def right_and_wrong(self) -> tuple[float, float]:
-        """The right and the wrong guesses that the learning draws let expect of as many draws."""
+        """Expected right and wrong guesses, of as many draws as the rule was learned from."""
         if self.expected is None:
             return 0.0, 0.0
         (right, wrong), (missed, found) = self.expected.tolist()
@@ -67,8 +70,9 @@ class Rule:
 class Distinguisher:
     """The frozen portfolio: the level of an outcome, and the guesses of every rule at each level.
 
-    rules: the main rule first; their shares add up to 1.  table: (rules, levels), the guesses of
-    each rule at the joint levels.
+    level: the joint levels of all rules.
+    rules: the main rule first; their shares add up to 1.
+    table: (rules, levels), the guesses of each rule at the joint levels.
     """
 
     level: LevelMap
@@ -104,18 +108,18 @@ class Distinguisher:
         return self.level(outcomes)
 
     def only(self, place: int) -> Distinguisher:
-        """Return the portfolio of one of the rules, on the same levels, with all of the share."""
+        """Return the portfolio of one of the rules, on the same levels, with a share of 1."""
         rule = replace(self.rules[place], share=1.0)
         return Distinguisher(self.level, (rule,), self.table[place : place + 1])
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An attack that was considered for the exact bound.
+    """An attack that was considered for the exact test.
 
     predicted: the bound that it promised on held-out selection draws, for ε at the δ of the point
         tested (for δ at its ε when the claim is a curve); None when it was skipped.
-    skipped: why, in words; empty when it was tried.
+    skipped: why it was skipped, in words; empty when it was tried.
     """
 
     attack: str
@@ -125,12 +129,15 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class ScoreDistributions:
-    """How the score of the attack that was used fell on selection draws of either input, each draw
-    scored by a fit that had not seen it.
+    """Histogram of the score of the main rule's attack on selection draws of either input.
 
-    edges: where the levels part, rising.  counts: (draws of d1, draws of d2) by level, from below
-        the first edge on; the last one counts outcomes that have no score.
-    columns: what the score depends on most, with the share of each; they add up to at most 1.
+    Each draw is scored by a fit to other draws.
+
+    edges: the edges between levels, rising.
+    counts: (draws of d1, draws of d2) by level, from below the first edge on; the last pair counts
+        outcomes without a score.
+    columns: the columns that the score depends on most, each with its share; the shares add up to
+        at most 1.
     """
 
     edges: tuple[float, ...]
@@ -140,13 +147,15 @@ class ScoreDistributions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """All that a round of learning leaves: the rule for the bound, and what the bettors believe.
+    """The result of a round of learning: the portfolio of the exact test, and beliefs to bet on.
 
-    leading: the orders that promised most, to be counted on.
-    sieve: what the rare rule was found by, if there is one.
+    tried: the attacks that were considered.
+    scores: of the attack of the main rule, if it orders by a score.
+    expected: (levels, 2), expected draws by level and input, of as many draws as were learned from.
+        Draws at the additional levels of a portfolio are also counted at those of the main rule.
+    leading: the orders that promised most, by which further draws are counted.
+    sieve: of the table that the rare rule was found in; None without a rare rule.
     promises: whether any order promised a bound above 0.
-    tried: the attacks that were considered.  scores: of the one that was used, if it is a score.
-    expected: (levels, 2), draws of both inputs to expect at every level, of as many as selection.
     """
 
     distinguisher: Distinguisher
@@ -158,13 +167,32 @@ class Learned:
     sieve: Sieve | None = None
     promises: bool = True
 
+    def expected_as_in(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
+        """Return `expected` with the draws of the additional levels of a portfolio taken from the
+        levels of the main rule, in the shares of the selection draws: (levels, 2)."""
+        portfolio, expected = self.distinguisher, self.expected
+        if expected is None or len(portfolio.rules) == 1:
+            return expected
+        main = portfolio.main.level
+        usual, of_main = main.levels, main(selection.outcomes)
+        level = portfolio(selection.outcomes)
+        is_extra = level >= usual
+        before = by_arm(of_main, usual, selection.is_d1)
+        moved = by_arm(of_main[is_extra], usual, selection.is_d1[is_extra])
+        counts = by_arm(level, portfolio.levels, selection.is_d1)[usual:].sum(axis=1, keepdims=True)
+        share = expected[usual:] / np.maximum(expected[usual:].sum(axis=1, keepdims=True), 1e-9)
+        times = expected[:usual].sum() / max(1, selection.size)
+        left = expected[:usual] * (1 - moved / np.maximum(before, 1))
+        return np.concatenate([left, times * counts * share])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AccusedAtoms:
-    """Raw outputs to certify one by one, for the probabilistic definition.
+    """Single outputs to certify one by one, for the probabilistic definition.
 
-    keys: (atoms,), rising; words: by atom. for_d1, for_d2: (atoms,), whether P(s) > e^ε Q(s), or
-    Q(s) > e^ε P(s), is suspected.
+    keys: (atoms,), rising.
+    words: (atoms,).
+    for_d1, for_d2: (atoms,), whether P(s) > e^ε Q(s), or Q(s) > e^ε P(s), is suspected.
     """
 
     keys: KeyArray

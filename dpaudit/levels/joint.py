@@ -1,4 +1,4 @@
-"""One table of levels for several rules: the levels of the main rule, and a few more."""
+"""One table of levels for several rules: the levels of the main rule, and additional ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from dpaudit.outcomes import Outcomes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
-    """The levels of the main rule where every side rule abstains; elsewhere one more level for each
-    combination of guesses, so that the guess of every rule follows from the level.
+    """The level of the main rule where all side rules abstain; otherwise an additional level for
+    each combination of guesses. The guess of every rule follows from the level.
 
-    main, main_guesses: the level of an outcome, and the guess at each, (main levels,).  sides: the
-    same of every side rule.  extra: the combinations of guesses at the additional levels, (extra
-    levels, rules), the main rule first.  place: the additional level of a combination as a number
-    in base 3, where 2 stands for a guess of d2.
+    main, main_guesses: the levels of the main rule, and its guess at each, (main levels,).
+    sides: the levels and guesses of each side rule.
+    extra: (extra levels, rules), the guesses at the additional levels, the main rule first.
+    place: the additional level of each combination of guesses, by the combination as a number in
+        base 3 (see `_number`).
     """
 
     main: LevelMap
@@ -35,6 +36,7 @@ class JointLevels(LevelMap):
     def of(
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
+        """Return the joint levels. guesses: of the main rule.  sides: as of the class."""
         every = [np.unique(one).tolist() for one in (guesses, *(own for _, own in sides))]
         combined = [one for one in product(*every) if any(one[1:])]
         extra = np.array(combined, dtype=np.int64).reshape(len(combined), len(every))
@@ -67,7 +69,8 @@ class JointLevels(LevelMap):
 
 
 def _number(guesses: IntArray) -> IntArray:
-    """Return combinations of guesses, (rules, combinations), as numbers in base 3."""
+    """Return combinations of guesses, (rules, combinations), as numbers in base 3; a guess of d2 is
+    the digit 2."""
     digits = guesses % 3
     weights = 3 ** np.arange(len(digits))[::-1]
     return np.asarray(weights @ digits)

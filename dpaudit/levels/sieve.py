@@ -38,7 +38,7 @@ _MOST_VALUES = 4_096
 _FEW = 6
 _LARGEST_TABLE = 65_536
 # Columns that are looked at; of wider outcomes the others are left to the orders that count them.
-_MOST_COLUMNS = 256
+MOST_COLUMNS = 256
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
@@ -176,13 +176,13 @@ class Sieve:
         """Return what selection draws have seen at all: what it lets through is new. None for
         outcomes too wide to look at whole."""
         found = cls._of(selection, 1)
-        return None if found.is_cut or selection.outcomes.width > _MOST_COLUMNS else found
+        return None if found.is_cut or selection.outcomes.width > MOST_COLUMNS else found
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> Sieve:
         outcomes = selection.outcomes
-        is_cut = len(outcomes.columns) > _MOST_COLUMNS
-        names = _names(outcomes.columns[:_MOST_COLUMNS])
+        is_cut = len(outcomes.columns) > MOST_COLUMNS
+        names = _names(outcomes.columns[:MOST_COLUMNS])
         usual = tuple(Usual.of(one, often) for one in outcomes.named(names))
         rest = None if is_cut else _often(outcomes.keys_beside(frozenset(names)), often)
         return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)

@@ -14,8 +14,6 @@ from dpaudit.stats.game import Game, p_value
 POWER = 0.9
 # A rare rule guesses outputs that one input gave at least this often while learning.
 LEAST_SEEN = 2
-# Outputs that were seen at least this often while learning are left to the main rule.
-MOST_SEEN = 100
 
 
 def detectable_epsilon(

@@ -181,6 +181,20 @@ def test_a_violation_needs_no_rare_outputs(dpaudit: Any) -> None:
     assert dpaudit("run", *asked, "--require-rare", "1e-6").exit_code == 1
 
 
+@pytest.mark.parametrize("value", ["0", "2", "abc"])
+def test_rare_outputs_that_a_file_cannot_ask_for(dpaudit: Any, folder: Path, value: str) -> None:
+    (folder / "a.yaml").write_text(
+        "version: 1\naudits:\n  - {name: a, mechanism: m.py:laplace, d1: 0, d2: 1,\n"
+        f"     claim: {{epsilon: 1}}, samples: 10_000, require_rare: {value}}}\n"
+    )
+    result = dpaudit("run", "a.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("error: ") == 1
+    assert "require_rare" in result.stderr
+    assert "4:" in result.stderr
+    assert re.search(r"such as 1e-3|such as 0\.5", words(result.stderr))
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -143,6 +143,20 @@ def test_rare_outputs_have_a_plan_where_inputs_look_alike(dpaudit: Any) -> None:
     assert dpaudit(*asked, "--excess", "1.2", "-q").exit_code == 2
 
 
+def test_rare_outputs_are_planned_for_at_the_best_point_of_a_curve(dpaudit: Any) -> None:
+    """Under μ = ½ some points allow an output of probability 0.05, and one of them is tested."""
+    inputs = ("m.py:blind", "--d1", "0", "--d2", "1", "--mu", "0.5")
+    asked = ("plan", *inputs, "--rare", "0.05", "-q")
+    samples = int(dpaudit(*asked).stdout)
+    run = ("run", *inputs, "--samples", str(samples), "--require-rare", "0.05")
+    assert dpaudit(*run).exit_code == 0
+    fewer = dpaudit("run", *inputs, "--samples", str(samples // 2), "--require-rare", "0.05")
+    assert fewer.exit_code == 4
+    (number,) = re.findall(r"([\d,]+) draws could", words(fewer.stdout))
+    enough = ("--samples", number.replace(",", ""), "--require-rare", "0.05")
+    assert dpaudit("run", *inputs, *enough).exit_code == 0
+
+
 def test_a_rare_output_that_no_number_of_draws_would_catch(dpaudit: Any) -> None:
     asked = (*ASKED, "--delta", "0.001", "--rare", "0.001001")
     result = dpaudit(*asked)

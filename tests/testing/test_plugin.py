@@ -135,10 +135,18 @@ def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
         (["--dpaudit-json", "test_mine.py"], "", "--dpaudit-json=test_mine.py is a file of code"),
         (["--dpaudit-json", "no/out.json"], "", "--dpaudit-json=no/out.json cannot be written"),
         ([], "[tool.dpaudit]\nsample = 5", "unknown key 'sample' in [[]tool.dpaudit]*'samples'*"),
+        *(
+            (
+                [],
+                f"[tool.dpaudit]\nrequire_rare = {value}",
+                f"require_rare = {value} in *a probability between 0 and 1*",
+            )
+            for value in ("0", "2")
+        ),
         (
             [],
-            "[tool.dpaudit]\nrequire_rare = 2",
-            "require_rare = 2 in *a probability between 0 and 1*",
+            "[tool.dpaudit]\nrequire_rare = 'abc'",
+            "require_rare = 'abc' in *a probability between 0 and 1*",
         ),
         ([], "[tool]\ndpaudit = 5", "[[]tool.dpaudit] must be a table"),
         ([], "[tool.dpaudit]\nsamples = 'many'", "samples = 'many' in * a number of draws"),

@@ -24,12 +24,12 @@ _MOST_IMAGINED, _LEAST_IMAGINED, _CELLS = 20, 5, 50
 
 
 def learn_again(
-    candidates: list[Candidate], aim: Aim, rare: RareTable | None = None, *, to_bet: bool
+    candidates: list[Candidate], aim: Aim, tables: Sequence[RareTable] = (), *, to_bet: bool
 ) -> Learned:
-    """Return the portfolio and beliefs that orders lead to which further draws were counted by.
+    """Return the portfolio and beliefs that follow from orders, after further draws were counted.
 
-    rare: rare outputs among all these draws.  to_bet: for bets to come alone, on the order that
-    promises the fastest growth.
+    tables: the cells that the rare rule may guess by.
+    to_bet: whether the rules are for bets alone, on the order that promises the fastest growth.
     """
     aim = replace(aim, counted=True)
     best = best_of(candidates, aim, boldly=not to_bet)
@@ -37,7 +37,7 @@ def learn_again(
         best = max(
             candidates, key=lambda one: float(np.max(predicted_growth(one.table, aim.point)))
         )
-    return frozen(best, candidates, aim, tables=[] if rare is None else [rare], to_bet=to_bet)
+    return frozen(best, candidates, aim, tables=tables, to_bet=to_bet)
 
 
 def is_sure(candidates: list[Candidate], aim: Aim) -> bool:

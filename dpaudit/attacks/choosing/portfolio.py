@@ -1,4 +1,4 @@
-"""The rules to freeze next to the main one: the rare rule, and the best rule of another kind."""
+"""The rules to freeze next to the main rule: the rare rule, and the best rule of another kind."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dpaudit.levels.sieve import Sieve
 
 
 def rare_rule(tables: Sequence[RareTable], aim: Aim) -> tuple[Rule, Sieve] | None:
-    """Return the rare rule with the most evidence against the claim, and the sieve that it was
-    found by; None where no table has one."""
+    """Return the rare rule with the most evidence against the claim that is expected of the draws
+    to come, and the sieve of its table; None where no table has such a rule."""
     points = aim.points or (aim.point,)
     found = [(table.rule(points, aim.coming, RARE_SHARE), table) for table in tables]
     rules = [(rule, table) for rule, table in found if rule is not None]
@@ -31,9 +31,9 @@ def rare_rule(tables: Sequence[RareTable], aim: Aim) -> tuple[Rule, Sieve] | Non
 
 
 def other_rule(main: Candidate, candidates: Sequence[Candidate], aim: Aim) -> Rule | None:
-    """Return the best rule of another kind than the main one: of single cells where that cuts a
-    number or a score, and the reverse. None where no such rule might refute the claim, where it
-    guesses often, or where the main rule is sure to refute."""
+    """Return the best rule of another kind than the main rule: of single cells where the main rule
+    cuts a number or a score, and the reverse. None where no such rule may refute the claim, where
+    the best one guesses often, or where the main rule is sure to refute."""
     if surely_refutes(main, aim):
         return None
     is_of_cells = _is_of_cells(main)
@@ -60,16 +60,19 @@ def _is_of_cells(candidate: Candidate) -> bool:
 
 
 def expected_of(draws: FloatArray | IntArray, guesses: IntArray) -> FloatArray:
-    """Return the draws of d1 and of d2 where a rule guesses d1, and where it guesses d2: (2, 2).
+    """Return the draws of d1 and of d2 where a rule guesses d1, then where it guesses d2: (2, 2).
 
-    draws: (levels, 2).
+    draws: (levels, 2), by level and input.
     """
     return np.array([draws[guesses == guess].sum(axis=0) for guess in (1, -1)], dtype=float)
 
 
 def evidence(rule: Rule, aim: Aim, draws: int) -> float:
-    """Return the evidence against the claim that a rule is expected to give on as many draws as it
-    was learned from, in nats."""
-    correct, wrong = (np.array(one) for one in rule.right_and_wrong)
+    """Return the evidence against the claim that a rule is expected to give on the draws to come,
+    in nats.
+
+    draws: the draws that it was learned from.
+    """
+    correct, wrong = (np.array(one) * aim.coming / draws for one in rule.right_and_wrong)
     h = 1.0 if len(set(rule.guesses.tolist()) - {0}) > 1 else 0.5
-    return float(evidence_of(correct, wrong, rule.point or aim.point, draws, h))
+    return float(evidence_of(correct, wrong, rule.point or aim.point, aim.coming, h))

@@ -36,7 +36,6 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.levels.distinguisher import Learned, Tried
 from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_growth
-from dpaudit.stats.power import MOST_SEEN
 
 ATTACKS: tuple[Attack, ...] = (
     one_dimensional,
@@ -64,8 +63,8 @@ _FIRST_LOOK = 2_000
 
 # Of more columns, trees take long.
 _MOST_FOR_TREES = 256
-# An output is rare among draws that are kept if it was seen less often than one of these.
-_RARE = (10, MOST_SEEN)
+# An output is rare among draws that are kept if it was seen in fewer of them than one of these.
+_RARE = (10, 100)
 
 
 def attacks_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Attack, ...]:
@@ -99,8 +98,11 @@ def learn(
     if not has_few:
         more, skipped = _trees(selection, aim, candidates, thorough=thorough)
         candidates += more
-    tables = [RareTable.of(selection, often) for often in _RARE] if thorough and with_rare else []
-    candidates += [one for table in tables for one in table.order()]
+    tables: list[RareTable] = []
+    if thorough and with_rare:
+        tables = [RareTable.of(selection, often) for often in _RARE]
+        candidates += [one for table in tables for one in table.order()]
+        tables.append(RareTable.frequent(selection, tables[0].sieve))
     best = best_of(candidates, aim, boldly=thorough)
     stage: Stage = "kept" if thorough else "first"
     return frozen(best, candidates, aim, skipped, tables, stage=stage)

@@ -83,7 +83,7 @@ def test_more_draws_tell_more(seed: int) -> None:
 
 def test_what_is_promised_is_what_later_draws_give() -> None:
     order, later = learned(12), drawn(400_000, 78)
-    found = learn_again([order], AIM, RareTable.of(drawn(KEPT, 0), OFTEN), to_bet=False)
+    found = learn_again([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], to_bet=False)
     rule = found.distinguisher
     guesses = rule.guesses[rule(later.outcomes)]
     right = (guesses == np.where(later.is_d1, 1, -1)).sum()

@@ -10,13 +10,16 @@ from scipy.stats import binom
 
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.portfolio import rare_rule
+from dpaudit.attacks.choosing.selection import learn
 from dpaudit.attacks.rare import RareTable
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Rule
+from dpaudit.levels.rare_cells import frequent_column
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Raised, from_raw
+from dpaudit.tally import by_arm
 
 ARMS = np.array([50_000, 50_000])
 PURE = ProfilePoint(1.0, 0.0)
@@ -24,7 +27,7 @@ PURE = ProfilePoint(1.0, 0.0)
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """Return a generator of the test's own: the numbers hang on no other test."""
+    """Return a new generator, so that no other test changes its numbers."""
     return np.random.default_rng(0)
 
 
@@ -384,8 +387,8 @@ def test_without_a_leak_the_rare_rule_is_not_sure(noise: str) -> None:
     """Both meet ε = 1: what one input alone gave was luck."""
     for seed in range(10):
         draws = leaking(noise, 0.0, seed, 12_500, p=0.0)
-        for often in (10, 100):
-            rule = RareTable.of(draws, often).rule([PURE], 87_500, 0.08)
+        for table in (RareTable.of(draws, 10), RareTable.of(draws, 100), frequent(draws)):
+            rule = table.rule([PURE], 87_500, 0.08)
             if rule is not None:
                 right, wrong = right_and_wrong(rule, leaking(noise, 0.0, seed, 100_000, p=0.0))
                 assert right + wrong < 2_000
@@ -427,13 +430,114 @@ def rare_vectors(size: int, seed: int) -> SelectionDraws:
 @pytest.mark.parametrize(("family", "size"), [
     (distinct, 100_000), (texts, 20_000), (rare_labels, 20_000), (rare_vectors, 50_000),
 ])  # fmt: skip
-@pytest.mark.parametrize("often", [10, 100])
+@pytest.mark.parametrize("often", [10, 100, None])
 def test_where_all_outputs_are_rare_no_rule_is_found_by_luck(
-    family: Any, size: int, often: int
+    family: Any, size: int, often: int | None
 ) -> None:
     for seed in range(2):
-        rule = RareTable.of(family(size, seed), often).rule([PURE], 7 * size, 0.08)
-        assert harmless(rule, family(size, 2 + seed))
+        draws = family(size, seed)
+        table = frequent(draws) if often is None else RareTable.of(draws, often)
+        assert harmless(table.rule([PURE], 7 * size, 0.08), family(size, 2 + seed))
+
+
+def frequent(draws: SelectionDraws) -> RareTable:
+    return RareTable.frequent(draws, Sieve.of(draws))
+
+
+def mixed(kind: str, size: int, seed: int, p: float) -> SelectionDraws:
+    """Return outputs that both inputs give alike; with probability p, d1 gives another one."""
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    leaks = np.flatnonzero(is_d1 & (rng.random(size) < p))
+    if kind == "vectors":
+        numbers = rng.integers(5, size=(size, 3)).astype(float)
+        numbers[leaks, 1] = 9.0
+        return SelectionDraws(from_raw(numbers), is_d1)
+    if kind in ("texts", "none", "lengths", "keys"):
+        usual: Any = {"texts": "a", "none": 1.0, "lengths": [1, 2], "keys": {"a": 1}}[kind]
+        other: Any = {"texts": "z", "none": None, "lengths": [1], "keys": {"a": 1, "b": 2}}[kind]
+        made = [usual] * size
+        for place in leaks.tolist():
+            made[place] = other
+        return SelectionDraws(from_raw(made), is_d1)
+    noise = rng.integers(5, size=size) if kind == "integers" else rng.laplace(size=size)
+    numbers = noise.astype(float)
+    numbers[leaks] = {
+        "integers": 77.0,
+        "value": 1e9,
+        "value inside the range": 0.25,
+        "range": 1e6 * (1 + rng.random(len(leaks))),
+        "range below": -1e6 * (1 + rng.random(len(leaks))),
+    }[kind]
+    return SelectionDraws(from_raw(numbers), is_d1)
+
+
+MIXED = (
+    *("integers", "value", "value inside the range", "range", "range below"),
+    *("texts", "none", "lengths", "keys", "vectors"),
+)
+
+
+@pytest.mark.parametrize("p", [0.005, 0.05, 0.4])
+@pytest.mark.parametrize("kind", MIXED)
+def test_an_output_of_one_input_is_guessed_however_often_it_repeats(kind: str, p: float) -> None:
+    point = ProfilePoint(6.0, 0.0)
+    table = frequent(mixed(kind, 50_000, 0, p))
+    rule = table.rule([point], 50_000_000, 0.08)
+    assert rule is not None
+    right, wrong = right_and_wrong(rule, mixed(kind, 50_000, 1, p))
+    assert right == pytest.approx(25_000 * p, rel=0.3)
+    assert wrong == 0
+
+
+@pytest.mark.parametrize("kind", MIXED)
+def test_frequent_outputs_of_both_inputs_make_no_rule(kind: str) -> None:
+    table = frequent(mixed(kind, 20_000, 0, 0.0))
+    assert table.columns == []
+    assert table.rule([PURE], 10**9, 0.08) is None
+
+
+@pytest.mark.parametrize("kind", ["integers", "value", "vectors"])
+def test_the_witness_counts_a_draw_at_one_level(kind: str) -> None:
+    """Else it expects a leak at levels where it does not occur, and its stakes are too small."""
+    draws = mixed(kind, 20_000, 0, 0.1)
+    learned = learn(draws, Aim(PURE, 100_000))
+    portfolio = learned.distinguisher
+    assert [rule.kind for rule in portfolio.rules][1] == "rare"
+    found = learned.expected_as_in(draws)
+    assert found is not None
+    assert found.shape == (portfolio.levels, 2)
+    counts = by_arm(portfolio(draws.outcomes), portfolio.levels, draws.is_d1)
+    # The last level of the main rule is for unseen outputs, with half a draw of either input.
+    assert found.sum() == pytest.approx(draws.size, abs=2)
+    extra = slice(portfolio.main.level.levels, None)
+    assert found[extra].sum(axis=1) == pytest.approx(counts[extra].sum(axis=1), rel=0.01, abs=1)
+
+
+@pytest.mark.parametrize("numbers", [
+    np.random.default_rng(0).normal(size=1_000), np.arange(1_000.0), np.empty(0),
+    np.array([0.0, np.inf, -np.inf, 1e308, -1e308]),
+])  # fmt: skip
+def test_numbers_that_never_repeat_have_no_cells(numbers: Any) -> None:
+    assert frequent_column(from_raw(numbers).columns[0]) is None
+
+
+def test_infinite_and_largest_numbers_have_cells() -> None:
+    numbers = np.repeat([0.0, 1.0, 1.7e308, -1.7e308, np.inf, -np.inf], 20)
+    column = from_raw(numbers).columns[0]
+    cells = frequent_column(column)
+    assert cells is not None
+    assert len(set(cells(column).tolist())) == 6
+
+
+def test_a_frequent_value_at_a_large_claim_is_no_certain_leak() -> None:
+    """Of 403 draws with the value 2, noise that attains ε = 6 gives one by the other input."""
+    rng = np.random.default_rng(0)
+    is_d1 = rng.random(50_000) < 0.5
+    ratio = -np.expm1(-6.0)
+    noise = rng.geometric(ratio, size=50_000) - rng.geometric(ratio, size=50_000) + is_d1
+    (column,) = frequent(SelectionDraws(from_raw(noise.astype(float)), is_d1)).columns
+    assert column.is_tail[column(from_raw([2.0]).columns[0])].all()
 
 
 def test_among_very_many_rare_values_no_rule_is_found_by_luck() -> None:

@@ -15,6 +15,7 @@ from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import (
     ApproximateDP,
+    GaussianDP,
     PrivacyClaim,
     ProbabilisticDP,
     PureDP,
@@ -28,6 +29,7 @@ from dpaudit.stats.power import draws_to_refute
 from dpaudit.targets.target import CallableTarget
 
 CONFIDENCES = (0.9, 0.99, 0.9999)
+PURE = PureDP(1.0).points()
 
 
 def identity(x: Any) -> Any:
@@ -165,7 +167,7 @@ def test_the_draws_for_rare_outputs_are_enough_and_few(mechanism: Any, claim: Pr
     """Also where an audit learns from half of its draws, since nothing differs."""
     certificate = certificate_of(mechanism, claim)
     for probability in (0.01, 0.004):
-        needed = draws_for_rare(certificate, probability)
+        needed = draws_for_rare(certificate, probability, claim.points())
         assert needed is not None
         enough, fewer = (
             certificate_of(mechanism, claim, samples=samples).detectable_rare
@@ -179,7 +181,7 @@ def test_the_draws_for_rare_outputs_are_enough_and_few(mechanism: Any, claim: Pr
 def test_pairs_share_the_error_probability_of_rare_outputs() -> None:
     alone = certificate_of(laplace, PureDP(1.0))
     of_three = replace(alone, fixed=replace(alone.fixed, alpha=alone.fixed.alpha / 3))
-    one, several = draws_for_rare(alone, 0.001), draws_for_rare(of_three, 0.001)
+    one, several = (draws_for_rare(each, 0.001, PURE) for each in (alone, of_three))
     assert one is not None
     assert several is not None
     assert 1.05 * one < several < 1.5 * one
@@ -190,30 +192,50 @@ def test_a_rule_of_any_kind_has_the_same_draws_for_rare_outputs() -> None:
     certificate = certificate_of(laplace, PureDP(1.0))
     whole = certificate.fixed.alpha / certificate.fixed.share
     rare = replace(certificate.fixed, kind="rare", share=0.08, alpha=0.08 * whole)
-    assert draws_for_rare(replace(certificate, fixed=rare), 0.001) == draws_for_rare(
-        certificate, 0.001
+    assert draws_for_rare(replace(certificate, fixed=rare), 0.001, PURE) == draws_for_rare(
+        certificate, 0.001, PURE
     )
 
 
 def test_a_claim_whose_delta_allows_rare_outputs_is_never_refuted_by_them() -> None:
-    certificate = certificate_of(laplace, ApproximateDP(1.0, 0.01))
-    assert draws_for_rare(certificate, 0.01) is None
-    assert draws_for_rare(certificate, 0.005) is None
-    assert draws_for_rare(certificate, 0.0101) is not None
-    reason = misses_rare([certificate], 0.01)
+    claim = ApproximateDP(1.0, 0.01)
+    certificate, points = certificate_of(laplace, claim), claim.points()
+    assert draws_for_rare(certificate, 0.01, points) is None
+    assert draws_for_rare(certificate, 0.005, points) is None
+    assert draws_for_rare(certificate, 0.0101, points) is not None
+    reason = misses_rare([certificate], 0.01, points)
     assert reason is not None
     assert "no number of draws could" in reason
+
+
+def test_a_claim_that_is_a_curve_is_refuted_at_its_best_point() -> None:
+    """The point that the audit tested allows the output, another one does not."""
+    claim = GaussianDP(1.0)
+    points = claim.points()
+    certificate = certificate_of(blind, claim, samples=100_000)
+    (loosest,) = (one for one in points if one.delta == max(each.delta for each in points))
+    certificate = replace(certificate, point=loosest)
+    assert loosest.delta > 0.01
+    needed = draws_for_rare(certificate, 0.01, points)
+    assert needed is not None
+    assert draws_for_rare(certificate, 0.01, [loosest]) is None
+    enough = certificate_of(blind, claim, samples=needed).detectable_rare
+    assert enough is not None
+    assert enough <= 0.01
+    reason = misses_rare([replace(certificate, detectable_rare=0.5)], 0.01, points)
+    assert reason is not None
+    assert f"{needed:,} draws could" in reason
 
 
 def test_the_pair_that_needs_most_is_named() -> None:
     good = certificate_of(laplace, PureDP(1.0))
     bad = replace(good, pair="d1 = 7, d2 = 8", detectable_rare=math.inf)
     assert good.detectable_rare is not None
-    assert misses_rare([good], good.detectable_rare) is None
-    both = misses_rare([good, bad], good.detectable_rare)
+    assert misses_rare([good], good.detectable_rare, PURE) is None
+    both = misses_rare([good, bad], good.detectable_rare, PURE)
     assert both is not None
     assert "d1 = 7, d2 = 8" in both
-    unknown = misses_rare([replace(good, detectable_rare=None)], 0.5)
+    unknown = misses_rare([replace(good, detectable_rare=None)], 0.5, PURE)
     assert unknown is not None
 
 

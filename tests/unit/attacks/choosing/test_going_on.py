@@ -154,7 +154,7 @@ def test_a_column_that_the_rare_rule_guesses_by_is_spared_whatever_others_promis
 @pytest.mark.parametrize(("of_d1", "of_d2"), [(30, 0), (0, 30)])
 def test_what_is_learned_again_has_the_rare_rule_of_all_draws(of_d1: int, of_d2: int) -> None:
     rare = rare_table(of_d1, of_d2)
-    found = learn_again([cells(0.0, cells_of=Sides())], AIM, rare, to_bet=False)
+    found = learn_again([cells(0.0, cells_of=Sides())], AIM, [rare], to_bet=False)
     main, side = found.distinguisher.rules
     assert (main.kind, side.kind) == ("main", "rare")
     assert [main.share, side.share] == pytest.approx([0.92, 0.08])
