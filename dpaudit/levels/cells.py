@@ -30,7 +30,7 @@ _WORDS = 6
 # The event of a level that no outcome reaches.
 NO_OUTPUT = "no output"
 _LONGEST_WORD = 60
-# How events name numbers, and what was too rare to be told from other rare outputs.
+# How events name numbers, and outputs that were too rare to have a cell of their own.
 A_NUMBER = "a number"
 RARELY_SEEN = "a value rarely or never seen while learning"
 

@@ -48,6 +48,7 @@ def test_integer_noise_gets_a_note_with_the_claim_that_it_satisfies() -> None:
     assert [key for key, notes in noted.items() if notes] == [(rounded, "gaussian")]
     (note,) = noted[rounded, "gaussian"]
     assert "--rho 0.125" in note
-    draws = [rounded(x, 1_000, np.random.default_rng(x)) for x in (0, 1)]
-    assert dpaudit.bound(*draws, GaussianDP(0.5)).certificates[0].notes == (note,)
-    assert "--rho 0.125" in " ".join(dpaudit.bound(*draws, GaussianDP(0.5)).report().split())
+    d1, d2 = (rounded(x, 1_000, np.random.default_rng(x)) for x in (0, 1))
+    recorded = dpaudit.bound(d1, d2, GaussianDP(0.5))
+    assert recorded.certificates[0].notes == (note,)
+    assert "--rho 0.125" in " ".join(recorded.report().split())

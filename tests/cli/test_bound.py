@@ -223,8 +223,9 @@ def test_one_message_with_the_remedy(
     text.write_text("1 2 3")
     names = {"d1": files[0], "d2": files[1], "twin": twin, "text": text}
     for name, draws in (("few", 20), ("less", 10)):
-        names[name] = Path(files[0]).with_name(f"{name}.npy")
-        np.save(names[name], np.arange(float(draws)))
+        path = Path(files[0]).with_name(f"{name}.npy")
+        np.save(path, np.arange(float(draws)))
+        names[name] = path
     result = dpaudit("bound", *words.format(**names).split())
     assert result.exit_code == 2
     assert result.stdout == ""

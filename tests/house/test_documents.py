@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -36,3 +37,16 @@ def test_readme_has_blocks() -> None:
     kinds = [block.kind for block in blocks(ROOT / "README.md")]
     assert "console" in kinds
     assert "python" in kinds
+
+
+def test_every_guide_is_in_one_group_of_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    parts = re.split(r"^## (.*)$", index, flags=re.MULTILINE)[1:]
+    groups = {
+        title: re.findall(r"\(guides/(\S+)\.md\)", links)
+        for title, links in zip(parts[::2], parts[1::2], strict=True)
+    }
+    named = {title: guides for title, guides in groups.items() if guides}
+    assert len(named) == 4
+    listed = [guide for guides in named.values() for guide in guides]
+    assert sorted(listed) == sorted(path.stem for path in (ROOT / "docs" / "guides").glob("*.md"))

@@ -163,14 +163,14 @@ def false_alarms(delta: float, alpha: float, chosen: int, canaries: int) -> floa
     """Return how often a (0, δ)-DP mechanism is refuted that names `chosen` random canaries and
     their coins with probability nδ / chosen, if these are guessed, and otherwise all canaries."""
     names = canaries * delta / chosen
-    told = one_run.p_value(Guesses(canaries, chosen, chosen), 0.0, delta) <= alpha
+    is_refuted = one_run.p_value(Guesses(canaries, chosen, chosen), 0.0, delta) <= alpha
     needed = bisect_left(
         range(canaries + 1),
         True,
         key=lambda v: one_run.p_value(Guesses(canaries, canaries, v), 0.0, delta) <= alpha,
     )
     blind = float(stats.binom.sf(needed - 1, canaries, 0.5))
-    return names * told + (1 - names) * blind
+    return names * is_refuted + (1 - names) * blind
 
 
 def test_with_delta_the_number_of_guesses_has_to_be_fixed() -> None:
