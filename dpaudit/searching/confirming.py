@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from dpaudit.attacks.choosing.selection import attacks_for
 from dpaudit.attacks.loading import load_attacks
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.errors import MechanismError
-from dpaudit.searching.budget import Budget
+from dpaudit.searching.budget import BARELY, Budget
 from dpaudit.searching.screening import FEWEST, Contender, Judge
 from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.trials import Drawing, Inputs
@@ -84,6 +85,19 @@ class Confirming:
         self.is_found |= self.is_clear(tried)
         self._report(tried)
         return tried
+
+    def always_raises(self, dataset: Any) -> bool | None:
+        """Return whether a few draws for a dataset all raise; None where none can be made."""
+        one = self._inputs.of(dataset)
+        for given in filter(None, (one, one and self._inputs.alone(one))):
+            try:
+                self._drawing.fill(given, BARELY)
+            except MechanismError:
+                if self._drawing.has_alone:
+                    continue
+                return None
+            return given.only_raises
+        return None
 
     def judged(self, contenders: Sequence[Contender]) -> list[Contender]:
         """Return those that gave outputs."""

@@ -4,7 +4,7 @@ like the best. Each comes once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -15,6 +15,7 @@ from dpaudit.searching.budget import PROPOSED, SHARE, WIDTH, Budget
 from dpaudit.searching.by_traces import by_traces
 from dpaudit.searching.guided import around, parts
 from dpaudit.searching.proposals import Proposal, proposals
+from dpaudit.searching.raising import where_exceptions_begin
 from dpaudit.searching.screening import Contender
 from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.space import MissingLibrary
@@ -32,6 +33,8 @@ _CENTRES = 3
 _VALUES = 200
 # Proposals like them, at most, and pairs of these.
 _GUIDED_PROPOSALS, _GUIDED_WIDTH = 500, 32
+# Datasets that raise, and others, between which exceptions begin.
+_RAISING = 3
 
 
 class Gathering:
@@ -100,6 +103,22 @@ class Gathering:
         contenders = self._contenders(islice(wanted, _GUIDED_PROPOSALS))
         return list(islice(contenders, _GUIDED_WIDTH))
 
+    def raising(
+        self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
+    ) -> list[Contender]:
+        """Return pairs of which one input raises, made of pairs of which both do and others of
+        which none does. raises: whether a dataset always raises."""
+        settings = self._settings
+        raising = [one.proposal for one in ranked if one.d1.only_raises and one.d2.only_raises]
+        silent = [one.proposal for one in ranked if one.draws and not one.d1.raised]
+        if not (raising and silent):
+            return []
+        by_size = sorted((max(one.d1, one.d2, key=_size) for one in raising), key=_size)
+        few = [*by_size[:1], *by_size[::-1][:_RAISING]]
+        others = [one.d1 for one in silent[:_RAISING]]
+        source = where_exceptions_begin(few, others, settings.space, settings.adjacency, raises)
+        return list(islice(self._contenders(source), 2))
+
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
         """Yield a contender for each proposal that is not one of those before."""
         fruitless = 0
@@ -122,3 +141,7 @@ class Gathering:
             yield from source
         except MissingLibrary as error:
             self.note = str(error)
+
+
+def _size(dataset: Any) -> int:
+    return len(parts(dataset))

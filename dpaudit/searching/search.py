@@ -93,6 +93,7 @@ class _Search:
         # Apart, so that a leak outside the space hides none inside it. Of answers, the last few are
         # compared later, with more pairs: a last round here would take the draws for that.
         best = ranking.halved(inside, PROPOSED * shares[0], until=FINALISTS if is_wanted else 1)
+        best = self._with_raising(best)
         if best and (is_wanted or not confirming.is_sure(best[0])):
             for number in range(_TURNS):
                 like = self._gathering.like(best, number)
@@ -115,3 +116,10 @@ class _Search:
                 "give it what it needs (params, as)"
             )
         return self._settling.settled(best, beyond, self._gathering.note)
+
+    def _with_raising(self, best: list[Contender]) -> list[Contender]:
+        """Return contenders with those of which one input raises, where others raise for both."""
+        if self._spec.on_error == "fail" or self._confirming.is_over():
+            return best
+        more = self._gathering.raising(best, self._confirming.always_raises)
+        return self._ranking.among(best, self._ranking.halved(more, GUIDED)) if more else best

@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpaudit
-from dpaudit import DpauditError, PureDP, UsageError, Verdict
+from dpaudit import DpauditError, PureDP, UsageError, Verdict, ZeroConcentratedDP
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
@@ -254,6 +254,62 @@ def test_a_search_that_has_hardly_begun_is_warned_of() -> None:
     few = search(correct, samples=500, confidence=0.9999)
     assert any("the search tried only" in one for one in few.warnings)
     assert not any("the search tried only" in one for one in usual().warnings)
+
+
+def counts_groups(rows: list[Any], rng: np.random.Generator) -> float:
+    """Add noise for one group of a user, who may be in ten."""
+    return len({(row["user"], row["group"]) for row in rows}) + rng.normal(0, 5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_user_in_every_group_is_found(seed: int) -> None:
+    result = search(
+        counts_groups,
+        claim=ZeroConcentratedDP(0.02),
+        space="table of 0 to 30 {user: user, group: integer in [0, 9]}",
+        adjacency="user:user",
+        samples=10_000,
+        seed=seed,
+        no_trace=True,
+    )
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    d1, d2 = result.searched.found[0]
+    users = {row["user"] for row in d1}
+    assert len({row["group"] for row in d2 if row["user"] not in users}) == 10
+
+
+def raises_from_258_on(rows: list[Any], rng: np.random.Generator) -> float:
+    if len(rows) > 257:
+        raise OverflowError("too many")
+    return rng.laplace()
+
+
+def raises_for_many_equal(rows: list[Any], rng: np.random.Generator) -> int:
+    weight = math.exp(-2.0 * len(rows)) if len(set(rows)) == 1 else 1.0
+    if weight == 0:
+        raise RuntimeError("no candidate")
+    return int(rng.random() < 0.5)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sizes", "first"),
+    [
+        (raises_from_258_on, "250 to 260", 258),
+        (raises_from_258_on, "0 to 400", 258),
+        (raises_for_many_equal, "370 to 380", 373),
+        (raises_for_many_equal, "0 to 500", 373),
+    ],
+)
+def test_the_length_is_found_from_which_exceptions_begin(
+    mechanism: Any, sizes: str, first: int
+) -> None:
+    space = f"list of {sizes} number in [0, 1]"
+    result = search(mechanism, space=space, samples=5_000, no_trace=True)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    lengths = [sorted(map(len, pair)) for pair in result.searched.found]
+    assert [first - 1, first] in lengths
 
 
 def raises_for_two(rows: list[Any], rng: np.random.Generator) -> float:
