@@ -19,7 +19,8 @@ from dpaudit.wording import counted, shortened
 _FEW, _BRIEF = 3, 16
 _OUTSIDE = (
     "the space does not contain these inputs.",
-    "Reject or clamp them in the mechanism; or, if no caller can send them, search with inside.",
+    "Reject or clamp them in the mechanism; or, if no caller can send them, search without "
+    "outside.",
 )
 # What the command of another audit has no use for.
 _LEFT_OUT = ("search", "mechanism", "claim", "params")
@@ -43,13 +44,15 @@ def rows(result: AuditResult, verbose: int) -> list[str]:
     if searched.one_by_one:
         lines += row("", "the mechanism raised for a whole batch, so it is called once a draw")
     lines += row("note", searched.note) if searched.note else []
+    lines += [] if searched.beyond is None else row("outside", _beyond(searched.beyond))
     witness = witness_of(result)
     if witness is None:
         decisive = _deciding(result)
         is_outside = decisive is not None and searched.outside[decisive]
         return lines + (row("outside", _OUTSIDE[0]) if is_outside else [])
     if witness != _deciding(result):
-        lines += row("simplest", f"{result.by_pair[witness].pair}: refuted as well")
+        text = f"{result.by_pair[witness].pair}: refuted as well, and shorter to reproduce"
+        lines += row("simplest", text)
     if searched.outside[witness]:
         lines += row("outside", " ".join(_OUTSIDE))
     return lines
@@ -73,6 +76,14 @@ def _leader(one: Leader) -> str:
     outside = "" if one.inside else "; outside the space"
     apart = f"; {one.apart}" if one.apart else ""
     return f"{_estimate(one)}  d1 = {one.d1}, d2 = {one.d2} ({one.why}{outside}{apart})"
+
+
+def _beyond(one: Leader) -> str:
+    return (
+        f"d1 = {one.d1}, d2 = {one.d2} ({one.why}) seems to leak: {_estimate(one)}, not certified. "
+        "The space does not contain this pair, and it decides nothing. Reject or clamp such "
+        "inputs in the mechanism; or search with outside, so that they count."
+    )
 
 
 def _briefly(one: Leader) -> str:

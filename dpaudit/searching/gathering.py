@@ -15,6 +15,7 @@ from dpaudit.searching.budget import PROPOSED, SHARE, WIDTH, Budget
 from dpaudit.searching.by_traces import by_traces
 from dpaudit.searching.guided import around, parts
 from dpaudit.searching.proposals import Proposal, proposals
+from dpaudit.searching.proposals.stream import catalogue
 from dpaudit.searching.raising import where_exceptions_begin
 from dpaudit.searching.screening import Contender
 from dpaudit.searching.settings import SearchSettings
@@ -33,6 +34,8 @@ _CENTRES = 3
 _VALUES = 200
 # Proposals like them, at most, and pairs of these.
 _GUIDED_PROPOSALS, _GUIDED_WIDTH = 500, 32
+# Pairs outside the space that are tried where these do not count.
+_BEYOND = 40
 # Datasets that raise, and others, between which exceptions begin.
 _RAISING = 3
 
@@ -51,9 +54,8 @@ class Gathering:
         """Return what is proposed: the catalogue, and random pairs if there is a place for them,
         since these take long to make."""
         settings, found = self._settings, list[Contender]()
-        source = proposals(
-            settings.space, settings.adjacency, seed=self._spec.seed, inside_only=settings.inside
-        )
+        space, adjacency, only = settings.space, settings.adjacency, not settings.outside
+        source = proposals(space, adjacency, seed=self._spec.seed, inside_only=only)
         places, limit = self._budget.places(PROPOSED), self._spec.time
         for one in islice(self._contenders(chain(self._by_traces(), source)), WIDTH):
             is_late = limit is not None and self._budget.elapsed() > _GATHERING * SHARE * limit
@@ -61,6 +63,14 @@ class Gathering:
                 break
             found.append(one)
         return found
+
+    def beyond(self) -> list[Contender]:
+        """Return the few pairs outside the space that are tried where these do not count."""
+        settings = self._settings
+        if settings.inside or settings.outside:
+            return []
+        source = catalogue(settings.space, settings.adjacency)
+        return list(islice(self._contenders(one for one in source if not one.inside), _BEYOND))
 
     def _by_traces(self) -> Iterator[Proposal]:
         """Yield the pairs that traces suggest, where the mechanism can be traced."""
@@ -80,7 +90,7 @@ class Gathering:
             settings.adjacency,
             score,
             scores=scores,
-            inside_only=settings.inside,
+            inside_only=not settings.outside,
             seconds=math.inf if spec.time is None else _TRACING * SHARE * spec.time,
         )
 

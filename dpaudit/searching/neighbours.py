@@ -27,6 +27,8 @@ NUMERIC = (*DISTANCES, "coordinate")
 _RECORDS = 40
 # Groups that one user has records in, at most, where the relation does not limit them.
 MANY_GROUPS = 30
+# Part of a step that an entry may be off by, so that it has few digits.
+_ROUNDING = 1e-12
 # Of a vector with more entries, only the first, the middle and the last one move alone.
 _PLACES = 50
 
@@ -393,5 +395,9 @@ def _moved(dataset: Any, steps: Iterator[float]) -> Any:
         return dataset if abs(step) < 1 else not dataset
     if isinstance(dataset, int):
         return dataset + math.trunc(step)
-    # Adding nothing leaves −0.0 as it is.
-    return dataset + step if step else dataset
+    if not step:  # leaves −0.0 as it is
+        return dataset
+    total = dataset + step
+    # 0.3 for 0.30000000000000004, where no step is lost by it.
+    short = float(f"{total:.12g}")
+    return short if abs(short - total) <= abs(step) * _ROUNDING else total

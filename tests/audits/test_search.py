@@ -57,6 +57,10 @@ def half_the_noise(rows: list[Any], size: int, rng: np.random.Generator) -> Draw
     return clipped(rows) + rng.laplace(scale=0.5, size=size)
 
 
+def unclipped(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+    return np.asarray(sum(rows) + rng.laplace(size=size))
+
+
 def raises_for_nan(rows: list[Any], rng: np.random.Generator) -> float:
     if any(x is not None and math.isnan(x) for x in rows):
         raise ValueError("no NaN")
@@ -203,7 +207,7 @@ def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
 
 
 def test_pairs_share_what_is_left_of_the_draws() -> None:
-    outside = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size), confidence=0.9999)
+    outside = search(unclipped, outside=True, confidence=0.9999)
     assert outside.searched is not None
     assert outside.searched.outside == (False, True)
     assert outside.certificates[0].budget <= 0.4 * 40_000
@@ -212,29 +216,79 @@ def test_pairs_share_what_is_left_of_the_draws() -> None:
 
 
 def test_the_witness_is_small() -> None:
-    result = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size))
+    result = search(unclipped, outside=True)
     assert result.searched is not None
     assert result.verdict is Verdict.VIOLATION
     (d1, d2) = result.searched.found[-1]
     assert len(d1) + len(d2) == 1
 
 
-def test_what_lies_outside_the_space_is_left_out_if_asked() -> None:
-    result = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size), inside=True)
+def test_a_leak_outside_the_space_is_noted_and_decides_nothing() -> None:
+    result = search(unclipped, confidence=0.9999)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert result.searched is not None
     assert result.searched.outside == (False,)
     assert all(one.inside for one in result.searched.leaders)
+    beyond = result.searched.beyond
+    assert beyond is not None
+    assert not beyond.inside
+    assert beyond.estimate > 1
+    assert beyond.d2 in ("[-1.0]", "[2.0]", "[1001.0]", "[nan]", "[inf]", "[-inf]")
+    # Enough to see what is clear, and not more.
+    alone = search(unclipped, confidence=0.9999, inside=True).searched
+    assert alone is not None
+    assert alone.beyond is None
+    assert result.searched.draws <= alone.draws + 0.04 * 40_000
+
+
+def test_a_mechanism_without_a_leak_outside_gets_no_note() -> None:
+    searched = usual().searched
+    assert searched is not None
+    assert searched.beyond is None
+
+
+def test_no_input_outside_the_space_is_handed_over_if_asked() -> None:
+    seen: list[Any] = []
+
+    def noting(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+        seen.extend(rows)
+        return correct(rows, size, rng)
+
+    search(noting, inside=True, samples=5_000, confidence=0.9999)
+    assert all(0 <= one <= 1 for one in seen)
+    seen.clear()
+    search(noting, samples=5_000, confidence=0.9999)
+    assert not all(one is not None and 0 <= one <= 1 for one in seen)
+
+
+def test_pairs_outside_that_raise_are_no_reason_for_a_warning() -> None:
+    def strict(rows: list[Any], rng: np.random.Generator) -> float:
+        if not all(isinstance(x, float) and 0 <= x <= 1 for x in rows):
+            raise ValueError("outside")
+        return sum(rows) + rng.laplace()
+
+    result = search(strict, space="vector of 3 number in [0, 1]", adjacency="replace", samples=5000)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert result.searched is not None
+    assert result.searched.refused == 0
+    assert result.searched.beyond is not None
+
+
+def test_nan_can_be_in_the_space() -> None:
+    result = search(raises_for_nan, space="list of number in [0, 1] or NaN", samples=10_000)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    assert not any(result.searched.outside)
 
 
 def test_an_exception_of_one_input_is_a_find() -> None:
-    result = search(raises_for_nan, samples=10_000)
+    result = search(raises_for_nan, samples=10_000, outside=True)
     assert result.verdict is Verdict.VIOLATION
     assert "ValueError" in str(result)
 
 
 def test_an_exception_of_a_whole_batch_is_one_of_its_draws() -> None:
-    result = search(raises_for_nan_in_batches, samples=10_000)
+    result = search(raises_for_nan_in_batches, samples=10_000, outside=True)
     assert result.searched is not None
     assert result.searched.one_by_one
     assert result.verdict is Verdict.VIOLATION
@@ -344,7 +398,7 @@ def test_a_leak_outside_the_space_hides_none_inside() -> None:
     def both(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
         return np.asarray(sum(rows) + rng.laplace(scale=0.3, size=size))
 
-    result = search(both)
+    result = search(both, outside=True)
     assert result.searched is not None
     assert result.verdict is Verdict.VIOLATION
     assert result.searched.outside == (False,) * len(result.certificates)
@@ -363,7 +417,9 @@ def test_a_pair_that_is_tried_to_plan_by_the_clock_ends_nothing() -> None:
 
 
 def test_exceptions_that_are_failures_are_no_finds() -> None:
-    result = search(raises_for_nan, samples=10_000, on_error="fail", confidence=0.9999)
+    result = search(
+        raises_for_nan, samples=10_000, on_error="fail", outside=True, confidence=0.9999
+    )
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
@@ -517,6 +573,8 @@ def test_a_search_by_the_clock_ends_in_time() -> None:
         ({"adjacency": "coordinate:1", "space": "list of text"}, "holds no numbers"),
         ({"keep": 0}, "number of pairs"),
         ({"inside": "yes"}, "must be true or false"),
+        ({"outside": 1}, "outside=1 must be true or false"),
+        ({"inside": True, "outside": True}, "either inside"),
         ({"form": "pandas"}, "can be handed over as pandas"),
         ({"exact": True}, "makes no draws"),
     ],
@@ -534,7 +592,7 @@ def test_unknown_keywords() -> None:
 def test_settings_of_a_file_make_a_search() -> None:
     settings = {
         "mechanism": "mechanisms.laplace_queries:private_count",
-        "search": {"space": UNIT, "inside": True, "keep": 2},
+        "search": {"space": UNIT, "inside": True, "outside": False, "keep": 2},
         "adjacency": "replace",
         "claim": {"epsilon": 1},
     }
@@ -592,7 +650,8 @@ def test_a_lucky_pair_inside_the_space_hides_none_outside(monkeypatch: pytest.Mo
     monkeypatch.setattr(Judge, "tried", lucky)
     (planted,) = (one for one in PLANTED if one.name == "raises-for-nan")
     given = {"space": planted.space, "adjacency": planted.adjacency}
-    result = search(planted.broken, samples=30_000, **given)
+    given["space"] = UNIT
+    result = search(planted.broken, samples=30_000, outside=True, **given)
     assert result.searched is not None
     assert result.searched.outside == (False, True)
     assert result.verdict is Verdict.VIOLATION

@@ -55,7 +55,9 @@ def edge_pairs(space: Space, adjacency: Adjacency) -> Pairs:
     else:
         yield from _moved(space, adjacency)
     if inner is not space and adjacency.kind == "replace":
-        yield from ((None, edge.value, f"missing beside {edge.words}") for edge in inner.edges())
+        special = next(space.edges())
+        words = f"{special.words} beside"
+        yield from ((special.value, edge.value, f"{words} {edge.words}") for edge in inner.edges())
 
 
 def _added(space: Lists) -> Pairs:
@@ -266,9 +268,11 @@ def extreme_pairs(space: Space, adjacency: Adjacency) -> Pairs:
             records = [inner.item.usual()] * (size + 1)
             yield records[1:], records, f"{size} equal records, then one more"
     elif adjacency.kind in ("replace", "hamming") and inner.most:
-        rest = inner.most - 1
-        yield [low] * inner.most, [*([low] * rest), high], "the most lowest records, one replaced"
-        yield [high] * inner.most, [*([high] * rest), low], "the most highest records, one replaced"
+        half = inner.most // 2
+        for one, other, words in ((low, high, "lowest"), (high, low, "highest")):
+            before, after = [one] * half, [one] * (inner.most - half - 1)
+            why = f"the most {words} records, the one in the middle replaced"
+            yield [*before, one, *after], [*before, other, *after], why
 
 
 def _in_every_category(space: Lists, users: Users) -> Pairs:
@@ -302,7 +306,8 @@ def _all_values(space: Space, most: int) -> list[Any]:
     if isinstance(inner, Categories):
         return list(inner.values[:most])
     if isinstance(inner, Integers) and has_few_values(inner):
-        assert inner.low is not None and inner.high is not None
+        assert inner.low is not None
+        assert inner.high is not None
         return list(range(inner.low, inner.high + 1))[:most]
     return list(different(inner.spread(most)))
 
