@@ -90,11 +90,19 @@ class Settling:
             beyond=None if aside is None else _leader(aside),
         )
 
+    @property
+    def _keeps_size(self) -> bool:
+        """Whether records are replaced, so that their number is public, and may be what matters."""
+        return self._settings.adjacency.kind in ("replace", "hamming")
+
     def _smallest(self, ranked: Sequence[Contender]) -> Contender | None:
         """Return the smallest pair that leaks for sure: fewer records are worth more than a larger
-        bound, which the best pair shows. Pairs of different types come only where no others do."""
+        bound, which the best pair shows. Pairs of different types come only where no others do; and
+        where records are replaced, pairs of other sizes than the best."""
         every = [one for one in ranked if self._confirming.is_clear(one)]
         clear = [one for one in every if not one.has_wrong_type] or every
+        if self._keeps_size:
+            clear = [one for one in clear if _size(one) == _size(clear[0])]
         few = [*sorted(clear, key=_size)[:_CONFIRMED], *clear[:1]]
         return next(filter(self._confirming.is_sure, few), None)
 
@@ -124,8 +132,7 @@ class Settling:
             settings.adjacency,
             leaks,
             most_tries=_SHRINKING_TRIES,
-            # Where records are replaced, their number is public, and may be what matters.
-            keeps_size=settings.adjacency.kind in ("replace", "hamming"),
+            keeps_size=self._keeps_size,
         )
 
     def _is_inside(self, d1: Any, d2: Any) -> bool:

@@ -655,3 +655,67 @@ def test_a_lucky_pair_inside_the_space_hides_none_outside(monkeypatch: pytest.Mo
     assert result.searched is not None
     assert result.searched.outside == (False, True)
     assert result.verdict is Verdict.VIOLATION
+
+
+def fails_for_none(error: type[Exception]) -> Callable[..., float]:
+    """Return a mechanism that leaks for three records, and raises for a missing one."""
+
+    def noisy(rows: list[Any], rng: np.random.Generator) -> float:
+        if None in rows:
+            raise error("not a number")
+        return clipped(rows) + rng.laplace() + 2 * (len(rows) == 3)
+
+    return noisy
+
+
+@pytest.mark.parametrize(("error", "comes_first"), [(TypeError, False), (KeyError, True)])
+def test_a_type_error_for_another_type_ranks_below_other_leaks(
+    error: type[Exception], comes_first: bool
+) -> None:
+    """A KeyError for a value in the space is a leak; a TypeError for None is most often a slip."""
+    given = {"space": "list of 0 to 5 number in [0, 1] or missing", "samples": 20_000}
+    result = search(fails_for_none(error), no_trace=True, **given)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    pairs = [[*d1, *d2] for d1, d2 in result.searched.found]
+    assert any(None in one for one in pairs) == comes_first
+    best = result.searched.leaders[0]
+    assert ("None" in best.d1 + best.d2) == comes_first
+
+
+def test_a_type_error_outside_the_space_is_not_noted() -> None:
+    def strict(rows: list[Any], rng: np.random.Generator) -> float:
+        return clipped([x + 0 for x in rows]) + rng.laplace()  # of None, a TypeError
+
+    result = search(strict, samples=10_000, confidence=0.9999)
+    assert result.searched is not None
+    assert result.searched.beyond is None
+
+
+def test_the_simplest_pair_keeps_its_size_where_records_are_replaced() -> None:
+    def leaks_for_many(rows: list[Any], rng: np.random.Generator) -> float:
+        return clipped(rows) * (10 if len(rows) > 4 else 1) + rng.laplace()
+
+    for mechanism in (half_the_noise, leaks_for_many):
+        result = search(mechanism, adjacency="replace", samples=10_000, no_trace=True)
+        assert result.verdict is Verdict.VIOLATION
+        assert result.searched is not None
+        assert len({len(one) for pair in result.searched.found for one in pair}) == 1
+
+
+def leaks_for_large(rows: list[Any], rng: np.random.Generator) -> float:
+    return float(any(row["x"] > 0.62 for row in rows)) * 5 + rng.laplace()
+
+
+def test_values_are_short_keys_in_order_and_estimates_sorted() -> None:
+    space = "table {z: text, x: number in [0, 0.9], a: category [p, q]}"
+    result = search(leaks_for_large, space=space, samples=40_000, no_trace=True)
+    assert result.verdict is Verdict.VIOLATION
+    searched = result.searched
+    assert searched is not None
+    rows = [row for pair in searched.found for one in pair for row in one]
+    assert rows
+    assert all(list(row) == ["z", "x", "a"] for row in rows)
+    assert all(len(repr(row["x"])) <= 5 for row in rows)
+    estimates = [one.estimate for one in searched.leaders]
+    assert estimates == sorted(estimates, reverse=True)
