@@ -11,9 +11,11 @@ from typing import Any
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.searched import Leader
+from dpaudit.inputs.datasets import ARRAYS
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists
+from dpaudit.searching.snippets import as_given, columns_of, imports, in_form
 from dpaudit.wording import counted, shortened
 
 _FEW, _BRIEF = 3, 16
@@ -112,8 +114,13 @@ def command(result: AuditResult) -> str | None:
     if number is None or result.searched is None or settings is None:
         return None
     words = ["dpaudit", "run", *([settings["mechanism"]] if "mechanism" in settings else [])]
-    for name, value in zip(("d1", "d2"), result.searched.found[number], strict=True):
-        words += [f"--{name}", json.dumps(as_lists(value), ensure_ascii=False)]
+    pair, form = list(map(as_lists, result.searched.found[number])), settings.get("as")
+    columns = columns_of(*pair)
+    if form in ARRAYS and columns and [] in pair:
+        return None  # no JSON has the columns of a table without rows
+    for name, value in zip(("d1", "d2"), pair, strict=True):
+        given = as_given(value, form, columns)
+        words += [f"--{name}", json.dumps(given, ensure_ascii=False)]
     for name, value in settings["claim"].items():
         words += _flag(name, value)
     for name, value in dict(settings.get("params") or {}).items():
@@ -150,11 +157,14 @@ def snippet(result: AuditResult) -> str | None:
         return None
     settings = _settings(result) or {}
     form = settings.get("as")
-    d1, d2 = (_made(as_lists(one), form) for one in result.searched.found[number])
+    pair = list(map(as_lists, result.searched.found[number]))
+    columns = columns_of(*pair)
     arguments = [
         repr(settings["mechanism"]) if "mechanism" in settings else _name(result),
-        f"d1={d1}",
-        f"d2={d2}",
+        *(
+            f"{name}={in_form(one, form, columns)}"
+            for name, one in zip(("d1", "d2"), pair, strict=True)
+        ),
         f"claim=dpaudit.{result.claim!r}",
         f"adjacency={result.searched.adjacency!r}",
     ]
@@ -163,27 +173,16 @@ def snippet(result: AuditResult) -> str | None:
     arguments += [f"params={settings['params']!r}"] if settings.get("params") else []
     body = ",\n    ".join(arguments)
     text = f"result = dpaudit.audit(\n    {body},\n)\nprint(result)"
-    return "\n".join([*_imports(text), text])
+    lines = [*imports(form, *pair), "import dpaudit"]
+    special = [name for name in ("inf", "nan") if re.search(rf"(?<![\"\w]){name}\b(?!\")", text)]
+    lines += [f"from math import {', '.join(special)}"] if special else []
+    return "\n".join([*sorted(lines), text])
 
 
 def _name(result: AuditResult) -> str:
     """Return how a function that was handed over is called where it is defined, as far as known."""
     name = result.target.rpartition(".")[2].rpartition(":")[2]
     return name if name.isidentifier() else "mechanism"
-
-
-def _made(value: Any, form: str | None) -> str:
-    if form in ("array", "numpy"):
-        return f"numpy.array({value!r})"
-    return f"{form}.DataFrame({value!r})" if form else repr(value)
-
-
-def _imports(text: str) -> list[str]:
-    special = [name for name in ("inf", "nan") if re.search(rf"\b{name}\b", text)]
-    lines = [f"from math import {', '.join(special)}"] if special else []
-    lines += ["import dpaudit"]
-    used = (name for name in ("numpy", "pandas", "polars") if f"{name}." in text)
-    return [*lines, *(f"import {name}" for name in used)]
 
 
 def _settings(result: AuditResult) -> dict[str, Any] | None:
