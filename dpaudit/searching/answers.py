@@ -69,7 +69,7 @@ class Answers:
         )
         if _in_any_order(again) == _in_any_order(answer):
             raise UsageError(
-                f"{said}: the same values in a random order, of which no distance can be taken; "
+                f"{said}: the same values in a random order, so that no distance can be computed; "
                 "sort the output, or give --norm records, for which the order does not count"
             )
         raise UsageError(
@@ -101,7 +101,7 @@ def _named(answer: Any) -> str:
 
 
 def _in_any_order(answer: Any) -> str:
-    """Return what tells answers apart whose parts may come in any order."""
+    """Return a text that is the same for answers whose parts come in another order."""
     if isinstance(answer, list | tuple):
         return f"[{', '.join(sorted(map(_in_any_order, answer)))}]"
     if isinstance(answer, Mapping):

@@ -116,8 +116,8 @@ class Gathering:
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
-        """Return pairs of which one input raises, made of pairs of which both do and others of
-        which none does. raises: whether a dataset always raises."""
+        """Return pairs in which only one input raises, between pairs whose inputs both raise and
+        pairs whose inputs both give outputs. raises: whether a dataset always raises."""
         settings = self._settings
         raising = [one.proposal for one in ranked if one.d1.only_raises and one.d2.only_raises]
         silent = [one.proposal for one in ranked if one.draws and not one.d1.raised]

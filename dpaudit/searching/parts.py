@@ -8,7 +8,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
-# Digits of a number that is moved, of which rounding leaves the last ones to chance.
+# Digits of a moved number; rounding errors decide the others.
 _DIGITS = 12
 
 

@@ -21,7 +21,7 @@ _WHY = "where exceptions begin"
 # Halvings of the distance between two vectors until they are neighbours.
 _HALVINGS = 60
 
-# Whether a mechanism raises for a dataset in all of a few draws; None where that cannot be told.
+# Whether a mechanism raises for a dataset in all of a few draws; None where no draw can be made.
 Raises = Callable[[Any], bool | None]
 
 
@@ -50,8 +50,8 @@ def where_exceptions_begin(
 def _paths(
     dataset: Any, quiet: Sequence[Any], space: Space, adjacency: Adjacency
 ) -> Iterator[list[Any]]:
-    """Yield lists of datasets that end in the given one, each of which differs from the next in one
-    record, or in those of one user."""
+    """Yield lists of datasets that end in the given one; each differs from the next in one record,
+    or in the records of one user."""
     inner = present(space)
     if not (isinstance(inner, Lists) and isinstance(dataset, list)):
         yield from ([other, dataset] for other in quiet)
@@ -89,7 +89,7 @@ def _by_records(start: list[Any], end: list[Any], space: Lists, *, may_grow: boo
 
 
 def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
-    """Return two successive datasets, of which only the second raises; None where the first of the
+    """Return two successive datasets such that only the second raises; None where the first of the
     path raises, or its last does not."""
     low, high = 0, len(path) - 1
     if high < 1 or raises(path[low]) is not False or raises(path[high]) is not True:

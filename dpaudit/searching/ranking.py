@@ -29,7 +29,7 @@ class Ranking:
     def halved(
         self, contenders: Sequence[Contender], share: float, *, until: int = 1
     ) -> list[Contender]:
-        """Return contenders, best first; those that few draws must not leave out come first.
+        """Return contenders, best first. Where not all have a place, random pairs and edges go.
         share: of the budget, which decides how many are tried.  until: so many the caller compares.
         """
         if not contenders:

@@ -63,8 +63,8 @@ class Contender:
 
     def rank(self, enough: float) -> tuple[float, ...]:
         """Return what a better contender has more of. enough: evidence that nothing is added to by
-        more. A pair inside the space is worth more than one outside it, where both leak; and any
-        other pair more than one of different types, of which one makes every draw fail."""
+        more. A pair inside the space is worth more than one outside it, where both leak; a pair
+        with a wrong type is worth less than any other."""
         evidence = _rounded(min(self.evidence, enough))
         inside, hope = self.proposal.inside, _rounded(self.hope)
         return (not self.has_wrong_type, evidence, inside, hope, -self.order)

@@ -89,7 +89,7 @@ class _Search:
         outside = [one for one in contenders if not one.proposal.inside]
         share = PROPOSED * (_INSIDE if inside and outside else 1.0)
         noted = self._gathering.beyond()
-        # Apart, so that a leak outside the space hides none inside it.
+        # Ranked separately, so that a leak outside the space hides none inside it.
         best = self._best(inside, share, PROPOSED - share + (NOTED if noted else 0.0))
         is_enough = bool(best) and confirming.is_sure(best[0])
         beyond = [] if is_enough else ranking.halved(outside, PROPOSED * (1 - _INSIDE))
@@ -129,7 +129,7 @@ class _Search:
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
-        """Return contenders with those of which one input raises, where others raise for both."""
+        """Return contenders; where some raise for both inputs, with pairs in which one raises."""
         if self._spec.on_error == "fail" or self._confirming.is_over():
             return best
         more = self._gathering.raising(best, self._confirming.always_raises)

@@ -66,7 +66,7 @@ class Settling:
             is_new = list(map(repr, simpler)) not in [list(map(repr, one)) for one in found]
             is_shrunk = is_new and (is_inside or not tried)
             found += [simpler] if is_new else []
-        # Outside the space, most mechanisms raise for a missing value: this is no news.
+        # Most mechanisms raise a TypeError for a missing value outside the space.
         others = [one for one in self._confirming.judged(noted) if not one.has_wrong_type]
         aside = self._smallest(others)
         leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]

@@ -63,8 +63,8 @@ def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str
 
 
 def columns_of(*datasets: Any) -> list[str]:
-    """Return the columns of the first row in some tables, of which a dataset without rows has its
-    columns; none of other datasets."""
+    """Return the columns of the first row in some tables, which are those of a table without rows,
+    too; none for datasets that are no tables."""
     rows = (row for data in datasets if isinstance(data, list) for row in data)
     return list(next((row for row in rows if isinstance(row, Mapping)), {}))
 

@@ -297,7 +297,7 @@ def _in_every_category(space: Lists, users: Users) -> Pairs:
     ]
     for rows in (everywhere, *by_column):
         some = allowed(rows, users)
-        yield host, [*host, *some], f"no records of a user beside {len(some)} in different groups"
+        yield host, [*host, *some], f"no records of a user, then {len(some)} in different groups"
 
 
 def _all_values(space: Space, most: int) -> list[Any]:

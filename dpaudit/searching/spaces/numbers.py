@@ -293,6 +293,6 @@ def _cost(value: Any, simplest: float, inside: bool) -> tuple[Any, ...]:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return (not inside, 2, 0, 0.0)
     # As it is written without an exponent, so that neither 1e-160 nor 1e160 is short.
-    digits = len(f"{Decimal(repr(abs(value))):f}".removesuffix(".0"))
+    digits = len(f"{Decimal(str(abs(value))):f}".removesuffix(".0"))
     is_simplest = value == simplest and math.copysign(1, value) == math.copysign(1, simplest)
     return (not inside, 0 if is_simplest else 1, digits, abs(value - simplest))
