@@ -265,7 +265,7 @@ def test_pairs_outside_that_raise_are_no_reason_for_a_warning() -> None:
     def strict(rows: list[Any], rng: np.random.Generator) -> float:
         if not all(isinstance(x, float) and 0 <= x <= 1 for x in rows):
             raise ValueError("outside")
-        return sum(rows) + rng.laplace()
+        return math.fsum(rows) + rng.laplace()
 
     result = search(strict, space="vector of 3 number in [0, 1]", adjacency="replace", samples=5000)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND

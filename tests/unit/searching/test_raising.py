@@ -23,7 +23,7 @@ def long_and_equal(rows: list[Any]) -> bool:
 
 
 def large_sum(rows: list[Any]) -> bool:
-    return sum(rows) > 17.3
+    return math.fsum(rows) > 17.3
 
 
 def many_users(rows: list[Any]) -> bool:
@@ -79,8 +79,13 @@ def test_a_step_from_outputs_to_an_exception_is_found(
 def test_nothing_is_found_where_every_dataset_raises_or_none_can_be_asked() -> None:
     inputs, adjacency = parse_space("list of number in [0, 1]"), parse_adjacency("add-remove")
     assert adjacency is not None
-    for answer in (True, None):
-        source = where_exceptions_begin(
-            [[0.5] * 9], [[0.1]], inputs, adjacency, lambda _, answer=answer: answer
-        )
+
+    def always(dataset: Any) -> bool | None:
+        return True
+
+    def unknown(dataset: Any) -> bool | None:
+        return None
+
+    for raises in (always, unknown):
+        source = where_exceptions_begin([[0.5] * 9], [[0.1]], inputs, adjacency, raises)
         assert list(source) == []
