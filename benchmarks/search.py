@@ -58,11 +58,12 @@ def catalogue_alone() -> Iterator[None]:
 
     def edges(*given: Any, **more: Any) -> Any:
         source = takewhile(lambda pair: pair.origin != "random", proposals(*given, **more))
-        return (pair for pair in source if pair.origin == "edge")
+        return (pair for pair in source if pair.origin in ("edge", "extreme"))
 
     with (
         patch.object(gathering, "proposals", edges),
         patch.object(gathering, "around", _none),
+        patch.object(gathering, "where_exceptions_begin", _none),
         patch.object(gathering, "by_traces", _none),
     ):
         yield

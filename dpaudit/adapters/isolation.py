@@ -167,6 +167,14 @@ class Worker:
             outcomes[kinds == kind] = values_of_kind[kinds == kind].tolist()
         return outcomes.tolist()
 
+    def answer(self, dataset: Any, seed: int) -> Any:
+        """Return what one call gives for a dataset, which the process then forgets. Raises Ended or
+        TimedOut."""
+        self._taken.discard(0)
+        self.draw(bytes(1), [dataset], seed)
+        (outcome,) = plain(self.outcomes(1))
+        return outcome
+
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
         """Make many draws in one call. Raises Ended, TimedOut or MechanismError."""
         batch = str(self.calling.batch)
@@ -302,6 +310,37 @@ class Isolated:
             self._numbers[place] = len(self._datasets)
             self._datasets.append(one)
         return bytes(map(self._numbers.__getitem__, map(id, inputs)))
+
+
+class IsolatedFunction:
+    """A function without noise in a process of its own, one call for each dataset.
+
+    Each call has another seed, so that a function that uses randomness after all gives different
+    outputs for the same dataset.
+    """
+
+    def __init__(self, target: IsolatedTarget) -> None:
+        self._watch = Watch.elsewhere(target.limits.timeout)
+        first = Worker(target, self._watch)
+        self.calling = first.calling
+        start = partial(Worker, target, self._watch, first.calling)
+        self._processes = Succession(target.name, first, start, target.limits.timeout)
+        self._calls = 0
+
+    def __call__(self, dataset: Any) -> Any:
+        """Return the output; `Raised` for an exception, and for the end of the process."""
+        self._calls += 1
+        process = self._processes.living()
+        try:
+            outcome = process.answer(dataset, self._calls)
+        except (Ended, TimedOut) as end:
+            return self._processes.died(end, 0, has_begun=process.has_begun)
+        self._processes.lives()
+        return outcome
+
+    def close(self) -> None:
+        """End the process."""
+        self._processes.close()
 
 
 def _seed(rng: np.random.Generator) -> int:

@@ -299,8 +299,10 @@ _TABLE = (
         flag=None),
     _given("search", Kind(Words | dict[str, Any]),
         "In place of d1 and d2: the space to search for the pair that leaks most, such as list of "
-        "number in [0, 1], or a mapping {space, inside, keep}. Needs adjacency.", flag=None,
-        must="a space, such as list of number in [0, 1], or a mapping {space, inside, keep}",
+        "number in [0, 1], or a mapping {space, inside, outside, keep}. Needs adjacency.",
+        flag=None,
+        must="a space, such as list of number in [0, 1], or a mapping "
+        "{space, inside, outside, keep}",
         more="guides/find-the-pair.md"),
     _given("as", _choice(*FORMS),
         "Pass the datasets as NumPy arrays, or as data frames of a library.",

@@ -47,7 +47,7 @@ class Searched:
     adjacency : str
         The relation between the two.
     pairs : int
-        How many were tried, at least 1.
+        How many were tried, at least 1; without those outside the space where these do not count.
     refused : int
         How many of them gave nothing to judge: exceptions alone for both inputs, or an error.
     refusal : str
@@ -69,6 +69,9 @@ class Searched:
     kept : tuple of str
         Variables of the mechanism that calls of the search have changed: what it keeps between
         calls, draws that certify may depend on.
+    beyond : Leader or None
+        A pair outside the space that seems to leak, where such pairs do not count. It was not
+        audited.
     note : str
         What the search did without, and the remedy; empty where it had all.
     """
@@ -86,3 +89,4 @@ class Searched:
     one_by_one: bool = False
     kept: tuple[str, ...] = ()
     note: str = ""
+    beyond: Leader | None = None

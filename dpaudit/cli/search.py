@@ -52,7 +52,14 @@ docs/guides/find-the-pair.md lists spaces and relations.""",
     "--inside",
     is_flag=True,
     section=_SECTION,
-    help="Leave out inputs outside the space: beyond its bounds, NaN, missing, new categories.",
+    help="Hand over no inputs outside the space: beyond its bounds, NaN, missing, new categories. "
+    "By default, a few are tried, and a leak is noted, which decides nothing.",
+)
+@option(
+    "--outside",
+    is_flag=True,
+    section=_SECTION,
+    help="Let inputs outside the space decide the verdict, too.",
 )
 @option(
     "--keep",
@@ -68,6 +75,7 @@ def search(
     target: str | None,
     space: str | None,
     inside: bool,
+    outside: bool,
     keep: int | None,
     json: str | None,
     report: list[str],
@@ -80,12 +88,13 @@ def search(
     """Find the pair of neighbouring inputs on which TARGET leaks most, and audit it.
 
     About a quarter of the draws, or of the time, looks for the pair; they certify nothing. The pair
-    that was found is audited on new draws, and in its simplest form if it leaks. Inputs outside the
-    space are tried, too, and reported where none inside leaks; --inside leaves them out.
+    that was found is audited on new draws, and in its simplest form if it leaks. The verdict is
+    about the space. A leak on inputs outside of it is noted; with --outside it counts.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
-    how = {"space": space, "inside": inside or None, "keep": keep}
+    how: dict[str, Any] = {"space": space, "keep": keep}
+    how |= {"inside": inside or None, "outside": outside or None}
     how = {name: value for name, value in how.items() if value is not None}
     spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})})
     specs = journaled([spec], journal, resume, settings.get("seed"))

@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 import click
 
+from dpaudit.auditing.options import OPTIONS
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import files
 from dpaudit.cli.files import check_writable, write_whole
@@ -18,15 +19,16 @@ from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand
+from dpaudit.config.problems import reported
 from dpaudit.config.quantities import parse_duration
+from dpaudit.config.targets import target_of
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.sampling.seeding import preserved
 from dpaudit.searching.distances import NORMS
-from dpaudit.searching.sensitivity import SECONDS, SensitivityResult, searched
-from dpaudit.targets.target import ImportedTarget
+from dpaudit.searching.sensitivity import SECONDS, SensitivityResult, Target, searched
 
-_TARGET = ("params", "init", "call", "factory", "data_arg")
+_TARGET = ("params", "init", "call", "factory", "data_arg", "python")
 _EXAMPLE = "--space 'list of number in [0, 1]' --adjacency add-remove --claimed 1"
 _STDOUT = "-"
 
@@ -66,7 +68,14 @@ Example:
     "--inside",
     is_flag=True,
     section="Usual options",
-    help="Leave out inputs outside the space, such as values beyond the bounds, or NaN.",
+    help="Leave out inputs outside the space, such as values beyond the bounds, or NaN. By "
+    "default they are tried, and what they show is noted.",
+)
+@option(
+    "--outside",
+    is_flag=True,
+    section="Usual options",
+    help="Let inputs outside the space count, too.",
 )
 @some_flags(
     "params",
@@ -75,6 +84,7 @@ Example:
     "factory",
     "data_arg",
     "as",
+    "python",
     time=f"End the search after so long, such as 30s or 5m. Default: {SECONDS:g}s.",
     seed="Of the random pairs: a number, or random, which picks one and shows it.",
     json="Write the result to this file; '-': to standard output, and the report to stderr.",
@@ -91,6 +101,7 @@ def sensitivity(
     claimed: str | None,
     norm: str,
     inside: bool,
+    outside: bool,
     json: str | None,
     quiet: bool,
     **flags: Any,
@@ -99,8 +110,9 @@ def sensitivity(
     claimed sensitivity. FUNCTION takes a dataset and returns numbers, or for --norm records a
     dataset, without noise: nothing is drawn, and what is found is certain.
 
-    Exit code 1 if a pair is further apart than claimed, or one input alone raises; 0 if no such
-    pair was found, which does not show that the claim is right.
+    Exit code 1 if a pair of the space is further apart than claimed, or one input alone raises; 0
+    if no such pair was found, which does not show that the claim is right. Inputs outside the space
+    are noted; with --outside they count.
     """
     stdout = ctx.with_resource(set_apart())
     given = {"space": space, "adjacency": adjacency, "claimed": claimed}
@@ -119,15 +131,19 @@ def sensitivity(
     # Found here, since a function may go to another folder.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
+    with reported(lambda path: "", OPTIONS):
+        target = target_of({"mechanism": function, **named}, None)
+    assert isinstance(target, Target)
     with heeded() as requests, kept_from_leaving(), preserved():
         result = searched(
-            ImportedTarget(path=function, **named),
+            target,
             space=space,
             adjacency=adjacency,
             claimed=_claimed(str(claimed)),
             norm=norm,
             form=settings.get("as"),
             inside_only=inside,
+            outside=outside,
             seed=settings.get("seed", 0),
             time=parse_duration(settings["time"]) if "time" in settings else SECONDS,
             check=requests.check,

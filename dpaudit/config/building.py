@@ -218,6 +218,7 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
             adjacency,
             form=given.get("as"),
             inside=settings.get("inside", False),
+            outside=settings.get("outside", False),
             keep=settings.get("keep", 1),
             base=base,
             elsewhere="python" in given,

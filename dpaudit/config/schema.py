@@ -22,7 +22,7 @@ VERSION = 1
 
 TARGET_KEYS = tuple(one.name for one in owned("mechanism"))
 AUDIT_KEYS = tuple(one.name for one in owned("mechanism", "inputs", "audit"))
-SEARCH_KEYS = ("space", "inside", "keep")
+SEARCH_KEYS = ("space", "inside", "outside", "keep")
 PAIR_KEYS = ("d1", "d2", "adjacency", "name")
 OF_THE_FILE = tuple(one.name for one in owned("file"))
 FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)

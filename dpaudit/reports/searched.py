@@ -11,15 +11,18 @@ from typing import Any
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.searched import Leader
+from dpaudit.inputs.datasets import ARRAYS
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists
+from dpaudit.searching.snippets import as_given, columns_of, imports, in_form
 from dpaudit.wording import counted, shortened
 
 _FEW, _BRIEF = 3, 16
 _OUTSIDE = (
     "the space does not contain these inputs.",
-    "Reject or clamp them in the mechanism; or, if no caller can send them, search with inside.",
+    "Reject or clamp them in the mechanism; or, if no caller can send them, search without "
+    "outside.",
 )
 # What the command of another audit has no use for.
 _LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
@@ -43,13 +46,15 @@ def rows(result: AuditResult, verbose: int) -> list[str]:
     if searched.one_by_one:
         lines += row("", "the mechanism raised for a whole batch, so it is called once a draw")
     lines += row("note", searched.note) if searched.note else []
+    lines += [] if searched.beyond is None else row("outside", _beyond(searched.beyond))
     witness = witness_of(result)
     if witness is None:
         decisive = _deciding(result)
         is_outside = decisive is not None and searched.outside[decisive]
         return lines + (row("outside", _OUTSIDE[0]) if is_outside else [])
     if witness != _deciding(result):
-        lines += row("simplest", f"{result.by_pair[witness].pair}: refuted as well")
+        text = f"{result.by_pair[witness].pair}: refuted as well, and shorter to reproduce"
+        lines += row("simplest", text)
     if searched.outside[witness]:
         lines += row("outside", " ".join(_OUTSIDE))
     return lines
@@ -73,6 +78,14 @@ def _leader(one: Leader) -> str:
     outside = "" if one.inside else "; outside the space"
     apart = f"; {one.apart}" if one.apart else ""
     return f"{_estimate(one)}  d1 = {one.d1}, d2 = {one.d2} ({one.why}{outside}{apart})"
+
+
+def _beyond(one: Leader) -> str:
+    return (
+        f"d1 = {one.d1}, d2 = {one.d2} ({one.why}) seems to leak: {_estimate(one)}, not certified. "
+        "The space does not contain this pair, and it decides nothing. Reject or clamp such "
+        "inputs in the mechanism; or search with outside, so that they count."
+    )
 
 
 def _briefly(one: Leader) -> str:
@@ -103,8 +116,13 @@ def command(result: AuditResult) -> str | None:
     seed = result.versions.get("PYTHONHASHSEED")
     words: list[str | None] = [] if seed is None else [f"PYTHONHASHSEED={seed}"]
     words += ["dpaudit", "run", *([settings["mechanism"]] if "mechanism" in settings else [])]
-    for name, value in zip(("d1", "d2"), result.searched.found[number], strict=True):
-        words += [f"--{name}", json.dumps(as_lists(value), ensure_ascii=False)]
+    pair, form = list(map(as_lists, result.searched.found[number])), settings.get("as")
+    columns = columns_of(*pair)
+    if form in ARRAYS and columns and [] in pair:
+        return None  # no JSON has the columns of a table without rows
+    for name, value in zip(("d1", "d2"), pair, strict=True):
+        given = as_given(value, form, columns)
+        words += [f"--{name}", json.dumps(given, ensure_ascii=False)]
     for name, value in settings["claim"].items():
         words += _flag(name, value)
     for name, value in dict(settings.get("params") or {}).items():
@@ -141,11 +159,14 @@ def snippet(result: AuditResult) -> str | None:
         return None
     settings = _settings(result) or {}
     form = settings.get("as")
-    d1, d2 = (_made(as_lists(one), form) for one in result.searched.found[number])
+    pair = list(map(as_lists, result.searched.found[number]))
+    columns = columns_of(*pair)
     arguments = [
         repr(settings["mechanism"]) if "mechanism" in settings else _name(result),
-        f"d1={d1}",
-        f"d2={d2}",
+        *(
+            f"{name}={in_form(one, form, columns)}"
+            for name, one in zip(("d1", "d2"), pair, strict=True)
+        ),
         f"claim=dpaudit.{result.claim!r}",
         f"adjacency={result.searched.adjacency!r}",
     ]
@@ -154,27 +175,16 @@ def snippet(result: AuditResult) -> str | None:
     arguments += [f"params={settings['params']!r}"] if settings.get("params") else []
     body = ",\n    ".join(arguments)
     text = f"result = dpaudit.audit(\n    {body},\n)\nprint(result)"
-    return "\n".join([*_imports(text), text])
+    lines = [*imports(form, *pair), "import dpaudit"]
+    special = [name for name in ("inf", "nan") if re.search(rf"(?<![\"\w]){name}\b(?!\")", text)]
+    lines += [f"from math import {', '.join(special)}"] if special else []
+    return "\n".join([*sorted(lines), text])
 
 
 def _name(result: AuditResult) -> str:
     """Return how a function that was handed over is called where it is defined, as far as known."""
     name = result.target.rpartition(".")[2].rpartition(":")[2]
     return name if name.isidentifier() else "mechanism"
-
-
-def _made(value: Any, form: str | None) -> str:
-    if form in ("array", "numpy"):
-        return f"numpy.array({value!r})"
-    return f"{form}.DataFrame({value!r})" if form else repr(value)
-
-
-def _imports(text: str) -> list[str]:
-    special = [name for name in ("inf", "nan") if re.search(rf"\b{name}\b", text)]
-    lines = [f"from math import {', '.join(special)}"] if special else []
-    lines += ["import dpaudit"]
-    used = (name for name in ("numpy", "pandas", "polars") if f"{name}." in text)
-    return [*lines, *(f"import {name}" for name in used)]
 
 
 def _settings(result: AuditResult) -> dict[str, Any] | None:

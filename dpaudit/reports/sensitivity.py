@@ -72,17 +72,25 @@ def _body(result: SensitivityResult) -> Iterator[str]:
         outside = "" if result.largest.inside else ", outside the space"
         largest = f"{_distance(result, result.largest)}, for {_inputs(result.largest)}{outside}"
         yield from row("largest", largest)
+    for one in result.beyond:
+        yield from row("outside", f"{_why(result, one)}: {_inputs(one)}")
     yield from row("tried", _tried(result))
     yield from chain.from_iterable(row("note", one) for one in result.notes)
     yield ""
     if result.witness is None:
         yield from wrap(_NO_PROOF)
-        return
-    if not result.witness.inside:
+    if result.beyond:
+        yield ""
         yield from wrap(
-            "The space does not contain this input; it is there since callers may hand it over. "
-            "--inside leaves such inputs out."
+            "Inputs outside the space exceed the claim; they decide nothing. Clamp or reject them, "
+            "or give --outside, so that they count. The first of them:"
         )
+    if not result.snippet:
+        return
+    if result.beyond:
+        yield ""
+    elif result.witness is not None and not result.witness.inside:
+        yield from wrap("The space does not contain this input; --outside lets it count.")
         yield ""
     yield from (f"    {line}".rstrip() for line in result.snippet.split("\n"))
 
@@ -124,7 +132,8 @@ def _tried(result: SensitivityResult) -> str:
 def _distance(result: SensitivityResult, one: Witness) -> str:
     if math.isinf(one.distance):
         return "∞"
-    above = result.claimed if one.distance > result.claimed and result.exceeded else None
+    is_found = result.exceeded or bool(result.beyond)
+    above = result.claimed if one.distance > result.claimed and is_found else None
     return _number(one.distance, above)
 
 
@@ -172,6 +181,7 @@ def as_json(result: SensitivityResult) -> str:
         "claimed": result.claimed,
         "exceeded": result.exceeded,
         "witnesses": [_record(one) for one in result.witnesses],
+        "beyond": [_record(one) for one in result.beyond],
         "largest": largest,
         "tried": dict(result.tried),
         "raised": result.raised,

@@ -4,7 +4,7 @@ it says the same."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpaudit.adapters.exceptions import raised
@@ -61,12 +61,21 @@ class Answers:
 
     def _check_same(self, dataset: Any, answer: Any) -> None:
         again = self._asked(dataset)
-        if _named(again) != _named(answer):
+        if _named(again) == _named(answer):
+            return
+        said = (
+            f"{self._name} gave {shown(answer, 30)} and then {shown(again, 30)} for the same "
+            f"input {shown(dataset, 40)}"
+        )
+        if _in_any_order(again) == _in_any_order(answer):
             raise UsageError(
-                f"{self._name} gave {shown(answer, 30)} and then {shown(again, 30)} for the same "
-                f"input {shown(dataset, 40)}; a sensitivity is of a function without noise or "
-                "state: name the part that computes the answer before noise is added"
+                f"{said}: the same values in a random order, so that no distance can be computed; "
+                "sort the output, or give --norm records, for which the order does not count"
             )
+        raise UsageError(
+            f"{said}; a sensitivity is of a function without noise or state: name the part that "
+            "computes the answer before noise is added"
+        )
 
     def _asked(self, dataset: Any) -> Any:
         given = self._formed(dataset)
@@ -78,9 +87,24 @@ class Answers:
             end_if_forked(owner, error)
             return raised(error)
         end_if_forked(owner)
+        if isinstance(output, Raised):  # in another process
+            return output
         return self._read(output, self._name)
 
 
 def _named(answer: Any) -> str:
     # A message may name an address, which is another one each time.
-    return answer.kind if isinstance(answer, Raised) else key(answer)
+    if isinstance(answer, Raised):
+        return answer.kind
+    # Records are compared in any order.
+    return _in_any_order(answer) if isinstance(answer, tuple) else key(answer)
+
+
+def _in_any_order(answer: Any) -> str:
+    """Return a text that is the same for answers whose parts come in another order."""
+    if isinstance(answer, list | tuple):
+        return f"[{', '.join(sorted(map(_in_any_order, answer)))}]"
+    if isinstance(answer, Mapping):
+        items = (f"{name!r}: {_in_any_order(part)}" for name, part in answer.items())
+        return f"{{{', '.join(sorted(items))}}}"
+    return key(answer)

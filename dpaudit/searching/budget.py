@@ -14,6 +14,8 @@ from dpaudit.searching.screening import FEWEST
 # for making the winner simpler.
 SHARE = 1 / 4
 PROPOSED, GUIDED = 0.6, 0.15
+# Of the budget, for pairs outside the space where these do not count: enough to see what is clear.
+NOTED = 0.1
 # So much more of a budget is for comparing the best pairs of answers, where they leak clearly:
 # fewer draws to certify cost less of the bound then than a pair that is not the best.
 COMPARING = 0.6

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from dpaudit.attacks.choosing.selection import attacks_for
 from dpaudit.attacks.loading import load_attacks
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.errors import MechanismError
-from dpaudit.searching.budget import Budget
+from dpaudit.searching.budget import BARELY, Budget
 from dpaudit.searching.screening import FEWEST, Contender, Judge
 from dpaudit.searching.settings import SearchSettings
+from dpaudit.searching.space import types_in
 from dpaudit.searching.trials import Drawing, Inputs
 
 Notify = Callable[[Progress], None]
@@ -27,8 +29,8 @@ _LUCK = 10.0
 class Confirming:
     """Tries pairs, and confirms that they leak.
 
-    pairs: those tried.  refused: why some of them gave no outputs.  enough: evidence that is clear.
-    is_found: whether one leaked clearly since rounds last began.
+    pairs: those tried that count.  refused: why some pairs gave no outputs.  enough: evidence that
+    is clear.  is_found: whether a pair leaked clearly since rounds last began.
     """
 
     def __init__(
@@ -43,6 +45,8 @@ class Confirming:
         self._spec, self._drawing, self._inputs = spec, drawing, inputs
         self._budget, self._notify = budget, notify
         self.pairs: set[tuple[int, int]] = set()
+        self._counts_outside = settings.outside
+        self._usual_types = types_in(settings.space.usual())
         self.refused: dict[tuple[int, int], str] = {}
         attacks = attacks_for(
             floating_point=spec.floating_point, timing=False, repeated=spec.runs > 1
@@ -59,14 +63,15 @@ class Confirming:
         self._confirmed: dict[tuple[int, int], bool] = {}
 
     @property
-    def refusal(self) -> str:
-        """Why the first pair gave no outputs."""
-        return next(iter(self.refused.values()), "")
+    def refusals(self) -> list[str]:
+        """Why some of the pairs gave no outputs, in the order of their trials."""
+        return [words for key, words in self.refused.items() if key in self.pairs]
 
     def tried(self, one: Contender, draws: int, number: int) -> Contender:
         """Return a contender after so many draws of either input, in the round with this number."""
         key = (one.d1.number, one.d2.number)
-        self.pairs.add(key)
+        if one.proposal.inside or self._counts_outside:
+            self.pairs.add(key)
         try:
             tried = self._judge.tried(one, draws, thorough=number > 0)
         except MechanismError as error:
@@ -81,9 +86,32 @@ class Confirming:
         elif self._spec.on_error == "fail" and (tried.d1.raised or tried.d2.raised):
             self.refused[key] = tried.d1.words or tried.d2.words
             return replace(tried, evidence=-1.0)
-        self.is_found |= self.is_clear(tried)
+        tried = replace(tried, has_wrong_type=self._has_wrong_type(tried))
+        self.is_found |= self.is_clear(tried) and not tried.has_wrong_type
         self._report(tried)
         return tried
+
+    def _has_wrong_type(self, one: Contender) -> bool:
+        """Return whether one input alone raises, always, a TypeError or AttributeError, and has
+        values of a type that neither the other input nor a usual one has."""
+        if one.d1.has_wrong_type == one.d2.has_wrong_type:
+            return False
+        d1, d2 = one.proposal.d1, one.proposal.d2
+        wrong, other = (d1, d2) if one.d1.has_wrong_type else (d2, d1)
+        return not types_in(wrong) <= types_in(other) | self._usual_types
+
+    def always_raises(self, dataset: Any) -> bool | None:
+        """Return whether a few draws for a dataset all raise; None where none can be made."""
+        one = self._inputs.of(dataset)
+        for given in filter(None, (one, one and self._inputs.alone(one))):
+            try:
+                self._drawing.fill(given, BARELY)
+            except MechanismError:
+                if self._drawing.has_alone:
+                    continue
+                return None
+            return given.only_raises
+        return None
 
     def judged(self, contenders: Sequence[Contender]) -> list[Contender]:
         """Return those that gave outputs."""

@@ -4,7 +4,7 @@ like the best. Each comes once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -15,6 +15,8 @@ from dpaudit.searching.budget import PROPOSED, SHARE, WIDTH, Budget
 from dpaudit.searching.by_traces import by_traces
 from dpaudit.searching.guided import around, parts
 from dpaudit.searching.proposals import Proposal, proposals
+from dpaudit.searching.proposals.stream import catalogue
+from dpaudit.searching.raising import where_exceptions_begin
 from dpaudit.searching.screening import Contender
 from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.space import MissingLibrary
@@ -32,6 +34,10 @@ _CENTRES = 3
 _VALUES = 200
 # Proposals like them, at most, and pairs of these.
 _GUIDED_PROPOSALS, _GUIDED_WIDTH = 500, 32
+# Pairs outside the space that are tried where these do not count.
+_BEYOND = 40
+# Datasets that raise, and others, between which exceptions begin.
+_RAISING = 3
 
 
 class Gathering:
@@ -48,9 +54,8 @@ class Gathering:
         """Return what is proposed: the catalogue, and random pairs if there is a place for them,
         since these take long to make."""
         settings, found = self._settings, list[Contender]()
-        source = proposals(
-            settings.space, settings.adjacency, seed=self._spec.seed, inside_only=settings.inside
-        )
+        space, adjacency, only = settings.space, settings.adjacency, not settings.outside
+        source = proposals(space, adjacency, seed=self._spec.seed, inside_only=only)
         places, limit = self._budget.places(PROPOSED), self._spec.time
         for one in islice(self._contenders(chain(self._by_traces(), source)), WIDTH):
             is_late = limit is not None and self._budget.elapsed() > _GATHERING * SHARE * limit
@@ -58,6 +63,14 @@ class Gathering:
                 break
             found.append(one)
         return found
+
+    def beyond(self) -> list[Contender]:
+        """Return the few pairs outside the space that are tried where these do not count."""
+        settings = self._settings
+        if settings.inside or settings.outside:
+            return []
+        source = catalogue(settings.space, settings.adjacency)
+        return list(islice(self._contenders(one for one in source if not one.inside), _BEYOND))
 
     def _by_traces(self) -> Iterator[Proposal]:
         """Yield the pairs that traces suggest, where the mechanism can be traced."""
@@ -77,7 +90,7 @@ class Gathering:
             settings.adjacency,
             score,
             scores=scores,
-            inside_only=settings.inside,
+            inside_only=not settings.outside,
             seconds=math.inf if spec.time is None else _TRACING * SHARE * spec.time,
         )
 
@@ -99,6 +112,22 @@ class Gathering:
         wanted = (one for one in source if one.inside)
         contenders = self._contenders(islice(wanted, _GUIDED_PROPOSALS))
         return list(islice(contenders, _GUIDED_WIDTH))
+
+    def raising(
+        self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
+    ) -> list[Contender]:
+        """Return pairs in which only one input raises, between pairs whose inputs both raise and
+        pairs whose inputs both give outputs. raises: whether a dataset always raises."""
+        settings = self._settings
+        raising = [one.proposal for one in ranked if one.d1.only_raises and one.d2.only_raises]
+        silent = [one.proposal for one in ranked if one.draws and not one.d1.raised]
+        if not (raising and silent):
+            return []
+        by_size = sorted((max(one.d1, one.d2, key=_size) for one in raising), key=_size)
+        few = [*by_size[:1], *by_size[::-1][:_RAISING]]
+        others = [one.d1 for one in silent[:_RAISING]]
+        source = where_exceptions_begin(few, others, settings.space, settings.adjacency, raises)
+        return list(islice(self._contenders(source), 2))
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
         """Yield a contender for each proposal that is not one of those before."""
@@ -122,3 +151,7 @@ class Gathering:
             yield from source
         except MissingLibrary as error:
             self.note = str(error)
+
+
+def _size(dataset: Any) -> int:
+    return len(parts(dataset))

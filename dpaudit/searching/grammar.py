@@ -29,6 +29,8 @@ _TOKEN = re.compile(
     r"|(?P<mark>[\[\]{}(),:])|(?P<word>[^\s\[\]{}(),:\"']+)|(?P<odd>\S))"
 )
 _CONSTANTS: Mapping[str, Any] = {"true": True, "false": False}
+# Values that a space may have in addition, by their names.
+_ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
 # Deeper ones nobody means.
 _DEPTH = 30
 
@@ -91,7 +93,7 @@ class _Reader:
             near = next(filter(None, (did_you_mean(one, readers) for one in value)), "")
             raise _NotUnderstood(f"{said} names no space; known keys: {', '.join(readers)}.{near}")
         sizes_key, reader = readers[kind]
-        known = [one for one in (kind, sizes_key, "missing") if one]
+        known = [one for one in (kind, sizes_key, *_ALSO) if one]
         for key in value:
             if key not in known:
                 near = did_you_mean(key, known)
@@ -99,10 +101,12 @@ class _Reader:
                     f"{key!r} is not known beside {kind!r}; known: {', '.join(known)}.{near}"
                 )
         space = reader(value[kind], value.get(sizes_key) if sizes_key else None, depth)
-        may_miss = value.get("missing", False)
-        if not isinstance(may_miss, bool):
-            raise _NotUnderstood(f"missing={may_miss!r} is neither true nor false")
-        return OrMissing(space) if may_miss else space
+        for key, other in _ALSO.items():
+            is_given = value.get(key, False)
+            if not isinstance(is_given, bool):
+                raise _NotUnderstood(f"{key}={is_given!r} is neither true nor false")
+            space = _or(space, other) if is_given else space
+        return space
 
     def _table(self, columns: Any, sizes: Any, depth: int) -> Space:
         return Lists(self._record(columns, None, depth), *_sizes(sizes, "rows"))
@@ -190,8 +194,12 @@ class _Line:
         found = self.kind()
         while self.is_next("or"):
             self.place += 1
-            self.take("missing", "'missing', as in number or missing")
-            found = OrMissing(found)
+            token = self.any("'missing' or 'NaN'")
+            word = token.text.lower() if token.kind == "word" else ""
+            if word not in _ALSO:
+                self.place -= 1
+                raise self.wrong("'missing', as in number or missing, or 'NaN'", tuple(_ALSO))
+            found = _or(found, _ALSO[word])
         self.depth -= 1
         return found
 
@@ -381,6 +389,16 @@ def _open(bound: Any) -> Any:
     if isinstance(bound, float) and math.isinf(bound):
         return None
     return bound
+
+
+def _or(space: Space, value: float | None) -> Space:
+    """Return a space with one more value. Raises where NaN is added to no numbers."""
+    inner = space
+    while isinstance(inner, OrMissing):
+        inner = inner.space
+    if value is not None and not isinstance(inner, Numbers):
+        raise _NotUnderstood("only numbers can be NaN; write number in [0, 1] or NaN")
+    return OrMissing(space, value)
 
 
 def _two(bounds: Any, kind: str) -> tuple[Any, Any]:

@@ -25,6 +25,10 @@ from dpaudit.searching.waiting import within
 NUMERIC = (*DISTANCES, "coordinate")
 # A dataset has at most about so many neighbours times its records that are worth a look.
 _RECORDS = 40
+# Groups that one user has records in, at most, where the relation does not limit them.
+MANY_GROUPS = 30
+# Part of a step that an entry may be off by, so that it has few digits.
+_ROUNDING = 1e-12
 # Of a vector with more entries, only the first, the middle and the last one move alone.
 _PLACES = 50
 
@@ -278,22 +282,32 @@ def contributions(
     many = users.per_group or _RECORDS // 4
     yield from ([dict(first) for _ in range(number)] for number in dict.fromkeys((2, many)))
     for column, space in group_columns(item, users):
-        groups = list(different(space.spread(users.groups or 2)))
+        groups = list(different(space.spread(users.groups or MANY_GROUPS)))
         for number in dict.fromkeys((2, len(groups))):
             yield [{**first, column: one} for one in groups[:number]]
-        yield [{**first, column: one} for one in groups for _ in range(users.per_group or 2)]
+        twice = groups if users.groups else groups[:2]
+        yield [{**first, column: one} for one in twice for _ in range(users.per_group or 2)]
 
 
 def group_columns(item: Space, users: Users) -> list[tuple[str, Space]]:
-    """Return the columns of groups: the one that is named, else all of categories."""
+    """Return the columns of groups: the named column, or all columns with few different values."""
     columns = item.columns if isinstance(item, Records) else {}
     if users.group:
         return [(users.group, columns[users.group])] if users.group in columns else []
     return [
         (name, space)
         for name, space in columns.items()
-        if name != users.column and isinstance(present(space), Categories | Booleans)
+        if name != users.column and has_few_values(space)
     ]
+
+
+def has_few_values(space: Space) -> bool:
+    """Return whether a column has few different values, so that records form groups by it."""
+    inner = present(space)
+    if isinstance(inner, Integers):
+        low, high = inner.low, inner.high
+        return low is not None and high is not None and high - low < MANY_GROUPS
+    return isinstance(inner, Categories | Booleans)
 
 
 def _by_steps(dataset: Any, space: Space, adjacency: Adjacency, by: Ingredients) -> Iterator[Any]:
@@ -381,5 +395,9 @@ def _moved(dataset: Any, steps: Iterator[float]) -> Any:
         return dataset if abs(step) < 1 else not dataset
     if isinstance(dataset, int):
         return dataset + math.trunc(step)
-    # Adding nothing leaves −0.0 as it is.
-    return dataset + step if step else dataset
+    if not step:  # leaves −0.0 as it is
+        return dataset
+    total = dataset + step
+    # 0.3 for 0.30000000000000004, where no step is lost by it.
+    short = float(f"{total:.12g}")
+    return short if abs(short - total) <= abs(step) * _ROUNDING else total

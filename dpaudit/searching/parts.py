@@ -8,6 +8,9 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+# Digits of a moved number; rounding errors decide the others.
+_DIGITS = 12
+
 
 def key(value: Any) -> str:
     """Return what tells plain Python values apart: -0.0 is not 0.0, True is not 1, NaN is NaN."""
@@ -64,7 +67,8 @@ def changed(dataset: list[Any], record: Any, *places: int) -> list[Any]:
 
 def moved_alike(old: Any, new: Any, other: Any) -> Iterator[Any]:
     """Yield what becomes of a second value when the first goes from old to new and both move
-    alike: numbers by as much, rows and lists where they changed. Nothing for others."""
+    alike: numbers by as much, rounded first, then exactly; rows and lists where they changed.
+    Nothing for others."""
     if isinstance(old, dict) and isinstance(new, dict) and isinstance(other, dict):
         names = [one for one in old if one in new and key(old[one]) != key(new[one])]
         if names and all(name in other for name in names):
@@ -74,7 +78,10 @@ def moved_alike(old: Any, new: Any, other: Any) -> Iterator[Any]:
         with suppress(OverflowError):
             total = Fraction(other) + Fraction(new) - Fraction(old)
             is_whole = isinstance(old, int) and isinstance(new, int) and isinstance(other, int)
-            yield int(total) if is_whole else float(total)
+            moved: float = int(total) if is_whole else float(total)
+            if not is_whole and (short := float(f"{moved:.{_DIGITS}g}")) != moved:
+                yield short
+            yield moved
 
 
 def _moved(old: Any, new: Any, other: Any) -> Any:

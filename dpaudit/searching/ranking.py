@@ -29,13 +29,13 @@ class Ranking:
     def halved(
         self, contenders: Sequence[Contender], share: float, *, until: int = 1
     ) -> list[Contender]:
-        """Return contenders, best first; those of patterns come first where not all have a place.
+        """Return contenders, best first. Where not all have a place, random pairs and edges go.
         share: of the budget, which decides how many are tried.  until: so many the caller compares.
         """
         if not contenders:
             return []
         self._confirming.is_found = False
-        first = ("trace", "pattern")
+        first = ("trace", "extreme", "pattern")
         ordered = sorted(contenders, key=lambda one: one.proposal.origin not in first)
         chosen = ordered[: self._budget.places(share)]
         each = self._budget.draws_for(share) / len(chosen)

@@ -49,7 +49,15 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
         pairs = tuple((_value(d1), _value(d2)) for d1, d2 in said.pop("found"))
         leaders = tuple(Leader(**one) for one in said.pop("leaders"))
         outside, kept_state = tuple(said.pop("outside")), tuple(said.pop("kept"))
-        searched = Searched(**said, leaders=leaders, found=pairs, outside=outside, kept=kept_state)
+        beyond = said.pop("beyond")
+        searched = Searched(
+            **said,
+            leaders=leaders,
+            found=pairs,
+            outside=outside,
+            kept=kept_state,
+            beyond=None if beyond is None else Leader(**beyond),
+        )
         version, seed, asked = kept["dpaudit"], int(kept["seed"]), kept["request"]
     except (KeyError, TypeError, ValueError) as error:
         why = "is damaged; delete it and the journal beside it, and start again"
@@ -85,6 +93,7 @@ def write(spec: AuditSpec, searched: Searched) -> None:
         "searched": {
             **{field.name: getattr(searched, field.name) for field in fields(searched)},
             "leaders": [asdict(one) for one in searched.leaders],
+            "beyond": None if searched.beyond is None else asdict(searched.beyond),
             "found": [[_written(d1), _written(d2)] for d1, d2 in searched.found],
         },
     }

@@ -43,7 +43,7 @@ class Contender:
     evidence: how much likelier, in logs, the draws are than the claim allows.  estimate: the bound
     for ε to expect of an audit.  hope: that bound, less careful: pairs are compared by it, since
     care costs a rare event more than a frequent one.  order: its place among the proposals, of
-    which simple ones come first.
+    which simple ones come first.  has_wrong_type: a type that only one input has makes it raise.
     """
 
     proposal: Proposal
@@ -54,6 +54,7 @@ class Contender:
     estimate: float = 0.0
     hope: float = 0.0
     draws: int = 0
+    has_wrong_type: bool = False
 
     @property
     def is_alone(self) -> bool:
@@ -62,9 +63,11 @@ class Contender:
 
     def rank(self, enough: float) -> tuple[float, ...]:
         """Return what a better contender has more of. enough: evidence that nothing is added to by
-        more. A pair inside the space is worth more than one outside it, where both leak."""
+        more. A pair inside the space is worth more than one outside it, where both leak; a pair
+        with a wrong type is worth less than any other."""
         evidence = _rounded(min(self.evidence, enough))
-        return (evidence, self.proposal.inside, _rounded(self.hope), -self.order)
+        inside, hope = self.proposal.inside, _rounded(self.hope)
+        return (not self.has_wrong_type, evidence, inside, hope, -self.order)
 
 
 @dataclass(slots=True)

@@ -15,10 +15,11 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.searched import Searched
 from dpaudit.errors import DatasetError, MechanismError
 from dpaudit.searching import record
-from dpaudit.searching.budget import COMPARING, GUIDED, PROPOSED, SHARE, Budget
+from dpaudit.searching.budget import COMPARING, GUIDED, NOTED, PROPOSED, SHARE, Budget
 from dpaudit.searching.confirming import Confirming, Notify
 from dpaudit.searching.gathering import Gathering
 from dpaudit.searching.ranking import FINALISTS, Ranking, tried_most
+from dpaudit.searching.screening import Contender
 from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.settling import Settling
 from dpaudit.searching.trials import Drawing, Inputs, one_by_one
@@ -86,32 +87,50 @@ class _Search:
             self._budget.plan_by_clock(lambda draws: confirming.tried(contenders[0], draws, 0))
         inside = [one for one in contenders if one.proposal.inside]
         outside = [one for one in contenders if not one.proposal.inside]
-        shares = (_INSIDE, 1 - _INSIDE) if inside and outside else (1.0, 1.0)
-        # Where a leak is clear, more is worth its draws for answers alone: of records, the smallest
-        # that leak say more than a larger bound. A call for each draw may be slow.
-        is_wanted = settings.is_of_answers and not self._drawing.single_draws
-        # Apart, so that a leak outside the space hides none inside it. Of answers, the last few are
-        # compared later, with more pairs: a last round here would take the draws for that.
-        best = ranking.halved(inside, PROPOSED * shares[0], until=FINALISTS if is_wanted else 1)
-        if best and (is_wanted or not confirming.is_sure(best[0])):
-            for number in range(_TURNS):
-                like = self._gathering.like(best, number)
-                best = ranking.among(best, ranking.halved(like, GUIDED / _TURNS))
-            for_outside = PROPOSED * shares[1] if outside else 0.0
-            is_clear = confirming.is_sure(best[0])
-            if is_wanted:
-                best = tried_most(best)
-            if not is_clear:
-                best = ranking.compared(best, -for_outside)
-            if is_clear or (is_wanted and confirming.is_sure(best[0])):
-                best = ranking.compared(best, COMPARING if is_wanted else 0.0)
+        share = PROPOSED * (_INSIDE if inside and outside else 1.0)
+        noted = self._gathering.beyond()
+        # Ranked separately, so that a leak outside the space hides none inside it.
+        best = self._best(inside, share, PROPOSED - share + (NOTED if noted else 0.0))
         is_enough = bool(best) and confirming.is_sure(best[0])
-        beyond = [] if is_enough else ranking.halved(outside, PROPOSED * shares[1])
-        if len(confirming.refused) == len(confirming.pairs):
+        beyond = [] if is_enough else ranking.halved(outside, PROPOSED * (1 - _INSIDE))
+        if len(confirming.refusals) == len(confirming.pairs):
             pairs = counted(len(confirming.pairs), "pair")
             raise MechanismError(
                 f"no output came for either input of the {pairs} that the search tried; the "
-                f"first reason: {confirming.refusal}; state a space that the mechanism accepts, or "
-                "give it what it needs (params, as)"
+                f"first reason: {confirming.refusals[0]}; state a space that the mechanism "
+                "accepts, or give it what it needs (params, as)"
             )
-        return self._settling.settled(best, beyond, self._gathering.note)
+        aside = [] if is_enough else ranking.halved(noted, NOTED)
+        return self._settling.settled(best, beyond, aside, self._gathering.note)
+
+    def _best(self, inside: list[Contender], share: float, reserved: float) -> list[Contender]:
+        """Return the pairs inside the space, best first. share: of the budget, for the first
+        rounds.  reserved: of the budget, for pairs outside."""
+        confirming, ranking = self._confirming, self._ranking
+        # Where a leak is clear, more is worth its draws for answers alone: of records, the smallest
+        # that leak say more than a larger bound. A call for each draw may be slow.
+        is_wanted = self._settings.is_of_answers and not self._drawing.single_draws
+        # Of answers, the last few are compared later, with more pairs: a last round here would take
+        # the draws for that.
+        best = ranking.halved(inside, share, until=FINALISTS if is_wanted else 1)
+        best = self._with_raising(best)
+        if not best or (not is_wanted and confirming.is_sure(best[0])):
+            return best
+        for number in range(_TURNS):
+            like = self._gathering.like(best, number)
+            best = ranking.among(best, ranking.halved(like, GUIDED / _TURNS))
+        is_clear = confirming.is_sure(best[0])
+        if is_wanted:
+            best = tried_most(best)
+        if not is_clear:
+            best = ranking.compared(best, -reserved)
+        if is_clear or (is_wanted and confirming.is_sure(best[0])):
+            best = ranking.compared(best, COMPARING if is_wanted else 0.0)
+        return best
+
+    def _with_raising(self, best: list[Contender]) -> list[Contender]:
+        """Return contenders; where some raise for both inputs, with pairs in which one raises."""
+        if self._spec.on_error == "fail" or self._confirming.is_over():
+            return best
+        more = self._gathering.raising(best, self._confirming.always_raises)
+        return self._ranking.among(best, self._ranking.halved(more, GUIDED)) if more else best

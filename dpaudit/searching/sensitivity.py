@@ -7,7 +7,8 @@ import math
 import time as clock
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -15,6 +16,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from dpaudit.adapters.calls import bind
+from dpaudit.adapters.isolation import IsolatedFunction
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, MechanismError, Name, TargetError, UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
@@ -43,11 +45,12 @@ from dpaudit.searching.snippets import snippet
 from dpaudit.searching.space import Space
 from dpaudit.searching.spaces.own import Own
 from dpaudit.targets.construction import functions, is_made, source_of
-from dpaudit.targets.parameters import NONE, calling
-from dpaudit.targets.target import CallableTarget, ImportedTarget
+from dpaudit.targets.parameters import NONE, Calling, calling
+from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 from dpaudit.watching import Watch
 from dpaudit.wording import shown
 
+Target = ImportedTarget | CallableTarget | IsolatedTarget
 Norm = Literal["l1", "l2", "linf", "records"]
 Kind = Literal["distance", "infinite", "raises"]
 Origin = Literal["catalogue", "sizes", "climbing", "random"]
@@ -114,7 +117,10 @@ class SensitivityResult:
     exceeded : bool
         Whether some pair is further apart. That none was found does not show that none exists.
     witnesses : tuple of Witness
-        Shrunk pairs that are further apart than claimed, at most one of each kind.
+        Shrunk pairs that are further apart than claimed, at most one of each kind; of inputs
+        outside the space only where these count.
+    beyond : tuple of Witness
+        Such pairs outside the space, where these do not count and none inside is too far apart.
     largest : Witness or None
         A pair with the largest finite distance seen, inside the space if there is one.
     tried : mapping of str to int
@@ -124,7 +130,8 @@ class SensitivityResult:
     notes : tuple of str
         What was left out, and why.
     snippet : str
-        A Python program that shows the answers for the first witness; empty without one.
+        A Python program that shows the answers for the first witness, or the first pair of
+        `beyond`; empty without either.
     """
 
     function: str
@@ -135,6 +142,7 @@ class SensitivityResult:
     claimed: float
     exceeded: bool
     witnesses: tuple[Witness, ...]
+    beyond: tuple[Witness, ...]
     largest: Witness | None
     tried: Mapping[str, int]
     raised: int
@@ -161,6 +169,8 @@ def sensitivity(
     params: Mapping[str, Any] | None = None,
     form: str | None = None,
     inside_only: bool = False,
+    outside: bool = False,
+    python: str | None = None,
     seed: int = 0,
     time: float = SECONDS,
 ) -> SensitivityResult:
@@ -184,7 +194,13 @@ def sensitivity(
     form : {'array', 'numpy', 'pandas', 'polars'}, optional
         What inputs are made into before the function gets them. Default: plain Python.
     inside_only : bool, default False
-        Whether inputs outside the space are left out, such as values beyond the bounds, or NaN.
+        Whether inputs outside the space are left out, such as values beyond the bounds, or NaN. By
+        default they are tried, and what they show is in `beyond`.
+    outside : bool, default False
+        Whether inputs outside the space count, too.
+    python : str, optional
+        The Python that runs the function, in a process of its own; dpaudit need not be installed
+        there.
     seed : int, default 0
         Of the random pairs, at least 0.
     time : float, default 60
@@ -222,20 +238,21 @@ def sensitivity(
         else CallableTarget(function=function, params=given)
     )
     return searched(
-        target,
+        target if python is None else IsolatedTarget(target=target, python=python),
         space=space,
         adjacency=adjacency,
         claimed=claimed,
         norm=norm,
         form=form,
         inside_only=inside_only,
+        outside=outside,
         seed=seed,
         time=time,
     )
 
 
 def searched(
-    target: ImportedTarget | CallableTarget,
+    target: Target,
     *,
     space: Any,
     adjacency: Any,
@@ -243,6 +260,7 @@ def searched(
     norm: Any,
     form: str | None = None,
     inside_only: bool = False,
+    outside: bool = False,
     seed: int = 0,
     time: float = SECONDS,
     check: Callable[[], None] = lambda: None,
@@ -251,19 +269,31 @@ def searched(
     is to end; the rest is as in `sensitivity`."""
     relation = _relation(adjacency)
     _check(claimed, norm, form, seed, time)
+    if inside_only and outside:
+        raise UsageError(
+            "give either inside, which leaves out inputs outside the space, or outside, which "
+            "lets them count"
+        )
     of = parse_space(space) if isinstance(space, str | Mapping) else space
-    form_of = partial(formed, form=form, space=of)
+    elsewhere = isinstance(target, IsolatedTarget)
+    form_of = partial(formed, form=form, space=of, elsewhere=elsewhere)
     form_of(of.usual())  # else every dataset would be refused for the same reason
     read = plain_records if norm == RECORDS else plain_numbers
-    answers = Answers(_function(target), read, target.name, form_of)
-    search = _Search(answers, of, relation, float(claimed), norm, time, check)
-    with Watch.untimed().calls(target.name, answers), warnings.catch_warnings():
+    with _function(target) as function, warnings.catch_warnings():
+        answers = Answers(function, read, target.name, form_of)
+        search = _Search(answers, of, relation, float(claimed), norm, time, check)
         # Of overflows and the like, which inputs at the edges are made for.
         warnings.simplefilter("ignore")
-        search.run(seed, inside_only=inside_only)
-        witnesses, largest = search.witnesses(), search.largest()
+        with nullcontext() if elsewhere else Watch.untimed().calls(target.name, answers):
+            search.run(seed, inside_only=inside_only)
+            witnesses = search.witnesses(outside=outside)
+            beyond, largest = search.beyond(outside=outside), search.largest()
     if not search.tried and not witnesses:
         search.refuse(target.name)
+    named = target.target if isinstance(target, IsolatedTarget) else target
+    assert isinstance(named, ImportedTarget | CallableTarget)
+    shown_one = next(iter(witnesses or beyond), None)
+    program = "" if shown_one is None else snippet(named, shown_one.d1, shown_one.d2, form)
     return SensitivityResult(
         function=target.name,
         source=source_of(target),
@@ -273,11 +303,12 @@ def searched(
         claimed=float(claimed),
         exceeded=bool(witnesses),
         witnesses=witnesses,
+        beyond=beyond,
         largest=largest,
         tried=dict(search.tried),
         raised=search.raised,
         notes=tuple(search.notes),
-        snippet=snippet(target, witnesses[0].d1, witnesses[0].d2, form) if witnesses else "",
+        snippet=program,
     )
 
 
@@ -307,10 +338,21 @@ def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
         raise UsageError(Name("time"), f"={shown(time)} must be above 0 seconds")
 
 
-def _function(target: ImportedTarget | CallableTarget) -> Callable[[Any], Any]:
-    """Return the function of the dataset alone. Raises TargetError."""
+@contextmanager
+def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
+    """Yield the function of the dataset alone. Raises TargetError."""
+    if isinstance(target, IsolatedTarget):
+        with closing(IsolatedFunction(target)) as elsewhere:
+            _check_calling(elsewhere.calling, target)
+            yield elsewhere
+        return
     found, _ = functions(target)
     how = calling(found, target, is_made=is_made(target))
+    _check_calling(how, target)
+    yield bind(found, resolved(target.params), how.data)
+
+
+def _check_calling(how: Calling, target: Target) -> None:
     if how.rng is not None:
         raise TargetError(
             f"{target.name} takes a generator of noise ({how.rng}); a sensitivity is of a function "
@@ -322,7 +364,6 @@ def _function(target: ImportedTarget | CallableTarget) -> Callable[[Any], Any]:
             "sensitivity is of a function that returns one answer: name the part before noise is "
             "added"
         )
-    return bind(found, resolved(target.params), how.data)
 
 
 class _Search:
@@ -459,11 +500,20 @@ class _Search:
         found: Distance = self._measure(first, second)
         return ("infinite" if found.words else "distance"), found.value, found.words
 
-    def witnesses(self) -> tuple[Witness, ...]:
-        """Return what was found of each kind, shrunk; from outside the space only where nothing
-        was found inside."""
+    def witnesses(self, *, outside: bool) -> tuple[Witness, ...]:
+        """Return what was found of each kind, shrunk; from outside the space only where that counts
+        and nothing was found inside."""
+        is_inside = any(one for one, _ in self._found)
+        return self._of_each_kind(inside=is_inside or not outside)
+
+    def beyond(self, *, outside: bool) -> tuple[Witness, ...]:
+        """Return what was found outside the space, where that does not count and nothing was found
+        inside."""
+        is_inside = any(one for one, _ in self._found)
+        return () if is_inside or outside else self._of_each_kind(inside=False)
+
+    def _of_each_kind(self, *, inside: bool) -> tuple[Witness, ...]:
         self._deadline = clock.monotonic() + self._seconds
-        inside = any(one for one, _ in self._found)
         kinds = sorted((kind for one, kind in self._found if one is inside), key=_ORDER.__getitem__)
         return tuple(self._witness(self._small(*self._found[inside, one], one)) for one in kinds)
 

@@ -20,15 +20,17 @@ class SearchSettings:
     """What to search, and how.
 
     space: what one input may be.  adjacency: the relation between the two.  form: what datasets are
-    handed over as; None: as they are.  inside: leave out inputs that lie outside the space.
-    keep: how many pairs to certify; they share the error probability.  elsewhere: whether the
-    process that the mechanism is in makes data frames.
+    handed over as; None: as they are.  inside: do not try inputs that lie outside the space.
+    outside: let such inputs decide the verdict; where neither is set, a few are tried, and a leak
+    is noted.  keep: how many pairs to certify; they share the error probability.  elsewhere:
+    whether the process that the mechanism is in makes data frames.
     """
 
     space: Space
     adjacency: Adjacency
     form: str | None = None
     inside: bool = False
+    outside: bool = False
     keep: int = 1
     elsewhere: bool = False
 
@@ -40,9 +42,9 @@ class SearchSettings:
     def describe(self) -> str:
         """Return in words what is searched."""
         form = f" as {self.form}" if self.form else ""
-        inside = ", inside it alone" if self.inside else ""
+        where = ", inside it alone" if self.inside else ", and outside it" if self.outside else ""
         kept = f", {self.keep} pairs kept" if self.keep > 1 else ""
-        return f"{self.space.words()}{form} ({self.adjacency.describe()}{inside}{kept})"
+        return f"{self.space.words()}{form} ({self.adjacency.describe()}{where}{kept})"
 
     def pair(self, d1: Any, d2: Any) -> NeighbouringPair:
         """Return two plain inputs as an audit takes them."""

@@ -42,10 +42,15 @@ class Settling:
         self._confirming, self._budget = confirming, budget
 
     def settled(
-        self, inside: Sequence[Contender], outside: Sequence[Contender], note: str
+        self,
+        inside: Sequence[Contender],
+        outside: Sequence[Contender],
+        noted: Sequence[Contender],
+        note: str,
     ) -> Searched:
         """Return the pairs to certify: the best inside the space; where it leaks as it seems, its
-        simplest form, else that of one outside which does."""
+        simplest form, else that of one outside which does. noted: pairs outside the space that do
+        not count."""
         settings = self._settings
         tried, beyond = self._confirming.judged(inside), self._confirming.judged(outside)
         # Where time was up before any gave outputs, whatever came first.
@@ -61,14 +66,19 @@ class Settling:
             is_new = list(map(repr, simpler)) not in [list(map(repr, one)) for one in found]
             is_shrunk = is_new and (is_inside or not tried)
             found += [simpler] if is_new else []
+        # Most mechanisms raise a TypeError for a missing value outside the space.
+        others = [one for one in self._confirming.judged(noted) if not one.has_wrong_type]
+        aside = self._smallest(others)
         leading = [*tried[:_LEADERS], *beyond[:_LEADERS]]
+        leading.sort(key=lambda one: one.estimate, reverse=True)
         leaders = tuple(map(_leader, leading))
+        refusals = self._confirming.refusals
         return Searched(
             space=settings.space.words(),
             adjacency=settings.adjacency.describe(),
             pairs=len(self._confirming.pairs),
-            refused=len(self._confirming.refused),
-            refusal=self._confirming.refusal,
+            refused=len(refusals),
+            refusal=next(iter(refusals), ""),
             draws=self._drawing.draws,
             leaders=leaders,
             found=tuple(found),
@@ -77,12 +87,22 @@ class Settling:
             one_by_one=any(one.is_alone for one in used),
             kept=self._drawing.kept,
             note=note,
+            beyond=None if aside is None else _leader(aside),
         )
+
+    @property
+    def _keeps_size(self) -> bool:
+        """Whether records are replaced, so that their number is public, and may be what matters."""
+        return self._settings.adjacency.kind in ("replace", "hamming")
 
     def _smallest(self, ranked: Sequence[Contender]) -> Contender | None:
         """Return the smallest pair that leaks for sure: fewer records are worth more than a larger
-        bound, which the best pair shows."""
-        clear = [one for one in ranked if self._confirming.is_clear(one)]
+        bound, which the best pair shows. Pairs of different types come only where no others do; and
+        where records are replaced, pairs of other sizes than the best."""
+        every = [one for one in ranked if self._confirming.is_clear(one)]
+        clear = [one for one in every if not one.has_wrong_type] or every
+        if self._keeps_size:
+            clear = [one for one in clear if _size(one) == _size(clear[0])]
         few = [*sorted(clear, key=_size)[:_CONFIRMED], *clear[:1]]
         return next(filter(self._confirming.is_sure, few), None)
 
@@ -100,14 +120,19 @@ class Settling:
                 return False
             inside = self._is_inside(d1, d2)
             proposal = Proposal(d1, d2, "", "random", inside)
-            if (settings.inside and not inside) or self._drawing.draws > most:
+            if (not inside and not settings.outside) or self._drawing.draws > most:
                 return False
             tried = self._confirming.tried(Contender(proposal, one, other, 0), draws, 1)
             return self._confirming.is_clear(tried)
 
         given = best.proposal.d1, best.proposal.d2
         return shrunk(
-            *given, settings.space, settings.adjacency, leaks, most_tries=_SHRINKING_TRIES
+            *given,
+            settings.space,
+            settings.adjacency,
+            leaks,
+            most_tries=_SHRINKING_TRIES,
+            keeps_size=self._keeps_size,
         )
 
     def _is_inside(self, d1: Any, d2: Any) -> bool:

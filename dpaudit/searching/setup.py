@@ -22,6 +22,7 @@ def neighbour_search(
     *,
     form: str | None = None,
     inside: Any = False,
+    outside: Any = False,
     keep: Any = 1,
     base: Path | None = None,
     elsewhere: bool = False,
@@ -36,8 +37,17 @@ def neighbour_search(
             Name("adjacency"),
             ", such as add-remove",
         )
-    if not isinstance(inside, bool):
-        raise UsageError(Name("inside"), f"={shown(inside)} must be true or false")
+    for name, value in (("inside", inside), ("outside", outside)):
+        if not isinstance(value, bool):
+            raise UsageError(Name(name), f"={shown(value)} must be true or false")
+    if inside and outside:
+        raise UsageError(
+            "give either ",
+            Name("inside"),
+            ", which leaves out inputs outside the space, or ",
+            Name("outside"),
+            ", which lets them decide the verdict",
+        )
     is_whole = isinstance(keep, Integral) and not isinstance(keep, bool)
     if not (is_whole and 1 <= keep <= _MOST_KEPT):
         raise UsageError(
@@ -45,4 +55,4 @@ def neighbour_search(
         )
     found = parse_space(space, base)
     check_possible(found, adjacency)
-    return NeighbourSearch(found, adjacency, form, inside, int(keep), elsewhere)
+    return NeighbourSearch(found, adjacency, form, inside, outside, int(keep), elsewhere)

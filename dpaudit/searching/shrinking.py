@@ -35,25 +35,20 @@ def shrunk(
     violates: Violates,
     *,
     most_tries: int = MOST_TRIES,
+    keeps_size: bool = False,
 ) -> tuple[Any, Any]:
     """Return the smallest pair found for which `violates` still holds; it holds for the one given.
 
     Every pair tried is one of neighbours. One outside the space is tried only in the place of
     another such, and one inside is taken in its place whenever there is one. No dataset gets more
-    records. most_tries: how often `violates` is asked.
+    records. most_tries: how often `violates` is asked.  keeps_size: leave out no records.
     """
     search = _Shrinking(space, adjacency, violates, most_tries)
     now, before = Pair(d1, d2), None
     search.seen.add(_key(now))
     while now != before and search.left > 0:
         before = now
-        for step in (
-            _fewer_common,
-            _fewer_different,
-            _fewer_at_an_end,
-            _simpler_common,
-            _simpler_different,
-        ):
+        for step in _SIMPLER if keeps_size else (*_FEWER, *_SIMPLER):
             now = search.smallest(now, step)
     return now.d1, now.d2
 
@@ -173,3 +168,7 @@ def _simpler_different(now: Pair, space: Space) -> Iterator[Pair]:
         yield from (Pair(now.d1, simpler) for simpler in space.simpler(now.d2))
         return
     yield from other_differences(now, item_of(space).simpler)
+
+
+_FEWER: tuple[_Step, ...] = (_fewer_common, _fewer_different, _fewer_at_an_end)
+_SIMPLER: tuple[_Step, ...] = (_simpler_common, _simpler_different)

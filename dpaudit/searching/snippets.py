@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -52,26 +52,52 @@ def _is_scalar(value: Any) -> bool:
 def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str | None) -> str:
     """Return a program that prints what a function gives for two datasets, made into a form."""
     lines, call = _importing(target)
-    wrapped = "{}"
-    if form is not None:
-        library, wrapped = _FORMS[form]
-        lines = [library, *lines]
-    if form in LIBRARIES:
-        names = list(next((one for data in (d1, d2) for one in data if isinstance(one, dict)), {}))
-        d1, d2 = ({name: [row[name] for row in data] for name in names} for data in (d1, d2))
+    lines = [*lines, *imports(form, d1, d2)]
+    columns = columns_of(d1, d2)
     return "\n".join([
         *sorted(lines),
         *([""] if lines else []),
-        f"d1 = {as_python(d1)}",
-        f"d2 = {as_python(d2)}",
-        *(f"print({call.format(wrapped.format(one))})" for one in ("d1", "d2")),
+        *(f"{name} = {in_form(data, form, columns)}" for name, data in (("d1", d1), ("d2", d2))),
+        *(f"print({call.format(name)})" for name in ("d1", "d2")),
     ])  # fmt: skip
+
+
+def columns_of(*datasets: Any) -> list[str]:
+    """Return the columns of the first row in some tables, which are those of a table without rows,
+    too; none for datasets that are no tables."""
+    rows = (row for data in datasets if isinstance(data, list) for row in data)
+    return list(next((row for row in rows if isinstance(row, Mapping)), {}))
+
+
+def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
+    """Return a dataset as plain values that a library takes: rows of a table as lists for an array,
+    and as a list for each column for a data frame."""
+    if not columns or not isinstance(dataset, list):
+        return dataset
+    if form in LIBRARIES:
+        return {name: [row[name] for row in dataset] for name in columns}
+    return [[row[name] for name in columns] for row in dataset] if form in ARRAYS else dataset
+
+
+def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
+    """Return an expression for a dataset that is made into a form, as `forming` makes it."""
+    if form in ARRAYS and columns and dataset == []:
+        return f"np.empty((0, {len(columns)}))"
+    plain = as_python(as_given(dataset, form, columns))
+    return plain if form is None else _FORMS[form][1].format(plain)
+
+
+def imports(form: str | None, *datasets: Any) -> list[str]:
+    """Return the lines that import what datasets in a form are written with."""
+    lines = [] if form is None else [_FORMS[form][0]]
+    uses_dates = any("datetime." in as_python(data) for data in datasets)
+    return [*lines, *(["import datetime"] if uses_dates else [])]
 
 
 _FORMS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(ARRAYS, ("import numpy as np", "np.asarray({})")),
     "pandas": ("import pandas as pd", "pd.DataFrame({})"),
-    "polars": ("import polars as pl", "pl.DataFrame({}, strict=False)"),
+    "polars": ("import polars as pl", 'pl.DataFrame({}, orient="row", strict=False)'),
 }
 
 
@@ -80,7 +106,9 @@ def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]
     data = "{}" if target.data_arg is None else f"{target.data_arg}={{}}"
     given = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
     if isinstance(target, CallableTarget):
-        return [], f"{target.name}({data}{given})"
+        name = target.name.rpartition(".")[2]
+        # One without a name of its own is called as the keyword is that it was given by.
+        return [], f"{name if name.isidentifier() else 'function'}({data}{given})"
     module, _, attribute = target.path.partition(":")
     name = attribute.partition(".")[0]
     lines = [f"from {module} import {name}"]

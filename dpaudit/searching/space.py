@@ -90,6 +90,27 @@ def identity(value: Any) -> Hashable:
     return (kind, value) if isinstance(value, Hashable) else (kind, repr(value))
 
 
+def types_in(value: Any) -> frozenset[tuple[str, str]]:
+    """Return the types of the values in a dataset, each with its column: null, text, number, list
+    or table."""
+    return frozenset(_types(value, ""))
+
+
+def _types(value: Any, column: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        yield column, "table"
+        for name, part in value.items():
+            yield from _types(part, f"{column}.{name}")
+    elif isinstance(value, list | tuple):
+        yield column, "list"
+        for part in value:
+            yield from _types(part, f"{column}[]")
+    elif value is None or isinstance(value, str):
+        yield column, "null" if value is None else "text"
+    else:
+        yield column, "number" if isinstance(value, int | float) else type(value).__name__
+
+
 def ordered(edges: Iterable[Edge]) -> Iterator[Edge]:
     """Yield edges, those inside first, and of the same value only the first."""
     known: set[Hashable] = set()

@@ -31,6 +31,10 @@ from dpaudit.targets.target import CallableTarget, ImportedTarget
 SEARCHING, ALONE = 100, 101
 
 
+# Exceptions that a value of a type which the code was not written for raises.
+_OF_TYPES = frozenset({"TypeError", "AttributeError"})
+
+
 class Input:
     """One input, and what was drawn for it. is_alone: by a call for each draw."""
 
@@ -38,6 +42,7 @@ class Input:
         self.number, self.dataset, self.is_alone = number, dataset, is_alone
         self.parts: list[Outcomes] = []
         self.raised = 0
+        self.kinds: set[str] = set()
         self.words = ""
 
     @property
@@ -47,6 +52,11 @@ class Input:
     @property
     def only_raises(self) -> bool:
         return self.raised == self.draws > 0
+
+    @property
+    def has_wrong_type(self) -> bool:
+        """Whether every draw has raised the exception of code that was written for other types."""
+        return self.only_raises and len(self.kinds) == 1 and self.kinds <= _OF_TYPES
 
 
 class Inputs:
@@ -149,7 +159,9 @@ class Drawing:
         if drawn.size != missing:
             raise MechanismError(f"{drawn.size:,} outputs came back where {missing:,} were asked")
         one.parts.append(drawn)
-        failed = sum(failures(drawn).values())
+        by_kind = failures(drawn)
+        failed = sum(by_kind.values())
+        one.kinds |= by_kind.keys()
         if failed and not one.words:
             one.words = next(entry.words for entry in raw if isinstance(entry, Raised))
         one.raised += failed

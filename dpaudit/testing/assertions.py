@@ -39,7 +39,7 @@ class _NotGiven:
 
 NOT_GIVEN = _NotGiven()
 # Keys of a search, as in a configuration file; its space may stand alone.
-_OF_A_SEARCH = ("space", "inside", "keep", "form")
+_OF_A_SEARCH = ("space", "inside", "outside", "keep", "form")
 
 
 # Options of `audit` that a test may give beside those of its claim.

@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpaudit
-from dpaudit import DpauditError, PureDP, UsageError, Verdict
+from dpaudit import DpauditError, PureDP, UsageError, Verdict, ZeroConcentratedDP
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
@@ -55,6 +55,10 @@ def correct(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
 
 def half_the_noise(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
     return clipped(rows) + rng.laplace(scale=0.5, size=size)
+
+
+def unclipped(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+    return np.asarray(sum(rows) + rng.laplace(size=size))
 
 
 def raises_for_nan(rows: list[Any], rng: np.random.Generator) -> float:
@@ -203,7 +207,7 @@ def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
 
 
 def test_pairs_share_what_is_left_of_the_draws() -> None:
-    outside = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size), confidence=0.9999)
+    outside = search(unclipped, outside=True, confidence=0.9999)
     assert outside.searched is not None
     assert outside.searched.outside == (False, True)
     assert outside.certificates[0].budget <= 0.4 * 40_000
@@ -212,29 +216,79 @@ def test_pairs_share_what_is_left_of_the_draws() -> None:
 
 
 def test_the_witness_is_small() -> None:
-    result = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size))
+    result = search(unclipped, outside=True)
     assert result.searched is not None
     assert result.verdict is Verdict.VIOLATION
     (d1, d2) = result.searched.found[-1]
     assert len(d1) + len(d2) == 1
 
 
-def test_what_lies_outside_the_space_is_left_out_if_asked() -> None:
-    result = search(lambda rows, size, rng: sum(rows) + rng.laplace(size=size), inside=True)
+def test_a_leak_outside_the_space_is_noted_and_decides_nothing() -> None:
+    result = search(unclipped, confidence=0.9999)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert result.searched is not None
     assert result.searched.outside == (False,)
     assert all(one.inside for one in result.searched.leaders)
+    beyond = result.searched.beyond
+    assert beyond is not None
+    assert not beyond.inside
+    assert beyond.estimate > 1
+    assert beyond.d2 in ("[-1.0]", "[2.0]", "[1001.0]", "[nan]", "[inf]", "[-inf]")
+    # Enough to see what is clear, and not more.
+    alone = search(unclipped, confidence=0.9999, inside=True).searched
+    assert alone is not None
+    assert alone.beyond is None
+    assert result.searched.draws <= alone.draws + 0.04 * 40_000
+
+
+def test_a_mechanism_without_a_leak_outside_gets_no_note() -> None:
+    searched = usual().searched
+    assert searched is not None
+    assert searched.beyond is None
+
+
+def test_no_input_outside_the_space_is_handed_over_if_asked() -> None:
+    seen: list[Any] = []
+
+    def noting(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
+        seen.extend(rows)
+        return correct(rows, size, rng)
+
+    search(noting, inside=True, samples=5_000, confidence=0.9999)
+    assert all(0 <= one <= 1 for one in seen)
+    seen.clear()
+    search(noting, samples=5_000, confidence=0.9999)
+    assert not all(one is not None and 0 <= one <= 1 for one in seen)
+
+
+def test_pairs_outside_that_raise_are_no_reason_for_a_warning() -> None:
+    def strict(rows: list[Any], rng: np.random.Generator) -> float:
+        if not all(isinstance(x, float) and 0 <= x <= 1 for x in rows):
+            raise ValueError("outside")
+        return math.fsum(rows) + rng.laplace()
+
+    result = search(strict, space="vector of 3 number in [0, 1]", adjacency="replace", samples=5000)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert result.searched is not None
+    assert result.searched.refused == 0
+    assert result.searched.beyond is not None
+
+
+def test_nan_can_be_in_the_space() -> None:
+    result = search(raises_for_nan, space="list of number in [0, 1] or NaN", samples=10_000)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    assert not any(result.searched.outside)
 
 
 def test_an_exception_of_one_input_is_a_find() -> None:
-    result = search(raises_for_nan, samples=10_000)
+    result = search(raises_for_nan, samples=10_000, outside=True)
     assert result.verdict is Verdict.VIOLATION
     assert "ValueError" in str(result)
 
 
 def test_an_exception_of_a_whole_batch_is_one_of_its_draws() -> None:
-    result = search(raises_for_nan_in_batches, samples=10_000)
+    result = search(raises_for_nan_in_batches, samples=10_000, outside=True)
     assert result.searched is not None
     assert result.searched.one_by_one
     assert result.verdict is Verdict.VIOLATION
@@ -254,6 +308,62 @@ def test_a_search_that_has_hardly_begun_is_warned_of() -> None:
     few = search(correct, samples=500, confidence=0.9999)
     assert any("the search tried only" in one for one in few.warnings)
     assert not any("the search tried only" in one for one in usual().warnings)
+
+
+def counts_groups(rows: list[Any], rng: np.random.Generator) -> float:
+    """Add noise for one group of a user, who may be in ten."""
+    return len({(row["user"], row["group"]) for row in rows}) + rng.normal(0, 5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_user_in_every_group_is_found(seed: int) -> None:
+    result = search(
+        counts_groups,
+        claim=ZeroConcentratedDP(0.02),
+        space="table of 0 to 30 {user: user, group: integer in [0, 9]}",
+        adjacency="user:user",
+        samples=10_000,
+        seed=seed,
+        no_trace=True,
+    )
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    d1, d2 = result.searched.found[0]
+    users = {row["user"] for row in d1}
+    assert len({row["group"] for row in d2 if row["user"] not in users}) == 10
+
+
+def raises_from_258_on(rows: list[Any], rng: np.random.Generator) -> float:
+    if len(rows) > 257:
+        raise OverflowError("too many")
+    return rng.laplace()
+
+
+def raises_for_many_equal(rows: list[Any], rng: np.random.Generator) -> int:
+    weight = math.exp(-2.0 * len(rows)) if len(set(rows)) == 1 else 1.0
+    if weight == 0:
+        raise RuntimeError("no candidate")
+    return int(rng.random() < 0.5)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sizes", "first"),
+    [
+        (raises_from_258_on, "250 to 260", 258),
+        (raises_from_258_on, "0 to 400", 258),
+        (raises_for_many_equal, "370 to 380", 373),
+        (raises_for_many_equal, "0 to 500", 373),
+    ],
+)
+def test_the_length_is_found_from_which_exceptions_begin(
+    mechanism: Any, sizes: str, first: int
+) -> None:
+    space = f"list of {sizes} number in [0, 1]"
+    result = search(mechanism, space=space, samples=5_000, no_trace=True)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    lengths = [sorted(map(len, pair)) for pair in result.searched.found]
+    assert [first - 1, first] in lengths
 
 
 def raises_for_two(rows: list[Any], rng: np.random.Generator) -> float:
@@ -288,7 +398,7 @@ def test_a_leak_outside_the_space_hides_none_inside() -> None:
     def both(rows: list[Any], size: int, rng: np.random.Generator) -> Draws:
         return np.asarray(sum(rows) + rng.laplace(scale=0.3, size=size))
 
-    result = search(both)
+    result = search(both, outside=True)
     assert result.searched is not None
     assert result.verdict is Verdict.VIOLATION
     assert result.searched.outside == (False,) * len(result.certificates)
@@ -307,7 +417,9 @@ def test_a_pair_that_is_tried_to_plan_by_the_clock_ends_nothing() -> None:
 
 
 def test_exceptions_that_are_failures_are_no_finds() -> None:
-    result = search(raises_for_nan, samples=10_000, on_error="fail", confidence=0.9999)
+    result = search(
+        raises_for_nan, samples=10_000, on_error="fail", outside=True, confidence=0.9999
+    )
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
@@ -461,6 +573,8 @@ def test_a_search_by_the_clock_ends_in_time() -> None:
         ({"adjacency": "coordinate:1", "space": "list of text"}, "holds no numbers"),
         ({"keep": 0}, "number of pairs"),
         ({"inside": "yes"}, "must be true or false"),
+        ({"outside": 1}, "outside=1 must be true or false"),
+        ({"inside": True, "outside": True}, "either inside"),
         ({"form": "pandas"}, "can be handed over as pandas"),
         ({"exact": True}, "makes no draws"),
     ],
@@ -478,7 +592,7 @@ def test_unknown_keywords() -> None:
 def test_settings_of_a_file_make_a_search() -> None:
     settings = {
         "mechanism": "mechanisms.laplace_queries:private_count",
-        "search": {"space": UNIT, "inside": True, "keep": 2},
+        "search": {"space": UNIT, "inside": True, "outside": False, "keep": 2},
         "adjacency": "replace",
         "claim": {"epsilon": 1},
     }
@@ -536,7 +650,72 @@ def test_a_lucky_pair_inside_the_space_hides_none_outside(monkeypatch: pytest.Mo
     monkeypatch.setattr(Judge, "tried", lucky)
     (planted,) = (one for one in PLANTED if one.name == "raises-for-nan")
     given = {"space": planted.space, "adjacency": planted.adjacency}
-    result = search(planted.broken, samples=30_000, **given)
+    given["space"] = UNIT
+    result = search(planted.broken, samples=30_000, outside=True, **given)
     assert result.searched is not None
     assert result.searched.outside == (False, True)
     assert result.verdict is Verdict.VIOLATION
+
+
+def fails_for_none(error: type[Exception]) -> Callable[..., float]:
+    """Return a mechanism that leaks for three records, and raises for a missing one."""
+
+    def noisy(rows: list[Any], rng: np.random.Generator) -> float:
+        if None in rows:
+            raise error("not a number")
+        return clipped(rows) + rng.laplace() + 2 * (len(rows) == 3)
+
+    return noisy
+
+
+@pytest.mark.parametrize(("error", "comes_first"), [(TypeError, False), (KeyError, True)])
+def test_a_type_error_for_another_type_ranks_below_other_leaks(
+    error: type[Exception], comes_first: bool
+) -> None:
+    """A KeyError for a value in the space is a leak; a TypeError for None is most often a slip."""
+    given = {"space": "list of 0 to 5 number in [0, 1] or missing", "samples": 20_000}
+    result = search(fails_for_none(error), no_trace=True, **given)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.searched is not None
+    pairs = [[*d1, *d2] for d1, d2 in result.searched.found]
+    assert any(None in one for one in pairs) == comes_first
+    best = result.searched.leaders[0]
+    assert ("None" in best.d1 + best.d2) == comes_first
+
+
+def test_a_type_error_outside_the_space_is_not_noted() -> None:
+    def strict(rows: list[Any], rng: np.random.Generator) -> float:
+        return clipped([x + 0 for x in rows]) + rng.laplace()  # of None, a TypeError
+
+    result = search(strict, samples=10_000, confidence=0.9999)
+    assert result.searched is not None
+    assert result.searched.beyond is None
+
+
+def test_the_simplest_pair_keeps_its_size_where_records_are_replaced() -> None:
+    def leaks_for_many(rows: list[Any], rng: np.random.Generator) -> float:
+        return clipped(rows) * (10 if len(rows) > 4 else 1) + rng.laplace()
+
+    for mechanism in (half_the_noise, leaks_for_many):
+        result = search(mechanism, adjacency="replace", samples=10_000, no_trace=True)
+        assert result.verdict is Verdict.VIOLATION
+        assert result.searched is not None
+        assert len({len(one) for pair in result.searched.found for one in pair}) == 1
+
+
+def leaks_for_large(rows: list[Any], rng: np.random.Generator) -> float:
+    return float(any(row["x"] > 0.62 for row in rows)) * 5 + rng.laplace()
+
+
+def test_values_are_short_keys_in_order_and_estimates_sorted() -> None:
+    space = "table {z: text, x: number in [0, 0.9], a: category [p, q]}"
+    result = search(leaks_for_large, space=space, samples=40_000, no_trace=True)
+    assert result.verdict is Verdict.VIOLATION
+    searched = result.searched
+    assert searched is not None
+    rows = [row for pair in searched.found for one in pair for row in one]
+    assert rows
+    assert all(list(row) == ["z", "x", "a"] for row in rows)
+    assert all(len(repr(row["x"])) <= 5 for row in rows)
+    estimates = [one.estimate for one in searched.leaders]
+    assert estimates == sorted(estimates, reverse=True)

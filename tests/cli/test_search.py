@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,18 @@ def bad(rows, size, rng):
     return clipped(rows) + rng.laplace(scale=0.3, size=size)
 
 
+def passes_nan(rows, size, rng):
+    return sum(min(max(x, 0.0), 1.0) for x in rows if x is not None) + rng.laplace(size=size)
+
+
+def of_array(rows, size, rng):
+    return 3 * rows[:, 0].sum() + rng.laplace(size=size)
+
+
+def of_frame(rows, size, rng):
+    return 3 * rows["x"].sum() + rng.laplace(size=size)
+
+
 def never(rows, rng):
     raise ValueError("nothing will do")
 """
@@ -45,6 +58,64 @@ def test_exit_codes(folder: Path, dpaudit: Any) -> None:
     ended = dpaudit("search", "m.py:never", *UNIT, "--samples", "1000")
     assert ended.exit_code == 3
     assert "no output came for either input" in ended.stdout
+
+
+def test_inputs_outside_the_space_count_only_if_asked(folder: Path, dpaudit: Any) -> None:
+    words = ("search", "m.py:passes_nan", *UNIT, "--samples", "20000")
+    noted = dpaudit(*words)
+    assert noted.exit_code == 0
+    assert "  outside     d1 = [], d2 = [" in noted.stdout
+    counted = dpaudit(*words, "--outside")
+    assert counted.exit_code == 1
+    assert "outside the space" in counted.stdout
+    silent = dpaudit(*words, "--inside")
+    assert silent.exit_code == 0
+    assert "  outside  " not in silent.stdout
+    both = dpaudit(*words, "--inside", "--outside")
+    assert both.exit_code == 2
+    assert "either inside" in both.stderr
+    (folder / "o.yaml").write_text(
+        "version: 1\n"
+        "defaults: {samples: 20_000, adjacency: add-remove, claim: {epsilon: 1},\n"
+        "  mechanism: m.py:passes_nan}\n"
+        "audits:\n"
+        "  - {name: a, expect: pass, search: 'list of number in [0, 1]'}\n"
+        "  - {name: b, expect: violation,\n"
+        "     search: {space: 'list of number in [0, 1]', outside: true}}\n"
+        "  - {name: c, expect: violation, search: 'list of number in [0, 1] or NaN'}\n"
+    )
+    assert dpaudit("run", "o.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "form", "columns"),
+    [
+        ("of_array", "array", "{x: number in [0, 9], z: number in [0, 1]}"),
+        ("of_frame", "pandas", "{z: number in [0, 1], x: number in [0, 9]}"),
+    ],
+)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_what_is_printed_reproduces_a_pair_of_tables(
+    folder: Path, dpaudit: Any, mechanism: str, form: str, columns: str, adjacency: str
+) -> None:
+    """By the command line or, where that has no form for a table without rows, by Python."""
+    words = ("--space", f"table of 0 to 4 {columns}", "--adjacency", adjacency, "--as", form)
+    ended = dpaudit("search", f"m.py:{mechanism}", *words, "--epsilon", "1", "--samples", "5000")
+    assert ended.exit_code == 1, ended.stdout
+    lines = ended.stdout.splitlines()
+    commands = [one for one in lines if one.startswith("  reproduce ")]
+    if form == "array" and adjacency == "add-remove":
+        assert commands == []
+        start = next(n for n, one in enumerate(lines) if one.startswith("    import "))
+        program = [one[4:] for one in lines[start:] if one.startswith("    ")]
+        assert any("np.empty((0, 2))" in one for one in program)
+        scope: dict[str, Any] = {}
+        exec("\n".join(program), scope)
+        assert scope["result"].verdict.name == "VIOLATION"
+    else:
+        (command,) = commands
+        again = dpaudit(*shlex.split(command)[2:])
+        assert again.exit_code == 1, again.stderr
 
 
 def test_a_result_is_rechecked_and_repeated(folder: Path, dpaudit: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +102,10 @@ def test_a_claim_that_is_not_exceeded_is_not_called_right(dpaudit: Any) -> None:
 
 
 def test_a_witness_outside_the_space_is_said_to_be_one(dpaudit: Any) -> None:
-    result = dpaudit("sensitivity", "f.py:total", *ASKED)
+    result = dpaudit("sensitivity", "f.py:total", *ASKED, "--outside")
     assert result.exit_code == 1
     said = words(result.stdout)
     assert "for an input outside the space" in said
-    assert "--inside leaves such inputs out" in said
     assert "also the output is 0 for d1 and NaN for d2: " in said
     assert "also raises only for d2: TypeError: " in said
     assert "largest 1, for d1 = " in said
@@ -138,9 +138,31 @@ def test_what_a_function_prints_is_no_result(dpaudit: Any) -> None:
     assert "chatter" not in result.stdout
 
 
+def test_inputs_outside_the_space_decide_nothing(dpaudit: Any) -> None:
+    result = dpaudit("sensitivity", "f.py:total", *ASKED)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("NOT EXCEEDED")
+    said = words(result.stdout)
+    assert "outside distance 2: d1 = [], d2 = [2.0]" in said
+    assert "print(total(d2))" in said
+    assert narrow(result.stdout)
+    silent = dpaudit("sensitivity", "f.py:total", *ASKED, "--inside")
+    assert "d2 = [2.0]" not in silent.stdout
+    both = dpaudit("sensitivity", "f.py:total", *ASKED, "--inside", "--outside")
+    assert both.exit_code == 2
+
+
+def test_another_python(dpaudit: Any) -> None:
+    asked = ("sensitivity", "f.py:mean", *ASKED)
+    here, there = dpaudit(*asked), dpaudit(*asked, "--python", sys.executable)
+    assert there.exit_code == here.exit_code == 1
+    assert there.stdout.splitlines()[0] == here.stdout.splitlines()[0]
+    assert dpaudit(*asked, "--python", "no-such-python").exit_code == 2
+
+
 @pytest.mark.parametrize("to", ["-", "found.json"])
 def test_json(dpaudit: Any, folder: Path, to: str) -> None:
-    result = dpaudit("sensitivity", "f.py:total", *ASKED, "--json", to)
+    result = dpaudit("sensitivity", "f.py:total", *ASKED, "--outside", "--json", to)
     assert result.exit_code == 1
     shown, text = (
         (result.stderr, result.stdout)

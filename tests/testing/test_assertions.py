@@ -173,12 +173,16 @@ def _forgets_to_clip(rows: list[float], size: int, rng: np.random.Generator) -> 
 
 def test_the_pair_may_be_searched_for() -> None:
     given: dict[str, Any] = {"adjacency": "add-remove", "epsilon": 1.0, "samples": 20_000}
-    found = assert_violates(_forgets_to_clip, search="list of number in [0, 1]", **given)
+    outside = {"space": "list of number in [0, 1]", "outside": True}
+    found = assert_violates(_forgets_to_clip, search=outside, **given)
     assert found.searched is not None
-    inside = {"space": "list of number in [0, 1]", "inside": True}
+    noted = assert_private(_forgets_to_clip, search="list of number in [0, 1]", **given)
+    assert noted.searched is not None
+    assert noted.searched.beyond is not None
+    inside = {"space": "list of number in [0, 1]", "inside": True, "outside": False}
     assert_private(_forgets_to_clip, search=inside, **given)
     with pytest.raises(AssertionError, match=r"dpaudit\.audit"):
-        assert_private(_forgets_to_clip, search="list of number in [0, 1]", **given)
+        assert_private(_forgets_to_clip, search=outside, **given)
 
 
 @pytest.mark.parametrize(

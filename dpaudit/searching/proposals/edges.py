@@ -9,19 +9,21 @@ from typing import Any
 from dpaudit.inputs.adjacency import Adjacency, Users
 from dpaudit.searching.neighbours import (
     Ingredients,
+    allowed,
     changed,
     contributions,
     entries,
     group_columns,
+    has_few_values,
     item_of,
     new_user,
     present,
 )
 from dpaudit.searching.proposals.hosts import Hosts, extremes, hosts, with_columns
-from dpaudit.searching.space import Edge, Space
+from dpaudit.searching.space import Edge, Space, different
 from dpaudit.searching.spaces.categories import Categories
 from dpaudit.searching.spaces.lists import FEW, Lists
-from dpaudit.searching.spaces.numbers import Booleans
+from dpaudit.searching.spaces.numbers import Booleans, Integers
 from dpaudit.searching.spaces.own import Own
 from dpaudit.searching.spaces.records import Records
 
@@ -29,6 +31,8 @@ from dpaudit.searching.spaces.records import Records
 Pairs = Iterator[tuple[Any, Any, str]]
 
 _MANY = 10
+# All lengths are tried where there are no more than these, and one.
+_LENGTHS = 12
 # Of entries outside the space, not every step is tried.
 _FEW_OUTSIDE = 4
 # Of so many edges, as tables with many columns have them, each is tried only in the first datasets.
@@ -51,7 +55,9 @@ def edge_pairs(space: Space, adjacency: Adjacency) -> Pairs:
     else:
         yield from _moved(space, adjacency)
     if inner is not space and adjacency.kind == "replace":
-        yield from ((None, edge.value, f"missing beside {edge.words}") for edge in inner.edges())
+        special = next(space.edges())
+        words = f"{special.words} beside"
+        yield from ((special.value, edge.value, f"{words} {edge.words}") for edge in inner.edges())
 
 
 def _added(space: Lists) -> Pairs:
@@ -107,7 +113,7 @@ def _grouped(item: Space, usual: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
     if isinstance(present(item), Categories | Booleans):
         yield "", extremes(item)
     for column, space in with_columns(item):
-        if isinstance(present(space), Categories | Booleans):
+        if has_few_values(space):
             one, other = extremes(space)
             yield f" ({column})", ({**usual, column: one}, {**usual, column: other})
 
@@ -242,6 +248,68 @@ def _of_users(space: Lists, users: Users) -> Pairs:
     many = [dict(usual) for _ in range(users.per_group or _MANY)]
     yield [], many, "empty beside a user with many records"
     yield beside[:1], [*beside[:1], *many], "a user with many records, and one with one"
+
+
+def extreme_pairs(space: Space, adjacency: Adjacency) -> Pairs:
+    """Yield the few pairs with as many records as there may be that no small pair stands for: one
+    user with a record in every category, and the most equal records; and equal records of every
+    length where there are few lengths."""
+    inner = present(space)
+    if not isinstance(inner, Lists) or adjacency.path:
+        return
+    low, high = extremes(inner.item)
+    if adjacency.users is not None:
+        yield from _in_every_category(inner, adjacency.users)
+    elif adjacency.kind == "add-remove" and inner.most:
+        for one, words in ((inner.item.usual(), "equal"), (low, "lowest"), (high, "highest")):
+            yield [one] * (inner.most - 1), [one] * inner.most, f"the most {words} records"
+        lengths = range(inner.least, inner.most)
+        for size in lengths if len(lengths) <= _LENGTHS else ():
+            records = [inner.item.usual()] * (size + 1)
+            yield records[1:], records, f"{size} equal records, then one more"
+    elif adjacency.kind in ("replace", "hamming") and inner.most:
+        half = inner.most // 2
+        for one, other, words in ((low, high, "lowest"), (high, low, "highest")):
+            before, after = [one] * half, [one] * (inner.most - half - 1)
+            why = f"the most {words} records, the one in the middle replaced"
+            yield [*before, one, *after], [*before, other, *after], why
+
+
+def _in_every_category(space: Lists, users: Users) -> Pairs:
+    """Yield pairs of no records of a user and one record in every category, as far as a table has
+    room and the relation allows it: of all columns together, then of each column."""
+    item = space.item
+    columns = dict(with_columns(item))
+    one, other, *_ = _ids(item, users)
+    host = [{**item.usual(), users.column: other}] * space.least
+    room = space.most - space.least
+    values = {name: _all_values(column, room) for name, column in columns.items()}
+    values[users.column] = [one]
+    usual = {name: some[0] for name, some in values.items()} if room else {}
+    by_column = [
+        [{**usual, name: value} for value in some]
+        for name, some in values.items()
+        if name != users.column
+    ]
+    longest = max(map(len, values.values()))
+    everywhere = [
+        {name: some[place % len(some)] for name, some in values.items()} for place in range(longest)
+    ]
+    for rows in (everywhere, *by_column):
+        some = allowed(rows, users)
+        yield host, [*host, *some], f"no records of a user, then {len(some)} in different groups"
+
+
+def _all_values(space: Space, most: int) -> list[Any]:
+    """Return all values of a column with few, or different ones of others; not more than `most`."""
+    inner = present(space)
+    if isinstance(inner, Categories):
+        return list(inner.values[:most])
+    if isinstance(inner, Integers) and has_few_values(inner):
+        assert inner.low is not None
+        assert inner.high is not None
+        return list(range(inner.low, inner.high + 1))[:most]
+    return list(different(inner.spread(most)))
 
 
 def _in_groups(usual: Any, other: Any, group: tuple[str, Any, Any]) -> Pairs:

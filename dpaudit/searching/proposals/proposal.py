@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Origin = Literal["edge", "pattern", "lattice", "random", "trace"]
+Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
 
 
 @dataclass(frozen=True, slots=True)

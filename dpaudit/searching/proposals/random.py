@@ -51,7 +51,8 @@ def _pairs(space: Space, adjacency: Adjacency) -> Any:
     """Return a strategy of pairs; it gives None for a dataset without neighbours."""
     st = strategies()
     datasets, records = space.strategy(), _records(space)
-    parts = st.floats(-1, 1).filter(bool) | st.sampled_from((1.0, -1.0))
+    hundredths = st.integers(-100, 100).filter(bool).map(lambda part: part / 100)
+    parts = hundredths | st.sampled_from((1.0, -1.0))
 
     def pair(draw: Any) -> tuple[Any, Any] | None:
         d1 = draw(datasets)

@@ -8,7 +8,7 @@ from typing import Any
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching.neighbours import NUMERIC, are_neighbours, check_possible, present
-from dpaudit.searching.proposals.edges import edge_pairs
+from dpaudit.searching.proposals.edges import edge_pairs, extreme_pairs
 from dpaudit.searching.proposals.lattices import lattice_pairs
 from dpaudit.searching.proposals.patterns import pattern_pairs
 from dpaudit.searching.proposals.proposal import Origin, Proposal
@@ -107,6 +107,7 @@ def _catalogue(sieve: _Sieve) -> Iterator[Proposal]:
     is_numeric = sieve.adjacency.kind in NUMERIC
     shapes = list(sieve.of(pattern_pairs, "pattern")) if is_numeric else []
     yield from _chosen(list(sieve.of(edge_pairs, "edge")))
+    yield from sieve.of(extreme_pairs, "extreme")
     yield from shapes
     yield from sieve.of(pattern_pairs, "pattern")
     yield from sieve.of(lattice_pairs, "lattice")

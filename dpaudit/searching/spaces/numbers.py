@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from dpaudit.errors import DatasetError
@@ -14,6 +15,8 @@ from dpaudit.searching.space import Edge, different, ordered, strategies
 _SUBNORMAL = 5e-324
 _LARGEST = sys.float_info.max
 _HUGE = 1e18
+# Digits of random numbers; those below this part of the width of the bounds, or of 1, become 0.
+_DIGITS, _TINY = 3, 1e-6
 # From here on, adding 1 to a float may change nothing.
 _EXACT = 2**53
 
@@ -84,7 +87,15 @@ class Numbers:
 
     def strategy(self) -> Any:
         low, high = (one if math.isfinite(one) else None for one in (self.low, self.high))
-        return strategies().floats(low, high, allow_nan=not self.is_bounded)
+        return strategies().floats(low, high, allow_nan=not self.is_bounded).map(self._short)
+
+    def _short(self, value: float) -> float:
+        """Return a number of few digits near a random one: edges have the others."""
+        if not math.isfinite(value):
+            return value
+        width = min(self.high - self.low, 1.0)
+        short = float(f"{value:.{_DIGITS}g}") if abs(value) >= _TINY * width else 0.0
+        return short if self.contains(short) and math.isfinite(short) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +278,7 @@ def _rounded(value: Any, simplest: float) -> Iterator[float]:
         return
     yield float(round(value))
     yield simplest + (value - simplest) / 2
-    for digits in (1, 3):
+    for digits in (1, 2, 3, 6, 12):
         yield float(f"{value:.{digits}g}")
 
 
@@ -281,6 +292,7 @@ def _cost(value: Any, simplest: float, inside: bool) -> tuple[Any, ...]:
     """Return how simple a value is: inside, then exactly the simplest, then short to write."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return (not inside, 2, 0, 0.0)
-    digits = len(_shown(abs(value)))
+    # As it is written without an exponent, so that neither 1e-160 nor 1e160 is short.
+    digits = len(f"{Decimal(str(abs(value))):f}".removesuffix(".0"))
     is_simplest = value == simplest and math.copysign(1, value) == math.copysign(1, simplest)
     return (not inside, 0 if is_simplest else 1, digits, abs(value - simplest))

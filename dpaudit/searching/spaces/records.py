@@ -104,7 +104,9 @@ class Records:
 
     def strategy(self) -> Any:
         columns = {name: space.strategy() for name, space in self.columns.items()}
-        return strategies().fixed_dictionaries(columns)
+        # Hypothesis draws the columns in an order of its own.
+        in_order = dict.fromkeys(columns)
+        return strategies().fixed_dictionaries(columns).map(lambda row: in_order | row)
 
 
 def quoted(text: str) -> str:

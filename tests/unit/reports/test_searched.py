@@ -30,7 +30,13 @@ def found() -> AuditResult:
         return sum(rows) + rng.laplace(size=size)
 
     return dpaudit.search(
-        total, PureDP(1.0), space=SPACE, adjacency="add-remove", samples=20_000, seed=2
+        total,
+        PureDP(1.0),
+        space=SPACE,
+        adjacency="add-remove",
+        outside=True,
+        samples=20_000,
+        seed=2,
     )
 
 
@@ -138,6 +144,18 @@ def test_damaged_settings_make_no_command(found: AuditResult) -> None:
 def test_the_function_of_the_package_is_no_module() -> None:
     resolve("dpaudit.searching.search:NeighbourSearch")
     assert callable(dpaudit.search)
+
+
+def test_a_leak_outside_that_does_not_count_is_a_row(found: AuditResult) -> None:
+    assert found.searched is not None
+    (*_, last) = (one for one in found.searched.leaders if not one.inside)
+    noted = replace(found, searched=replace(found.searched, beyond=last))
+    text = " ".join(render(noted).split())
+    assert f"outside d1 = {last.d1}, d2 = {last.d2} ({last.why}) seems to leak" in text
+    (again,), _ = read_document(document([entry(noted)], 1))
+    assert again.searched is not None
+    assert again.searched.beyond == last
+    assert any(name == "outside" for name, _ in view_of(noted).rows)
 
 
 def test_the_headline_says_that_only_inputs_outside_the_space_leak(found: AuditResult) -> None:

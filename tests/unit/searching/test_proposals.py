@@ -192,7 +192,7 @@ def test_proposals_come_once_and_again_for_the_seed(drawn: Drawn) -> None:
     randoms = Counter(one.origin for one in again)["random"]
     assert randoms >= SOME_RANDOM or len(again) == len(found)
     assert list(map(repr, found[: len(again)])) == list(map(repr, again))
-    order = ["edge", "pattern", "lattice", "random"]
+    order = ["edge", "extreme", "pattern", "lattice", "random"]
     places = [order.index(one.origin) for one in found]
     assert places == sorted(places)
     assert Counter(one.origin for one in found)["edge"] <= MOST_EDGES
@@ -284,6 +284,42 @@ def test_the_edges_of_users() -> None:
     assert any(many == 4 for _, many, _, _ in shapes)  # many records
     bounded = list(catalogue(parse_space(USERS), _relation(BOUNDED)))
     assert all(max(Counter(_values(one, "id")).values()) <= 4 for one in bounded)
+
+
+@pytest.mark.parametrize(
+    ("space", "relation", "groups"),
+    [
+        ("table {user: user, group: integer in [0, 9]}", "user:user", set(range(10))),
+        ("table of 0 to 4 {group: integer in [0, 9], user: user}", "user:user", {0, 1, 2, 3}),
+        ("table {user: user, group: category [a, b, c]}", "user:user", {"a", "b", "c"}),
+        ("table {user: user, group: boolean}", "user:user", {False, True}),
+        ("table of 2 to 5 {user: user, group: category [a, b, c, d]}", "user:user", {*"abc"}),
+        (
+            "table {user: user, group: category [a, b, c]}",
+            "user:user,group=group,groups=2",
+            {*"ab"},
+        ),
+    ],
+)
+def test_one_user_has_a_record_in_every_category(
+    space: str, relation: str, groups: set[Any]
+) -> None:
+    found = catalogue(parse_space(space), _relation(relation), inside_only=True)
+    gains = []
+    for one in found:
+        fewer, more = sorted((one.d1, one.d2), key=len)
+        users = {row["user"] for row in fewer}
+        gains.append({row["group"] for row in more if row["user"] not in users})
+    assert groups in gains
+    assert max(map(len, gains)) == len(groups)
+
+
+def test_all_lengths_are_tried_where_they_are_few() -> None:
+    few = catalogue(parse_space("list of 250 to 260 number in [0, 1]"), _relation("add-remove"))
+    sizes = {(len(one.d1), len(one.d2)) for one in few if len(set(one.d2)) == 1}
+    assert {(size, size + 1) for size in range(250, 260)} <= sizes
+    many = catalogue(parse_space("list of 200 to 260 number in [0, 1]"), _relation("add-remove"))
+    assert len({len(one.d2) for one in many}) < 20
 
 
 def test_a_wide_table_takes_all_columns() -> None:

@@ -28,6 +28,7 @@ from tests import warm
 
 # Short lists, so that few lengths are tried.
 UNIT = "list of 0 to 6 number in [0, 1]"
+XY = "table of 0 to 3 {x: number in [0, 9], y: number in [0, 9]}"
 TABLE = "table of 0 to 6 {age: integer in [0, 120], city: category [a, b]}"
 
 
@@ -140,16 +141,31 @@ def test_a_claim_of_nothing() -> None:
     assert inside(len, claimed=0).exceeded
 
 
-def test_outside_the_space_is_looked_at_where_nothing_is_wrong_inside() -> None:
+def test_outside_the_space_is_noted_and_decides_nothing() -> None:
     result = found(sum)
+    assert (result.exceeded, result.witnesses) == (False, ())
+    assert {one.kind for one in result.beyond} == {"distance", "infinite", "raises"}
+    assert not any(one.inside for one in result.beyond)
+    assert result.snippet
+    assert inside(sum).beyond == ()
+    # What is wrong inside comes first.
+    twice = found(lambda rows: 2 * sum(rows))
+    assert first(twice).inside
+    assert twice.beyond == ()
+
+
+def test_outside_the_space_counts_if_asked() -> None:
+    result = found(sum, outside=True)
+    assert result.exceeded
+    assert result.beyond == ()
     assert not first(result).inside
     assert {one.kind for one in result.witnesses} == {"distance", "infinite", "raises"}
     assert result.largest is not None
     assert result.largest.inside
     assert result.largest.distance == 1
-    assert not inside(sum).exceeded
-    # What is wrong inside comes first.
-    assert first(found(lambda rows: 2 * sum(rows))).inside
+    assert first(found(lambda rows: 2 * sum(rows), outside=True)).inside
+    with pytest.raises(UsageError, match="either inside"):
+        inside(sum, outside=True)
 
 
 def test_an_exception_of_one_input_is_a_find_of_its_own() -> None:
@@ -218,6 +234,74 @@ def test_noise_is_refused() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(UsageError, match="for the same input"):
         found(lambda rows: len(rows) + rng.laplace())
+
+
+def shuffled(rows: list[Any]) -> list[Any]:
+    return random.sample(rows, len(rows))
+
+
+def test_a_random_order_is_refused_with_the_reason() -> None:
+    with pytest.raises(UsageError, match=r"in a random order, .* --norm records"):
+        found(shuffled, space="vector of 6 number in [0, 1]", adjacency="replace")
+
+
+def test_a_random_order_of_records_does_not_count() -> None:
+    result = inside(shuffled, norm="records")
+    assert not result.exceeded
+    assert result.largest is not None
+    assert result.largest.distance == 1
+    with pytest.raises(UsageError, match="without noise or state"):
+        inside(lambda rows: random.sample(rows, len(rows) // 2), norm="records")
+
+
+ELSEWHERE = """
+import random
+
+def total(rows):
+    if len(rows) == 3:
+        raise ValueError("three")
+    return 2 * sum(rows)
+
+def shuffled(rows):
+    random.shuffle(rows := list(rows))
+    return rows
+
+def columns(rows):
+    return rows.sum(axis=0)
+
+def noisy(rows, rng):
+    return rng.random()
+"""
+
+
+def test_another_python_gives_the_same_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "else_where.py").write_text(ELSEWHERE)
+    monkeypatch.chdir(tmp_path)
+    given: dict[str, Any] = {"space": "list of 0 to 3 number in [0, 1]", "claimed": 1}
+    here, there = (
+        inside("else_where.py:total", **given, **more) for more in ({}, {"python": sys.executable})
+    )
+    assert there.witnesses == here.witnesses
+    assert [one.kind for one in there.witnesses] == ["distance", "raises"]
+    assert there.snippet == here.snippet
+    arrays = {**given, "space": "vector of 2 vector of 2 number in [0, 1]", "form": "array"}
+    array = inside("else_where.py:columns", **arrays, adjacency="replace", python=sys.executable)
+    assert first(array).distance == 2
+
+
+def test_randomness_in_another_python_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call has another seed there: with one seed, an order would seem to be no random one."""
+    (tmp_path / "else_where.py").write_text(ELSEWHERE)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="in a random order"):
+        inside("else_where.py:shuffled", space="vector of 6 number", python=sys.executable,
+               adjacency="replace")  # fmt: skip
+    with pytest.raises(TargetError, match="takes a generator of noise"):
+        inside("else_where.py:noisy", python=sys.executable)
 
 
 def test_rare_noise_is_refused_where_it_would_be_a_witness() -> None:
@@ -435,6 +519,12 @@ def frame(rows):
 def array(rows):
     return rows.sum(axis=0)
 
+def entries(rows):
+    return rows.shape[1] * rows.sum()
+
+def of_nan(rows):
+    return sum(1 if row != row else 9 for row in rows)
+
 class Model:
     def __init__(self, scale):
         self.scale = scale
@@ -450,6 +540,10 @@ class Model:
         ("mine.py:ages", {"space": TABLE}),
         ("mine.py:frame", {"space": TABLE, "form": "pandas"}),
         ("mine.py:array", {"space": "list of vector of 2 number in [0, 9]", "form": "array"}),
+        ("mine.py:entries", {"space": XY, "form": "array"}),
+        ("mine.py:array", {"space": XY, "form": "numpy", "claimed": 0.5}),
+        ("mine.py:array", {"space": UNIT, "form": "array", "claimed": 0.5}),
+        ("mine.py:of_nan", {"space": "list of 0 to 2 number in [0, 1] or NaN", "claimed": 3}),
         ("mine:total", {"params": {"scale": 2}}),
         ("inner folder/mine.py:total", {"params": {"scale": 2}}),
     ],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from graphlib import TopologicalSorter
+from itertools import islice
 from typing import Any
 
 import pytest
 
+from dpaudit.errors import DatasetError
 from dpaudit.searching import drawing
 from dpaudit.searching.drawing import drawn
 from dpaudit.searching.grammar import parse_space
@@ -29,6 +31,7 @@ LINES = [
     "text",
     "user",
     "number or missing",
+    "number in [0, 1] or NaN",
     "list of number in [0, 1]",
     "list of 2 to 4 text",
     "vector of 3 integer in [0, 9]",
@@ -140,3 +143,54 @@ def test_identity_tells_apart_what_equality_does_not() -> None:
     values = [0.0, -0.0, 0, False, NAN, None, "", "nan", [0.0], [-0.0], {"a": 0.0}, {"a": -0.0}]
     assert len(set(map(identity, values))) == len(values)
     assert identity(float("nan")) == identity(-NAN)
+
+
+@pytest.mark.parametrize(
+    ("space", "bounds"),
+    [
+        ("number in [0, 1]", (0.0, 1.0)),
+        ("number in [-3e-9, 2e-9]", (-3e-9, 2e-9)),
+        ("number in [0.123456, 0.123457]", (0.123456, 0.123457)),
+        ("number in [0, inf]", (0.0, math.inf)),
+    ],
+)
+def test_random_numbers_have_few_digits_and_stay_inside(
+    space: str, bounds: tuple[float, float]
+) -> None:
+    values = list(islice(drawn(parse_space(space).strategy(), 3, space), 100))
+    assert all(bounds[0] <= value <= bounds[1] for value in values)
+    if space != "number in [0.123456, 0.123457]":  # no shorter numbers are inside
+        assert all(value == float(f"{value:.3g}") for value in values if abs(value) < 1e308)
+
+
+def test_columns_of_random_records_keep_their_order() -> None:
+    space = parse_space("record {z: integer, a: text, m: number, b: boolean}")
+    rows = islice(drawn(space.strategy(), 0, "records"), 100)
+    assert {tuple(row) for row in rows} == {("z", "a", "m", "b")}
+
+
+@pytest.mark.parametrize(
+    ("value", "first"),
+    [(0.9999999999999999, 0.0), (-1.99e-160, 0.0), (1.23456789e200, 0.0)],
+)
+def test_a_number_that_is_long_to_write_has_shorter_ones(value: float, first: float) -> None:
+    simpler = list(parse_space("number").simpler(value))
+    assert simpler[0] == first
+    assert float(f"{value:.1g}") in simpler or value == -1.99e-160
+    assert value not in simpler
+    assert -1.99e-160 not in list(parse_space("number").simpler(1.0))
+
+
+def test_nan_may_be_in_a_space() -> None:
+    space = parse_space("number in [0, 1] or NaN")
+    assert space.words() == "number in [0, 1] or NaN"
+    assert space.contains(math.nan)
+    assert not space.contains(None)
+    (edge,) = (edge for edge in space.edges() if edge.value != edge.value)
+    assert edge.inside
+    assert parse_space({"number": [0, 1], "nan": True}) == space
+    both = parse_space("number in [0, 1] or missing or nan")
+    assert both.contains(None)
+    assert both.contains(math.nan)
+    with pytest.raises(DatasetError, match="only numbers can be NaN"):
+        parse_space("category [a, b] or NaN")
