@@ -23,7 +23,7 @@ from dpaudit.cli.options import NUMBER, USUAL, Choice, option
 from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.datasets import check_no_file, parse_dataset
-from dpaudit.inputs.misread import misread
+from dpaudit.inputs.misread import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, unlike_inputs
 from dpaudit.wording import visible
 
@@ -212,14 +212,14 @@ def _parsed(text: str, param: click.Parameter) -> Any:
             value = parse_dataset(text)
         except DatasetError as error:
             end = _CLOSING.get(text[:1])
-            if end is not None and text[-1] != end:
+            if end is not None and text.count(text[0]) > text.count(end):
                 raise DatasetError(
                     f"{text!r} begins with {text[0]!r} and lacks {end!r} at its end: add it, and "
                     "put quotes around a value with spaces"
                 ) from error
             raise
-    for said in misread(text, value):
-        _warn(f"{param.opts[0]}: {said}")
+        for said in check_read(text, value, is_dataset=param.name in ("d1", "d2")):
+            _warn(f"{param.opts[0]}: {said}")
     return value
 
 

@@ -13,7 +13,7 @@ from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.inputs.csv_files import read_columns, read_rows
 from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
 from dpaudit.inputs.frames import LIBRARIES, frame
-from dpaudit.inputs.json_values import DuplicateKey, parse_json
+from dpaudit.inputs.json_values import MisleadingJson, parse_json
 from dpaudit.inputs.values import IMPORT, resolved, written
 from dpaudit.wording import shortened
 
@@ -35,7 +35,7 @@ def parse_dataset(text: str) -> Any:
         raise DatasetError("the dataset is empty; write null if None is meant, '\"\"' for no text")
     try:
         return parse_json(text)
-    except DuplicateKey as error:
+    except MisleadingJson as error:
         raise DatasetError(f"dataset {_shown(text)!r}: {error}") from None
     except ValueError:
         return _parse_yaml(text, f"dataset {_shown(text)!r}")
@@ -108,7 +108,7 @@ def _read_json(file: Path) -> Any:
     text = read_text(file)
     try:
         return parse_json(text)
-    except DuplicateKey as error:
+    except MisleadingJson as error:
         raise DatasetError(str(error)) from None
     except ValueError as error:
         raise DatasetError(f"not valid JSON: {error}") from None

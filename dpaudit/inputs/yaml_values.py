@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -43,6 +44,13 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader when there is on
         base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
         return int(sign + digits[2 if base != 10 else 0 :], base)
 
+    def construct_float(self, node: Any) -> float:
+        """Read 1.5, 1e3, .inf and .nan; a number that is larger than any float is refused."""
+        value = float(self.construct_yaml_float(node))
+        if math.isinf(value) and "inf" not in node.value.lower():
+            raise _misfit(node, "at most 1.8e308; write .inf for infinity")
+        return value
+
     def construct_truth(self, node: Any) -> bool:
         """Read what `!!bool` may be."""
         if node.value.lower() not in self.bool_values:
@@ -64,6 +72,7 @@ def _misfit(node: Any, wanted: str) -> Exception:
 
 for _kind, _construct in (
     ("int", PlainLoader.construct_integer),
+    ("float", PlainLoader.construct_float),
     ("bool", PlainLoader.construct_truth),
     ("timestamp", PlainLoader.construct_time),
 ):
@@ -201,6 +210,18 @@ def _all_nodes(root: Any) -> tuple[list[Any], int]:
             raise YamlError("an alias (*name) refers to a value that contains it", line_of(node))
         stack.extend(reversed(children))
     return nodes, sizes[id(root)]
+
+
+def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
+    """Yield the texts of a composed document that stand without quotes: those of its values, or of
+    its keys. node: None for an empty document."""
+    nodes = [] if node is None else _all_nodes(node)[0]
+    pairs = [pair for one in nodes if isinstance(one, yaml.MappingNode) for pair in one.value]
+    names = {id(key) for key, _ in pairs}
+    for one in nodes:
+        is_text = isinstance(one, yaml.ScalarNode) and one.tag == "tag:yaml.org,2002:str"
+        if is_text and not one.style and (id(one) in names) is keys:
+            yield one.value
 
 
 def _children(node: Any) -> list[Any]:

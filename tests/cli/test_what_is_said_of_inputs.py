@@ -10,6 +10,9 @@ import pytest
 
 from dpaudit.auditing.engine import run_audit
 from dpaudit.config.building import build_spec
+from dpaudit.errors import DatasetError
+from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.spaces.categories import Categories
 
 MECHANISMS = """
 import random
@@ -152,19 +155,41 @@ def test_equal_seeds_give_equal_lines_with_any_workers() -> None:
     assert certificate(1, isolate=True).first_failures == alone.first_failures
 
 
-@pytest.mark.usefixtures("plans_are_quick")
 @pytest.mark.parametrize("command", ["run", "trace", "plan", "init"])
-def test_what_became_text_is_said_wherever_inputs_are_given(
-    dpaudit: Any, folder: Path, command: str
+@pytest.mark.parametrize(
+    ("option", "text", "form"),
+    [
+        *(("--d1", "None", "null"), ("--d2", "[1 2]", "[1, 2]"), ("--d1", "nan", ".nan")),
+        *(("--d2", "(1, 2)", "{tuple: [1, 2]}"), ("--d1", "1e999", "Infinity")),
+        *(("--param", "scale=None", "null"), ("--init", "[nan]", ".nan")),
+    ],
+)
+def test_what_became_text_is_refused_wherever_values_are_given(
+    dpaudit: Any, folder: Path, command: str, option: str, text: str, form: str
 ) -> None:
-    asked = (command, *pair("None", "[1 2]"), *(("--no-run",) if command == "init" else ()))
-    result = dpaudit(*asked)
-    said = " ".join(result.stderr.split())
-    assert "warning: --d1: None is text here; write null, or '\"None\"' for the text" in said
-    assert "warning: --d2: 1 2 is one text here; write commas: [1, 2]" in said
-    assert said.count("write null") == 1
-    assert result.exit_code in (0, 1)
-    assert "is text here" not in dpaudit(command, *asked[1:2], *pair("null", "[1, 2]")[1:]).stderr
+    given = {"--d1": "0", "--d2": "1", "--epsilon": "1", option: text}
+    words = [word for pair in given.items() for word in pair]
+    result = dpaudit(command, "m.py:count", *words)
+    assert result.exit_code == 2
+    assert option in result.stderr
+    assert form in result.stderr
+    assert not list(folder.glob("*.yaml"))
+
+
+def test_categories_are_read_as_yaml_reads_them() -> None:
+    space = parse_space("category [True, FALSE]")
+    assert isinstance(space, Categories)
+    assert space.values == (True, False)
+    for text in ("None", "~", "nan", "1e999", "(1, 2)"):
+        with pytest.raises(DatasetError):
+            parse_space(f"category [{text}, a]")
+
+
+def test_a_category_larger_than_any_float_is_refused(dpaudit: Any) -> None:
+    words = ("--adjacency", "replace", "--epsilon", "1")
+    result = dpaudit("search", "m.py:count", "--space", "category [1e999, 1]", *words)
+    assert result.exit_code == 2
+    assert "1e999" in result.stderr
 
 
 @pytest.mark.usefixtures("plans_are_quick")
