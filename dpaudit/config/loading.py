@@ -65,8 +65,8 @@ def load_config(
     ConfigurationError (and the errors of claims, datasets and audits) with `file.yaml:12: ` in
     front."""
     document = Document(path)
-    for one in document.misread_problems():
-        raise one
+    for error in document.misread_problems():
+        raise error
     with reported(document.locate):
         _check_file(document.content)
     built = [

@@ -75,6 +75,41 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
             )
 
 
+def differ_in_type(d1: Any, d2: Any) -> bool:
+    """Return whether two inputs, or all records of one and all of the other, differ in type: null,
+    text, number, list, array, table. Missing records have the type of any other."""
+    if _type_name(d1) != _type_name(d2):
+        return True
+    kinds = [_record_types(one) for one in (d1, d2)]
+    return all(kinds) and kinds[0].isdisjoint(kinds[1])
+
+
+def with_type(dataset: Any) -> str:
+    """Return an input with its type in words, as `a list of text, ['a', 'b']`."""
+    if dataset is None:
+        return "null"
+    name, records = _type_name(dataset), _record_types(dataset)
+    article = "an" if name[0].lower() in "aeiou" else "a"
+    of = f" of {' and '.join(sorted(records))}" if records else ""
+    return f"{article} {name}{of}, {short(dataset)}"
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, numbers.Number | np.bool_ | np.number):
+        return "number"
+    return {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
+
+
+def _record_types(dataset: Any) -> set[str]:
+    if not isinstance(dataset, list | tuple) or len(dataset) > _MOST_VALUES:
+        return set()
+    return set(map(_type_name, dataset)) - {"null"}
+
+
 def _is_collection(dataset: Any) -> bool:
     is_plain = isinstance(dataset, list | tuple | Mapping | np.ndarray)
     return is_plain or is_set(dataset) or as_pandas(dataset) is not None

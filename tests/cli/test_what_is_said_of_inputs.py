@@ -34,6 +34,12 @@ def day(x, rng):
 def law(x):
     return random.random() < 0.5
 
+def keyed(x, rng):
+    return {"a": 1}[x] + rng.laplace()
+
+def total(rows, rng):
+    return sum(rows) + rng.laplace()
+
 law.pmf = lambda x: {True: 0.5, False: 0.5}
 """
 REPLACED = "note replacing one record means one removed and one added; a claim for add/remove"
@@ -123,14 +129,42 @@ def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> N
     assert "the first: budget spent (m.py:12)" in dpaudit("report", "r.json").stdout
 
 
-@pytest.mark.parametrize("inputs", [("text", "1"), ("1", "text")])
-def test_an_input_that_always_raises_is_asked_about(dpaudit: Any, inputs: tuple[str, str]) -> None:
+@pytest.mark.parametrize("inputs", [("text", "1"), ("1", "text"), ("null", "1"), ("1", "[2]")])
+@pytest.mark.parametrize("more", [(), ("--isolate",), ("--delta", "0.5", "--full")])
+def test_an_input_of_another_type_that_always_raises_is_an_error(
+    dpaudit: Any, folder: Path, inputs: tuple[str, str], more: tuple[str, ...]
+) -> None:
     d1, d2 = inputs
-    text = shown(dpaudit, "m.py:day", "--d1", d1, "--d2", d2, "--epsilon", "1", code=1)
-    arm = "d1" if d1 == "text" else "d2"
-    assert f"warning every draw of {arm} (" in text
-    assert "raised an exception: is 'text', of type str, the right input?" in text
-    assert text.count("right input?") == 1
+    words = ("m.py:day", "--d1", d1, "--d2", d2, "--epsilon", "1", *more, "--json", "r.json")
+    text = shown(dpaudit, *words, code=3)
+    arm = "d2" if d1 == "1" else "d1"
+    assert f"{arm} always raises TypeError" in text
+    assert "--on-error outcome" in text
+    if "--full" not in more:
+        outcome = shown(dpaudit, *words, "--on-error", "outcome", code=1)
+        assert f"warning {arm} always raises" in outcome
+        (audit,) = json.loads((folder / "r.json").read_text())["audits"]
+        assert set(audit["certificates"][0]["failures"]) == {"TypeError"}
+
+
+def test_an_exception_for_data_of_one_type_is_a_leak(dpaudit: Any) -> None:
+    for function, inputs in (("keyed", ("a", "b")), ("total", ("[null, 1]", "[1]"))):
+        words = (f"m.py:{function}", "--d1", inputs[0], "--d2", inputs[1], "--epsilon", "1")
+        assert "always raises" in shown(dpaudit, *words, code=1)
+    for d1, code in (("[a, b]", 3), ("[[1]]", 3), ("[true]", 0)):
+        words = ("m.py:total", "--d1", d1, "--d2", "[1]", "--epsilon", "3")
+        shown(dpaudit, *words, code=code)
+
+
+def test_the_types_of_a_file_are_checked_as_well(dpaudit: Any, folder: Path) -> None:
+    audit = "mechanism: m.py:day, d1: null, d2: 1, claim: {epsilon: 1}"
+    (folder / "a.yaml").write_text(
+        f"version: 1\naudits:\n- {{name: a, {audit}}}\n"
+        f"- {{name: b, {audit}, on_error: outcome, expect: violation}}\n"
+        f"- {{name: c, {audit}, on_error: auto, expect: violation}}\n"
+    )
+    for name, code in (("=a", 3), ("=b", 0), ("=c", 3)):
+        assert dpaudit("run", "a.yaml", "-k", name, "--samples", "1000").exit_code == code
 
 
 def test_equal_seeds_give_equal_lines_with_any_workers() -> None:
