@@ -22,7 +22,7 @@ from msgspec import Meta
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, parameters
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import Name, UsageError
-from dpaudit.inputs.datasets import FORMS
+from dpaudit.inputs.frames import FORMS
 from dpaudit.wording import shown
 
 BoundMethod = Literal["game", "clopper-pearson"]

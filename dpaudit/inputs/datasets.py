@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.inputs.csv_files import read_columns, read_rows
 from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
-from dpaudit.inputs.frames import LIBRARIES, frame
+from dpaudit.inputs.frames import ARRAYS, LIBRARIES, array, frame
 from dpaudit.inputs.json_values import MisleadingJson, parse_json
 from dpaudit.inputs.values import IMPORT, resolved, written
 from dpaudit.wording import shortened
@@ -20,8 +18,6 @@ from dpaudit.wording import shortened
 Reader = Callable[[Path], Any]
 
 FILE = "@"
-ARRAYS = ("array", "numpy")
-FORMS = (*ARRAYS, *LIBRARIES)
 
 
 def parse_dataset(text: str) -> Any:
@@ -66,17 +62,19 @@ def load_dataset(
     Raises DatasetError, or TargetError for a wrong import.
     """
     if form is not None and form in LIBRARIES:
-        found = _dereferenced(value, base, {".csv": read_columns})
+        found = _dereferenced(value, base, {".csv": read_columns}, elsewhere=elsewhere)
         return frame(found, form, repr(_shown(value)), elsewhere=elsewhere)
-    dataset = _dereferenced(value, base, {})
-    return _array(dataset, value) if form in ARRAYS else dataset
+    dataset = _dereferenced(value, base, {}, elsewhere=elsewhere)
+    return array(dataset, repr(_shown(value))) if form in ARRAYS else dataset
 
 
-def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) -> Any:
+def _dereferenced(
+    value: Any, base: Path | None, readers: Mapping[str, Reader], *, elsewhere: bool
+) -> Any:
     if isinstance(value, str) and value.startswith(FILE):
         text = value.removeprefix(FILE)
         return text if text.startswith(FILE) else _read(text, base, {**READERS, **readers})
-    return resolved(written(value, base), calls=True)
+    return resolved(written(value, base), calls=True, elsewhere=elsewhere)
 
 
 def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
@@ -138,19 +136,6 @@ READERS: Mapping[str, Reader] = {
     ".csv": read_rows,
     ".npy": read_npy,
 }
-
-
-def _array(dataset: Any, value: Any) -> Any:
-    try:
-        array = np.asarray(dataset)
-    except ValueError as error:
-        raise DatasetError(f"dataset {_shown(value)!r} cannot become an array: {error}") from None
-    if array.dtype == object:
-        raise DatasetError(
-            f"dataset {_shown(value)!r} cannot become an array of numbers (as: array); it holds "
-            f"{type(array.ravel()[0]).__name__ if array.size else 'nothing'} values"
-        )
-    return array
 
 
 def _shown(value: Any) -> str:

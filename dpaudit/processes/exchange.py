@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import TargetError
 from dpaudit.inputs.frames import Rows
-from dpaudit.inputs.values import Reference
+from dpaudit.inputs.values import Inline, Reference
 from dpaudit.outcomes import Raised
 from dpaudit.outcomes.frames import Frame, Series
 from dpaudit.outcomes.representation import AsInASet, InOrder
@@ -50,6 +50,8 @@ class _Pickler(pickle.Pickler):
         """Return an array, and what is imported or made there, as its parts; else None."""
         if type(value) is Reference:
             return "import", value.path, value.called
+        if type(value) is Inline:
+            value = value.value(elsewhere=True)
         if type(value) is Rows:
             return value.recipe
         is_array = type(value) is np.ndarray or isinstance(value, np.generic)
