@@ -42,7 +42,7 @@ def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
 def _input(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
     """Read a dataset: a value, or a reference to one."""
     if text is not None:
-        with _about(param):
+        with _about(param.opts[0]):
             check_no_file(text)
     return _value(ctx, param, text)
 
@@ -62,7 +62,7 @@ def _named_values(
                 f"--param {name} is given more than once, as {texts_of[name]} and {value}; "
                 "give one of them"
             )
-        values[name] = _parsed(value, param)
+        values[name] = _parsed(value, param, f"--param {name}")
     return values
 
 
@@ -206,8 +206,10 @@ def _completed(claim: dict[str, Any], definition: str) -> str:
     return " ".join(flags)
 
 
-def _parsed(text: str, param: click.Parameter) -> Any:
-    with _about(param):
+def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
+    """Read a value. name: of the option in messages, if that says more."""
+    name = name or param.opts[0]
+    with _about(name):
         try:
             value = parse_dataset(text)
         except DatasetError as error:
@@ -219,7 +221,7 @@ def _parsed(text: str, param: click.Parameter) -> Any:
                 ) from error
             raise
         for said in check_read(text, value, is_dataset=param.name in ("d1", "d2")):
-            _warn(f"{param.opts[0]}: {said}")
+            _warn(f"{name}: {said}")
     return value
 
 
@@ -234,8 +236,8 @@ def _warn(text: str) -> None:
 
 
 @contextmanager
-def _about(param: click.Parameter) -> Iterator[None]:
+def _about(name: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(f"{param.opts[0]}: {error}") from error
+        raise UsageError(f"{name}: {error}") from error

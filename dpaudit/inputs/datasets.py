@@ -28,7 +28,7 @@ def parse_dataset(text: str) -> Any:
     if text.startswith((FILE, IMPORT)):
         return text
     if not text.strip():
-        raise DatasetError("the dataset is empty; write null if None is meant, '\"\"' for no text")
+        raise DatasetError("the value is empty; write null if None is meant, '\"\"' for no text")
     try:
         return parse_json(text)
     except MisleadingJson as error:
@@ -104,6 +104,8 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
 
 def _read_json(file: Path) -> Any:
     text = read_text(file)
+    if not text.strip():
+        raise DatasetError("the file is empty; write null if None is meant")
     try:
         return parse_json(text)
     except MisleadingJson as error:
@@ -115,7 +117,10 @@ def _read_json(file: Path) -> Any:
 
 
 def _read_yaml(file: Path) -> Any:
-    return _parse_yaml(read_text(file), "the file")
+    text = read_text(file)
+    if not text.strip():
+        raise DatasetError("the file is empty; write null if None is meant")
+    return _parse_yaml(text, "the file")
 
 
 def _parse_yaml(text: str, name: str) -> Any:

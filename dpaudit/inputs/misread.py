@@ -8,6 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from dpaudit.errors import DatasetError
@@ -18,7 +19,7 @@ _IMPORT = "import:module:name"
 # Characters; a longer text is read as it stands. A command line has at most 131,072.
 LONGEST = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_NUMBERS = re.compile(rf"{_NUMBER}(?:\s+{_NUMBER})+")
+_NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _PRODUCT = re.compile(rf"{_NUMBER}(?:\s*\*\*?\s*{_NUMBER})+")
 _FRACTION = re.compile(r"\d+\s*/\s*[1-9]\d*")
@@ -56,6 +57,9 @@ def check_read(
     from dpaudit.inputs.yaml_values import compose
 
     node = compose(text)
+    quoted = _in_quotes(text, value)
+    if quoted is not None:
+        raise DatasetError(quoted)
     wrong = refused(text, value, node, in_file=in_file, is_dataset=is_dataset)
     if wrong:
         raise DatasetError("; ".join(wrong))
@@ -73,12 +77,14 @@ def refused(
     said = _in_python(text.strip(), value, in_file=in_file)
     if said is not None:
         return [said]
-    from dpaudit.inputs.yaml_values import plain_texts
+    from dpaudit.inputs.yaml_values import empty_keys, plain_texts
 
+    keys_alone = dict.fromkeys(_key_alone(key) for key in empty_keys(node))
     texts, keys = (dict.fromkeys(plain_texts(node, keys=keys)) for keys in (False, True))
     typed = text.strip()
     every = [_in_words(one, in_file=in_file or one != typed) for one in texts]
     every += [_constant(one, in_file=True) for one in keys]
+    every += keys_alone
     if typed in texts and not in_file:
         every.append(_named(typed, is_dataset=is_dataset))
     return list(dict.fromkeys(one for one in every if one is not None))
@@ -191,7 +197,8 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
     if said is not None:
         return said
     if _NUMBERS.fullmatch(text):
-        return f"{name} is one text here; write commas: [{', '.join(text.split())}]"
+        parts = re.split(r"[\s;|]+", text)
+        return f"{name} is one text here; write commas: [{', '.join(parts)}]"
     if _FRACTION.fullmatch(text):
         over, under = text.split("/")
         return f"{name} is text here; write {int(over) / int(under):.17g}, or {quoted} for the text"
@@ -204,6 +211,28 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
             f"{name} is text here, and calls nothing; write its value, or name what makes it, "
             f"import:module:name, or write {quoted} for the text"
         )
+    return None
+
+
+def _key_alone(key: str) -> str:
+    """Return what to say of a key without a value in a mapping on one line."""
+    name, colon, value = key.partition(":")
+    if colon:
+        return f"{key} is one key here; write a space after the colon: {{{name}: {value}}}"
+    return f"{key} is a key without a value here; write {{{key}: null}}, or a list: [{key}]"
+
+
+def _in_quotes(text: str, value: Any) -> str | None:
+    """Return what to say of a list or a mapping in single quotes, which some shells leave: a text
+    in YAML."""
+    if not (isinstance(value, str) and text[:1] == text[-1:] == "'"):
+        return None
+    with suppress(ValueError, RecursionError):
+        if isinstance(parse_json(value), list | dict):
+            return (
+                f"{shortened(text)} is text here, since this shell leaves single quotes; write "
+                f'"{shortened(value)}", or {_quoted(value, in_file=False)} for the text'
+            )
     return None
 
 
