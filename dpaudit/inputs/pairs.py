@@ -94,13 +94,14 @@ def differ_in_type(d1: Any, d2: Any) -> bool:
 
 
 def with_type(dataset: Any) -> str:
-    """Return an input with its type in words, as `a list of text, ['a', 'b']`."""
+    """Return an input with its type in words, as `a list of numbers, [1, 2]`."""
     if dataset is None:
         return "null"
     name, records = _type_name(dataset), dict(_types(dataset)).get(_RECORD, set())
     if name == "text":
         return f"text, {short(dataset)}"
-    of = f" of {' and '.join(sorted(records))}" if records else ""
+    listed = [one if one == "text" else f"{one}s" for one in sorted(records)]
+    of = f" of {' and '.join(listed)}" if listed else ""
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}{of}, {short(dataset)}"
 
 

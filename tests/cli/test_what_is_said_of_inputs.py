@@ -227,11 +227,12 @@ def test_a_category_larger_than_any_float_is_refused(dpaudit: Any) -> None:
 
 
 @pytest.mark.usefixtures("plans_are_quick")
-def test_one_text_beside_something_else_is_said_in_the_report(dpaudit: Any, folder: Path) -> None:
-    words = "d1 is a text, 'hello', and d2 is of type list, [1, 2]: is the text what is meant?"
+def test_inputs_of_two_types_are_said_in_the_report(dpaudit: Any, folder: Path) -> None:
+    words = "d1 is text, 'hello', and d2 is a list of numbers, [1, 2]"
     asked = pair("hello", "[1, 2]")
     assert f"warning {words}" in shown(dpaudit, *asked, "--json", "r.json", code=1)
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
-    assert audit["certificates"][0]["warnings"] == [words]
+    (warning,) = audit["certificates"][0]["warnings"]
+    assert warning.startswith(words)
     for command in ("trace", "plan"):
-        assert f"warning: {words}\n" in dpaudit(command, *asked).stderr
+        assert f"warning: {words}" in dpaudit(command, *asked).stderr
