@@ -12,6 +12,7 @@ from dpaudit.inputs.csv_files import read_columns, read_rows
 from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
 from dpaudit.inputs.frames import ARRAYS, LIBRARIES, array, frame
 from dpaudit.inputs.json_values import MisleadingJson, parse_json
+from dpaudit.inputs.misread import check_read
 from dpaudit.inputs.values import IMPORT, resolved, written
 from dpaudit.wording import shortened
 
@@ -120,7 +121,9 @@ def _read_yaml(file: Path) -> Any:
     text = read_text(file)
     if not text.strip():
         raise DatasetError("the file is empty; write null if None is meant")
-    return _parse_yaml(text, "the file")
+    value = _parse_yaml(text, "the file")
+    check_read(text, value, in_file=True)
+    return value
 
 
 def _parse_yaml(text: str, name: str) -> Any:

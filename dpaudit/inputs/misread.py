@@ -198,7 +198,8 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
         return said
     if _NUMBERS.fullmatch(text):
         parts = re.split(r"[\s;|]+", text)
-        return f"{name} is one text here; write commas: [{', '.join(parts)}]"
+        listed = f"[{', '.join(parts)}]"
+        return f"{name} is one text here; write commas: {listed}, or {quoted} for the text"
     if _FRACTION.fullmatch(text):
         over, under = text.split("/")
         return f"{name} is text here; write {int(over) / int(under):.17g}, or {quoted} for the text"
