@@ -22,6 +22,18 @@ def echo(dataset: Any) -> Any:
     return dataset
 
 
+def reads(frame: Any) -> int:
+    column = frame if frame.ndim == 1 else frame.iloc[:, 0]
+    return len(column.tolist())
+
+
+def overwrites(frame: Any) -> int:
+    place: Any = 0 if frame.ndim == 1 else (0, 0)
+    last = frame.iloc[-1] if frame.ndim == 1 else frame.iloc[-1, 0]
+    frame.iloc[place] = last if len(frame) > 1 else 7
+    return 0
+
+
 def batch(dataset: float, size: int, rng: Any) -> Any:
     return dataset + rng.random(size=size)
 

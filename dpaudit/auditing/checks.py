@@ -14,9 +14,10 @@ from dpaudit.certificates.certificate import Block, Certificate
 from dpaudit.certificates.replay import tally as replay_tally
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
+from dpaudit.errors import MechanismError
+from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
 from dpaudit.levels.distinguisher import Distinguisher
-from dpaudit.sampling.chunks import Head, Measure, ToCount
+from dpaudit.sampling.chunks import Failures, Head, Measure, ToCount
 from dpaudit.sampling.executors import Draws
 from dpaudit.sampling.homogeneity import CALLS, PROCESSES, check_blocks, check_calls, doubt
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
@@ -150,6 +151,31 @@ class DrawChecks:
         """Whether outcomes depend on how busy the machine is, which changes from block to block."""
         limits = getattr(self._spec.target, "limits", None)
         return self._spec.timing or getattr(limits, "timeout", None) is not None
+
+
+def check_inputs(pair: NeighbouringPair, failures: Failures, draws: tuple[int, int]) -> None:
+    """Raise MechanismError where one input always raises the same TypeError or AttributeError, and
+    the inputs differ in type: one of them is more likely a mistake than data of a user.
+
+    draws: all draws of d1 and of d2.
+    """
+    for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2))):
+        counts = failures.counts.items()
+        always = (kind for kind, count in counts if 0 < draws[arm] == count[arm])
+        kind = next(filter(_is_of_types, always), None)
+        if kind is not None and differ_in_type(pair.d1, pair.d2):
+            other, another = ("d2", pair.d2) if arm == 0 else ("d1", pair.d1)
+            raise MechanismError(
+                f"{name} always raises {failures.first[kind].words}; {name} is "
+                f"{with_type(dataset)}, and {other} is {with_type(another)}. Fix {name}; if users "
+                "can send such data, the exception itself is the leak: give --on-error outcome "
+                "(on_error: outcome)"
+            )
+
+
+def _is_of_types(kind: str) -> bool:
+    # NumPy's subclasses of TypeError are UFuncTypeError and others.
+    return kind in ("TypeError", "AttributeError") or kind.lstrip("_").startswith("UFunc")
 
 
 def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[str]:

@@ -22,11 +22,11 @@ from msgspec import Meta
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, parameters
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import Name, UsageError
-from dpaudit.inputs.datasets import FORMS
+from dpaudit.inputs.frames import FORMS
 from dpaudit.wording import shown
 
 BoundMethod = Literal["game", "clopper-pearson"]
-OnError = Literal["outcome", "fail"]
+OnError = Literal["auto", "outcome", "fail"]
 Expectation = Literal["violation", "pass"]
 # Whose an option is: keys of a mechanism, of its inputs, of the audit, parameters of the claim; of
 # a whole file; or of the run alone, which no file says.
@@ -320,8 +320,10 @@ _TABLE = (
         "A mapping from names to lists of values, which ${name} refers to; one audit for each "
         "combination, at most 5,000.", flag=None),
     _seen("on_error", _choice(*get_args(OnError)),
-        "How an exception of the mechanism counts: as an outcome, or as a failure of the audit.",
-        default="outcome", more="configuration.md#how-a-run-ends"),
+        "How an exception of the mechanism counts: as an outcome, or (fail) as an error of the "
+        "audit; auto: as an outcome, unless d1 and d2 differ in type and one of them always raises "
+        "TypeError or AttributeError, which is an error.",
+        default="auto", more="configuration.md#how-a-run-ends"),
     _seen("range", OUTPUTS,
         "All possible outputs, exceptions by name: '[0, 1, TypeError]'. Gives an interval for ε, "
         "not only a lower bound.",

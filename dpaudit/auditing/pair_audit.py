@@ -12,7 +12,7 @@ from dpaudit.attacks.bits import has_fractions, has_integers
 from dpaudit.attacks.choosing.accusing import accuse, has_atoms
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.selection import attacks_for, learn, most_telling
-from dpaudit.auditing.checks import DrawChecks
+from dpaudit.auditing.checks import DrawChecks, check_inputs
 from dpaudit.auditing.counting import CountingStage, Counts
 from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.ledger import Ledger
@@ -130,6 +130,7 @@ class PairAudit:
         Returns what is frozen for the exact bound, or to be confirmed after a refutation.
         """
         learned, ledger, plan = self._keep(None), self._ledger, self._plan
+        self._check_inputs()
         if not (ledger.may_stop or plan.is_final):
             self._take_time(learned or self._fit())
             plan.ends_learning(ledger.spent)
@@ -330,12 +331,23 @@ class PairAudit:
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""
         failures, spent = self._ledger.failures, self._ledger.spent
+        if spent >= min(_HOPELESS, self._plan.freeze_at) or self._ledger.may_stop:
+            self._check_inputs()
         if failures.total == spent >= min(_HOPELESS, self._plan.freeze_at):
             first = next(iter(failures.first.values())).words
             raise MechanismError(
                 f"all {spent} draws of both inputs raised an exception, the first one "
                 f"{first}; an audit needs outputs: are d1 and d2 what the mechanism takes?"
             )
+
+    def _check_inputs(self) -> None:
+        """Raise for an input of a wrong type. The inputs of a search are meant as they are."""
+        failures = self._ledger.failures
+        if self._spec.on_error == "auto" and self._spec.search is None and failures.total:
+            is_d1 = [part.is_d1 for part in self._parts]
+            d1 = sum(int(one.sum()) for one in is_d1)
+            draws = (d1, sum(map(len, is_d1)) - d1)
+            check_inputs(self._spec.pairs[self._number], failures, draws)
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:
         """Check the draws of the exact test; return what the certificate is to follow from."""

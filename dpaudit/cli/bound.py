@@ -154,6 +154,7 @@ def _result(
 
 def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:
     from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit, recorded_audit
+    from dpaudit.inputs.files import near_file
     from dpaudit.inputs.recordings import read_arms, read_pair
 
     names = {"name": ", ".join(files), "source": f"outputs recorded in {' and '.join(files)}"}
@@ -169,6 +170,11 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         needed = "two files are needed, the outputs of d1 and those of d2"
         remedy = f"if {files[0]} holds both, name the column that tells them apart with --arm"
         is_one = len(files) == 1
+        if is_one and not Path(files[0]).is_file():
+            near = near_file(Path(files[0]))
+            raise UsageError(
+                f"there is no file {files[0]!r}, and {needed}, as in {_EXAMPLE}.{near}"
+            )
         raise UsageError(
             f"{needed}, as in {_EXAMPLE}; {remedy}" if is_one else f"{needed}, not {len(files)}"
         )

@@ -16,7 +16,7 @@ def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
         raise UsageError(f"cannot write {path}: this path is a folder; name a file, e.g. {example}")
-    if str(path).isspace():  # a slip of quotes, as in --report 'junit: '
+    if not str(path).strip():  # a slip of quotes, as in --report 'junit: ', or an unset variable
         raise UsageError(f"cannot write {str(path)!r}: name a file")
     path = Path(path)
     with _writing(path):

@@ -23,7 +23,7 @@ from dpaudit.cli.options import NUMBER, USUAL, Choice, option
 from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.datasets import check_no_file, parse_dataset
-from dpaudit.inputs.misread import misread
+from dpaudit.inputs.misread import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, unlike_inputs
 from dpaudit.wording import visible
 
@@ -42,7 +42,7 @@ def _value(_: click.Context, param: click.Parameter, text: str | None) -> Any:
 def _input(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
     """Read a dataset: a value, or a reference to one."""
     if text is not None:
-        with _about(param):
+        with _about(param.opts[0]):
             check_no_file(text)
     return _value(ctx, param, text)
 
@@ -62,7 +62,7 @@ def _named_values(
                 f"--param {name} is given more than once, as {texts_of[name]} and {value}; "
                 "give one of them"
             )
-        values[name] = _parsed(value, param)
+        values[name] = _parsed(value, param, f"--param {name}")
     return values
 
 
@@ -206,20 +206,22 @@ def _completed(claim: dict[str, Any], definition: str) -> str:
     return " ".join(flags)
 
 
-def _parsed(text: str, param: click.Parameter) -> Any:
-    with _about(param):
+def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
+    """Read a value. name: of the option in messages, if that says more."""
+    name = name or param.opts[0]
+    with _about(name):
         try:
             value = parse_dataset(text)
         except DatasetError as error:
             end = _CLOSING.get(text[:1])
-            if end is not None and text[-1] != end:
+            if end is not None and text.count(text[0]) > text.count(end):
                 raise DatasetError(
                     f"{text!r} begins with {text[0]!r} and lacks {end!r} at its end: add it, and "
                     "put quotes around a value with spaces"
                 ) from error
             raise
-    for said in misread(text, value):
-        _warn(f"{param.opts[0]}: {said}")
+        for said in check_read(text, value, is_dataset=param.name in ("d1", "d2")):
+            _warn(f"{name}: {said}")
     return value
 
 
@@ -234,8 +236,8 @@ def _warn(text: str) -> None:
 
 
 @contextmanager
-def _about(param: click.Parameter) -> Iterator[None]:
+def _about(name: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(f"{param.opts[0]}: {error}") from error
+        raise UsageError(f"{name}: {error}") from error

@@ -49,7 +49,8 @@ class SuggestingGroup(click.Group):
             return super().resolve_command(ctx, args)
         known = self.list_commands(ctx)
         meant = f"{did_you_mean(name, known)} Known: {', '.join(known)}"
-        if ":" in name or name.endswith((".yaml", ".yml")):
+        is_root = isinstance(self, RootGroup)
+        if is_root and (":" in name or name.endswith((".yaml", ".yml"))):
             meant = f" Did you mean '{ctx.command_path} run {name}'?"
         raise click.UsageError(f"there is no command {name!r}.{meant}", ctx)
 
@@ -272,6 +273,8 @@ def _show(error: click.ClickException) -> None:
         if near is not None and not (elsewhere and isinstance(command, RootGroup)):
             message += f" Did you mean {known[near]!r}?"
         message += elsewhere
+        if len(error.option_name) == len("-d"):  # the first letter of -d1
+            message += " Names of several letters take two dashes, as --d1."
     path = error.ctx.command_path if error.ctx else "dpaudit"
     said = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
     click.echo(folded(visible(said)), err=True)

@@ -37,6 +37,7 @@ from dpaudit.errors import DpauditError, UsageError
 from dpaudit.import_path import is_file, resolve, split
 from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
+from dpaudit.inputs.misread import check_read
 from dpaudit.inputs.values import resolved, written
 from dpaudit.outcomes import Raised
 from dpaudit.reports.layout import wrap
@@ -269,7 +270,9 @@ def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
 
 
 def _argument(text: str) -> Any:
-    value = written(parse_dataset(text))
+    parsed = parse_dataset(text)
+    check_read(text, parsed, is_dataset=False)
+    value = written(parsed)
     resolved(value)  # refuses what it refers to and is not there
     return value
 
@@ -344,6 +347,7 @@ def _inputs(
 
 def _value(text: str, form: str | None) -> Any:
     value = parse_dataset(text)
+    check_read(text, value)
     load_dataset(value, form=form)  # refuses what it refers to and is not there
     return value
 

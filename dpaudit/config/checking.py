@@ -186,7 +186,8 @@ def check_config(path: pathlib.Path) -> Found:
     except DpauditError as error:
         return Found((), (error,))
     content = document.content
-    problems = [_located(error, document.locate) for error in file_problems(content)]
+    problems: list[DpauditError] = [*document.misread_problems()]
+    problems += [_located(error, document.locate) for error in file_problems(content)]
     if not has_shape(content):  # to build an audit may import a function that its claim names
         return Found((), tuple(problems))
     names: list[tuple[int, str]] = []

@@ -23,7 +23,7 @@ from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ConfigurationError, DatasetError
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
-from dpaudit.inputs.misread import LONGEST, misread
+from dpaudit.inputs.misread import LONGEST, doubted, refused
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
 
@@ -31,7 +31,10 @@ from dpaudit.wording import shown
 _MERGED = ("claim", "params")
 _CURVE = "curve"
 
+# Keys of values that a mechanism gets or returns, and keys that such keys stand below.
 _INPUTS = ("d1", "d2")
+_VALUES = (*_INPUTS, "params", "init", "range", "matrix")
+_AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +65,8 @@ def load_config(
     ConfigurationError (and the errors of claims, datasets and audits) with `file.yaml:12: ` in
     front."""
     document = Document(path)
+    for error in document.misread_problems():
+        raise error
     with reported(document.locate):
         _check_file(document.content)
     built = [
@@ -101,8 +106,13 @@ class Document:
             line = "" if error.line is None else f":{error.line}"
             raise ConfigurationError(f"{path}{line}: {error}") from None
         self.lines = dict(_lines(node))
-        for number, said in dict.fromkeys(_misread(node, text)):
+        self.misread = list(dict.fromkeys(_misread(node, text)))
+        for number, said in dict.fromkeys(_doubted(node)):
             _log.warning("%s:%d: %s", path, number, said)
+
+    def misread_problems(self) -> list[ConfigurationError]:
+        """Return an error for each value that became text and looks like another value."""
+        return [ConfigurationError(f"{self.path}:{line}: {said}") for line, said in self.misread]
 
     def line(self, path: Path) -> int | None:
         """Return the line of a path, or of the nearest thing around it."""
@@ -165,28 +175,36 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
 
 
 def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
-    """Yield what to say of inputs that became text and were hardly meant to, with the lines."""
-    for key, value in _inputs(node):
+    """Yield a message for each value that became text and looks like another value of Python, with
+    its line."""
+    for key, value in _values(node):
         written = text[value.start_mark.index : value.end_mark.index]
-        if len(written) > LONGEST or written.startswith("!"):  # !!str: what it is is said
+        if len(written) > LONGEST or written.startswith("!"):  # !!str says that it is a text
             continue
-        for said in misread(written, construct(value), in_file=True):
+        for said in refused(written, construct(value), value, in_file=True):
             yield line_of(key), f"{key.value}: {said}"
 
 
-def _inputs(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
-    """Yield the nodes of inputs, with those of their keys."""
+def _doubted(node: Any) -> Iterator[tuple[int, str]]:
+    for key, value in _values(node):
+        if key.value in _INPUTS:
+            yield from ((line_of(key), f"{key.value}: {one}") for one in doubted(value))
+
+
+def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
+    """Yield the nodes of values that a mechanism gets, or returns, with those of their keys."""
     if node is None:
         return
     if node.id == "mapping":
+        is_space = "search" in path
         for key, value in node.value:
-            if key.value in _INPUTS:
+            if key.value in (("category",) if is_space else _VALUES):
                 yield key, value
-            elif key.value in ("audits", "defaults", "pairs"):
-                yield from _inputs(value, (*path, key.value))
+            elif is_space or key.value in _AROUND_VALUES:
+                yield from _values(value, (*path, key.value))
     elif node.id == "sequence" and path[-1:] in _LISTS:
         for item in node.value:
-            yield from _inputs(item, path)
+            yield from _values(item, path)
 
 
 def is_of_results(text: str) -> bool:

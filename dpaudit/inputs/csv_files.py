@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,6 +16,8 @@ from dpaudit.inputs.files import opened
 from dpaudit.wording import counted
 
 Rows = list[list[str]]
+# Words for a missing value that other programs write.
+_MISSING = frozenset({"None", "NA", "N/A", "n/a", "<NA>", "null", "NULL", "NaT"})
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
 
 
@@ -23,6 +26,7 @@ def read_rows(file: Path) -> list[Any]:
     cell by itself is a number, None or text. Raises DatasetError."""
     rows = _rows(file)
     cells = [[_cell(text) for text in row] for row in rows]
+    _check_missing(rows)
     if not _has_header(rows):
         return cells
     return [dict(zip(header(rows[0]), row, strict=True)) for row in cells[1:]]
@@ -35,6 +39,7 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
     rows = _rows(file)
     names = header(rows[0]) if _has_header(rows) else None
     kept = rows if names is None else rows[1:]
+    _check_missing(rows)
     columns = [_typed(list(column)) for column in zip(*kept, strict=True)]
     if names is None:
         return [list(row) for row in zip(*columns, strict=True)]
@@ -93,6 +98,25 @@ def _rows(file: Path) -> Rows:
     return rows
 
 
+def _check_missing(rows: Rows) -> None:
+    """Raise DatasetError for a word such as None among the numbers of a column, which would be a
+    text."""
+    first = 1 if _has_header(rows) else 0
+    for place, column in enumerate(zip(*rows[first:], strict=True)):
+        words = {text.strip() for text in column} - {""}
+        missing = sorted(words & _MISSING)
+        if missing and words - _MISSING and all(map(_is_number, words - _MISSING)):
+            name = repr(rows[0][place].strip()) if first else str(place + 1)
+            raise DatasetError(
+                f"the column {name} holds {missing[0]} among numbers; leave the cell of a missing "
+                "value empty"
+            )
+
+
+def _is_number(text: str) -> bool:
+    return isinstance(_cell(text), int | float)
+
+
 def _has_header(rows: Rows) -> bool:
     return not all(isinstance(_cell(text), int | float) for text in rows[0])
 
@@ -110,7 +134,10 @@ def number(text: str, kind: Callable[[str], float] = float) -> float:
     """Return the number that a cell holds. Raises ValueError."""
     if "_" in text:  # Python would also read the identifier 1_000 as a number
         raise ValueError(text)
-    return kind(text)
+    found = kind(text)
+    if isinstance(found, float) and math.isinf(found) and "inf" not in text.lower():
+        raise DatasetError(f"{text.strip()} is larger than any float, 1.8e308; write inf if meant")
+    return found
 
 
 _NUMBERS: tuple[Callable[[str], Any], ...] = (partial(number, kind=int), number)

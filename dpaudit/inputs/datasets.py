@@ -6,22 +6,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.inputs.csv_files import read_columns, read_rows
 from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
-from dpaudit.inputs.frames import LIBRARIES, frame
-from dpaudit.inputs.json_values import DuplicateKey, parse_json
+from dpaudit.inputs.frames import ARRAYS, LIBRARIES, array, frame
+from dpaudit.inputs.json_values import MisleadingJson, parse_json
+from dpaudit.inputs.misread import check_read
 from dpaudit.inputs.values import IMPORT, resolved, written
 from dpaudit.wording import shortened
 
 Reader = Callable[[Path], Any]
 
 FILE = "@"
-ARRAYS = ("array", "numpy")
-FORMS = (*ARRAYS, *LIBRARIES)
 
 
 def parse_dataset(text: str) -> Any:
@@ -32,10 +29,10 @@ def parse_dataset(text: str) -> Any:
     if text.startswith((FILE, IMPORT)):
         return text
     if not text.strip():
-        raise DatasetError("the dataset is empty; write null if None is meant, '\"\"' for no text")
+        raise DatasetError("the value is empty; write null if None is meant, '\"\"' for no text")
     try:
         return parse_json(text)
-    except DuplicateKey as error:
+    except MisleadingJson as error:
         raise DatasetError(f"dataset {_shown(text)!r}: {error}") from None
     except ValueError:
         return _parse_yaml(text, f"dataset {_shown(text)!r}")
@@ -66,17 +63,19 @@ def load_dataset(
     Raises DatasetError, or TargetError for a wrong import.
     """
     if form is not None and form in LIBRARIES:
-        found = _dereferenced(value, base, {".csv": read_columns})
+        found = _dereferenced(value, base, {".csv": read_columns}, elsewhere=elsewhere)
         return frame(found, form, repr(_shown(value)), elsewhere=elsewhere)
-    dataset = _dereferenced(value, base, {})
-    return _array(dataset, value) if form in ARRAYS else dataset
+    dataset = _dereferenced(value, base, {}, elsewhere=elsewhere)
+    return array(dataset, repr(_shown(value))) if form in ARRAYS else dataset
 
 
-def _dereferenced(value: Any, base: Path | None, readers: Mapping[str, Reader]) -> Any:
+def _dereferenced(
+    value: Any, base: Path | None, readers: Mapping[str, Reader], *, elsewhere: bool
+) -> Any:
     if isinstance(value, str) and value.startswith(FILE):
         text = value.removeprefix(FILE)
         return text if text.startswith(FILE) else _read(text, base, {**READERS, **readers})
-    return resolved(written(value, base), calls=True)
+    return resolved(written(value, base), calls=True, elsewhere=elsewhere)
 
 
 def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
@@ -106,9 +105,11 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
 
 def _read_json(file: Path) -> Any:
     text = read_text(file)
+    if not text.strip():
+        raise DatasetError("the file is empty; write null if None is meant")
     try:
         return parse_json(text)
-    except DuplicateKey as error:
+    except MisleadingJson as error:
         raise DatasetError(str(error)) from None
     except ValueError as error:
         raise DatasetError(f"not valid JSON: {error}") from None
@@ -117,7 +118,12 @@ def _read_json(file: Path) -> Any:
 
 
 def _read_yaml(file: Path) -> Any:
-    return _parse_yaml(read_text(file), "the file")
+    text = read_text(file)
+    if not text.strip():
+        raise DatasetError("the file is empty; write null if None is meant")
+    value = _parse_yaml(text, "the file")
+    check_read(text, value, in_file=True)
+    return value
 
 
 def _parse_yaml(text: str, name: str) -> Any:
@@ -138,19 +144,6 @@ READERS: Mapping[str, Reader] = {
     ".csv": read_rows,
     ".npy": read_npy,
 }
-
-
-def _array(dataset: Any, value: Any) -> Any:
-    try:
-        array = np.asarray(dataset)
-    except ValueError as error:
-        raise DatasetError(f"dataset {_shown(value)!r} cannot become an array: {error}") from None
-    if array.dtype == object:
-        raise DatasetError(
-            f"dataset {_shown(value)!r} cannot become an array of numbers (as: array); it holds "
-            f"{type(array.ravel()[0]).__name__ if array.size else 'nothing'} values"
-        )
-    return array
 
 
 def _shown(value: Any) -> str:

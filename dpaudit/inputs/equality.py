@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
-import sys
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from dpaudit.inputs.records import as_pandas, comparable, is_scalar
+from dpaudit.inputs.records import comparable, is_scalar
+from dpaudit.outcomes.frames import content
 
 
 def are_equal(d1: Any, d2: Any) -> bool:
@@ -42,14 +41,9 @@ def fingerprint(dataset: Any) -> str | None:
 
 
 def _digestible(dataset: Any) -> list[bytes]:
-    frame = as_pandas(dataset)
-    if frame is not None:
-        hashes = sys.modules["pandas"].util.hash_pandas_object(frame, index=True)
-        columns = repr([(name, str(frame[name].dtype)) for name in getattr(frame, "columns", ())])
-        return [hashes.to_numpy().tobytes(), columns.encode()]
     if isinstance(dataset, np.ndarray) and dataset.dtype != object:
         return [
             repr((dataset.dtype, dataset.shape)).encode(),
             np.ascontiguousarray(dataset).tobytes(),
         ]
-    return [pickle.dumps(dataset, protocol=5)]
+    return [content(dataset)]

@@ -1,4 +1,5 @@
-"""Datasets as data frames of pandas or Polars, which are imported when a frame is asked for."""
+"""Values as NumPy arrays, and as data frames of pandas or Polars, which are imported when a frame
+is asked for."""
 
 from __future__ import annotations
 
@@ -7,11 +8,15 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError
 
 # What a library is called in messages, and what its frames are to be made with.
 LIBRARIES: Mapping[str, str] = {"pandas": "pandas", "polars": "Polars"}
+ARRAYS = ("array", "numpy")
+# Forms of a value, as users write them.
+FORMS = (*ARRAYS, *LIBRARIES)
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "pandas": {},
     "polars": {"orient": "row", "strict": False},  # 1 and 2.5 in one column are floats
@@ -36,6 +41,24 @@ class Rows(list[Any]):
     def recipe(self) -> tuple[str, Any, dict[str, Any]]:
         """What a worker makes the frame from: the library, the data and the options."""
         return self.package, self.data, dict(_OPTIONS[self.package])
+
+
+def array(value: Any, words: str) -> NDArray[Any]:
+    """Return a value as an array of numbers, Booleans or texts. words: the value in messages.
+    Raises DatasetError for anything else."""
+    try:
+        found = np.asarray(value)
+    except ValueError as error:
+        is_ragged = "inhomogeneous" in str(error)
+        why = "it has rows of several lengths" if is_ragged else str(error)
+        raise DatasetError(f"dataset {words} cannot become an array: {why}") from None
+    if found.dtype == object:
+        holds = type(found.ravel()[0]).__name__ if found.size else "nothing"
+        raise DatasetError(
+            f"dataset {words} cannot become an array of numbers (as: array); it holds {holds} "
+            "values"
+        )
+    return found
 
 
 def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) -> Any:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 
-class DuplicateKey(ValueError):
-    """A JSON object with two values for one key, of which a reader would get the last."""
+class MisleadingJson(ValueError):
+    """A JSON text that Python would read as something else than it says: two values for one key, or
+    a number that becomes infinite."""
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text. Raises DuplicateKey, and ValueError for what is not JSON."""
+    """Return the value of a JSON text. Raises MisleadingJson, and ValueError for what is not
+    JSON."""
     return _DECODER.decode(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise MisleadingJson(
+            f"{text} is larger than any float, 1.8e308; write Infinity if that is meant"
+        )
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -20,8 +32,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise DuplicateKey(f"the key {twice!r} is given twice; give it once")
+        raise MisleadingJson(f"the key {twice!r} is given twice; give it once")
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float)

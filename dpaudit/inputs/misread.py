@@ -8,41 +8,99 @@ import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from dpaudit.errors import DatasetError
 from dpaudit.inputs.json_values import parse_json
 from dpaudit.wording import shortened, shown
 
 _IMPORT = "import:module:name"
-# Longer ones are hardly typed.
-LONGEST = 2_000
+# Characters; a longer text is read as it stands. A command line has at most 131,072.
+LONGEST = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_NUMBERS = re.compile(rf"{_NUMBER}(?:\s+{_NUMBER})+")
+_NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_PRODUCT = re.compile(rf"{_NUMBER}(?:\s*\*\*?\s*{_NUMBER})+")
 _FRACTION = re.compile(r"\d+\s*/\s*[1-9]\d*")
 _FILE = re.compile(r"[^\s:@][^\s:]*\.(?:json|ya?ml|csv|npy)", re.IGNORECASE)
 _OBJECT = re.compile(r"[\w/-]+(?:\.[\w/-]+)+:[A-Za-z_]\w*(?:\(\))?")
+_OPEN_TUPLE = re.compile(rf"\(\s*(?:{_NUMBER}|[\w\"']+)")
 _CALL = re.compile(r"[A-Za-z_][\w.]*\(.*\)", re.DOTALL)
+_LIBRARY = re.compile(r"(?:np|numpy|math)\.", re.IGNORECASE)
 _WORDS = {
     **dict.fromkeys(("nan", "+nan", "-nan"), ".nan"),
     **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), ".inf"),
     **dict.fromkeys(("-inf", "-infinity"), "-.inf"),
-    **dict.fromkeys(("true", "yes", "on"), "true"),
-    **dict.fromkeys(("false", "no", "off"), "false"),
+    **dict.fromkeys(("pd.na", "<na>"), "null"),
+    **{word: word for word in ("true", "false")},
+}
+# Values of YAML 1.1 alone: in YAML 1.2, and in the answers of a survey, they are texts.
+_ANSWERS = {
+    **dict.fromkeys(("yes", "on"), "true"),
+    **dict.fromkeys(("no", "off"), "false"),
 }
 
 
-def misread(text: str, value: Any, *, in_file: bool = False) -> list[str]:
-    """Return what became text, or a mapping, and was hardly meant to: what it is and how to write
-    it.  text: as it was typed.  value: what it was read as.  in_file: whether no shell takes quotes
-    away."""
-    if len(text) > LONGEST or _is_json(text):  # whose texts are in quotes
+def check_read(
+    text: str, value: Any, *, in_file: bool = False, is_dataset: bool = True
+) -> list[str]:
+    """Return warnings about texts that may be meant as other values.
+
+    text: as it was typed.  value: what it was read as.  in_file: whether no shell takes quotes
+    away.  is_dataset: whether `@file` would be read.  Raises DatasetError for a text, or a mapping,
+    that looks like another value of Python: the message says how to write it.
+    """
+    if len(text) > LONGEST or text.startswith(("@", "import:")) or _is_json(text):
         return []
+    # Imported here: it takes 20 ms, and most values are JSON.
+    from dpaudit.inputs.yaml_values import compose
+
+    node = compose(text)
+    quoted = _in_quotes(text, value)
+    if quoted is not None:
+        raise DatasetError(quoted)
+    wrong = refused(text, value, node, in_file=in_file, is_dataset=is_dataset)
+    if wrong:
+        raise DatasetError("; ".join(wrong))
+    return doubted(node, in_file=in_file)
+
+
+def refused(
+    text: str, value: Any, node: Any, *, in_file: bool = False, is_dataset: bool = True
+) -> list[str]:
+    """Return a message for each text, or mapping, that looks like another value of Python.
+
+    text: as it was typed.  value: what it was read as.  node: of YAML, for the value.  in_file,
+    is_dataset: as for `check_read`.
+    """
     said = _in_python(text.strip(), value, in_file=in_file)
     if said is not None:
         return [said]
-    found = dict.fromkeys(one for one in _texts(value) if not _is_quoted(one, text))
-    every = (_in_words(one, is_all=one == text.strip(), in_file=in_file) for one in found)
-    return [one for one in every if one is not None]
+    from dpaudit.inputs.yaml_values import empty_keys, plain_texts
+
+    keys_alone = dict.fromkeys(_key_alone(key) for key in empty_keys(node))
+    texts, keys = (dict.fromkeys(plain_texts(node, keys=keys)) for keys in (False, True))
+    typed = text.strip()
+    every = [_in_words(one, in_file=in_file or one != typed) for one in texts]
+    every += [_constant(one, in_file=True) for one in keys]
+    every += keys_alone
+    if typed in texts and not in_file:
+        every.append(_named(typed, is_dataset=is_dataset))
+    return list(dict.fromkeys(one for one in every if one is not None))
+
+
+def doubted(node: Any, *, in_file: bool = False) -> list[str]:
+    """Return a warning for each text that is a Boolean in YAML 1.1. node: of YAML."""
+    from dpaudit.inputs.yaml_values import plain_texts
+
+    quoted = in_file or getattr(node, "id", "") != "scalar"
+    return [
+        f"{one} is text here; write {_ANSWERS[one.lower()]}, or {_quoted(one, in_file=quoted)} "
+        "for the text"
+        for one in dict.fromkeys(plain_texts(node))
+        if one.lower() in _ANSWERS
+    ]
 
 
 def _is_json(text: str) -> bool:
@@ -58,6 +116,11 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
     # Imported here, since most values are JSON.
     import ast
 
+    name = shortened(text)
+    quoted = f", or {_quoted(name, in_file=in_file)} for the text" if value == text else ""
+    if value == text and _THOUSANDS.fullmatch(text):
+        number = text.replace(",", "")
+        return f"{name} is text here; write {number} for the number, [{text}] for a list{quoted}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is no good Python either
@@ -68,16 +131,14 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
         return None
     read = "text here" if value == text else f"read as {shown(value)}"
     form = _in_yaml(meant)
-    name = shortened(text)
     if isinstance(meant, set) and isinstance(value, dict):
         return (
             f"{name} is {read}; for a list write {_in_yaml(list(value))}, for a set give {_IMPORT}"
         )
     if form is None:
-        return f"{name} is {read}; name what is meant by {_IMPORT}"
+        return f"{name} is {read}; name what is meant by {_IMPORT}{quoted}"
     if isinstance(meant, tuple) and not text.startswith("("):
         form = f"{_in_yaml(list(meant))}"
-    quoted = f", or {_quoted(name, in_file=in_file)} for the text" if value == text else ""
     return f"{name} is {read}; write {form}{quoted}"
 
 
@@ -86,7 +147,8 @@ def _are_alike(meant: Any, value: Any) -> bool:
     if isinstance(meant, list) and isinstance(value, list):
         return len(meant) == len(value) and all(map(_are_alike, meant, value))
     if isinstance(meant, Mapping) and isinstance(value, Mapping):
-        return len(meant) == len(value) and all(map(_are_alike, meant.values(), value.values()))
+        both = zip([*meant, *meant.values()], [*value, *value.values()], strict=False)
+        return len(meant) == len(value) and all(_are_alike(one, other) for one, other in both)
     if isinstance(meant, str) and isinstance(value, str):
         return True
     return type(meant) is type(value) and meant == value
@@ -106,7 +168,7 @@ def _in_yaml(value: Any) -> str | None:
         return listed if isinstance(value, list) else f"{{tuple: {listed}}}"
     if isinstance(value, dict):
         parts = [_in_yaml(one) for pair in value.items() for one in pair]
-        if any(one is None for one in parts):
+        if any(one is None for one in parts) or any(isinstance(key, tuple) for key in value):
             return None
         return f"{{{', '.join(f'{one}: {other}' for one, other in _by_two(parts))}}}"
     return None
@@ -116,40 +178,70 @@ def _by_two(parts: list[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(parts[::2], parts[1::2], strict=True)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(part)
-
-
-def _is_quoted(part: str, text: str) -> bool:
-    return f'"{part}"' in text or f"'{part}'" in text
-
-
 def _quoted(text: str, *, in_file: bool) -> str:
     return f'"{text}"' if in_file else f"'\"{text}\"'"
 
 
-def _in_words(text: str, *, is_all: bool, in_file: bool) -> str | None:
-    """Return what to say of a text. is_all: whether nothing else was typed."""
-    name, quoted = shortened(text), _quoted(text, in_file=in_file or not is_all)
-    form = "null" if text == "None" else _WORDS.get(text.lower())
-    if form is not None:
-        return f"{name} is text here; write {form}, or {quoted} for the text"
+def _constant(text: str, *, in_file: bool) -> str | None:
+    """Return what to say of a text that is a constant of Python."""
+    form = "null" if text == "None" else _WORDS.get(_LIBRARY.sub("", text).lower())
+    if form is None:
+        return None
+    return f"{text} is text here; write {form}, or {_quoted(text, in_file=in_file)} for the text"
+
+
+def _in_words(text: str, *, in_file: bool) -> str | None:
+    """Return what to say of a text."""
+    name, quoted = shortened(text), _quoted(text, in_file=in_file)
+    said = _constant(text, in_file=in_file)
+    if said is not None:
+        return said
     if _NUMBERS.fullmatch(text):
-        return f"{name} is one text here; write commas: [{', '.join(text.split())}]"
+        parts = re.split(r"[\s;|]+", text)
+        listed = f"[{', '.join(parts)}]"
+        return f"{name} is one text here; write commas: {listed}, or {quoted} for the text"
     if _FRACTION.fullmatch(text):
         over, under = text.split("/")
-        return f"{name} is text here; write {int(over) / int(under):.17g}"
-    if is_all and not in_file and _FILE.fullmatch(text):
-        return f"{name} is text here; write @{name} for what is in that file, or {quoted}"
-    if is_all and not in_file and _OBJECT.fullmatch(text):
-        return f"{name} is text here; write import:{name} for what it names, or {quoted}"
+        return f"{name} is text here; write {int(over) / int(under):.17g}, or {quoted} for the text"
+    if _PRODUCT.fullmatch(text):
+        return f"{name} is text here; write the number that it is, or {quoted} for the text"
+    if _OPEN_TUPLE.fullmatch(text):  # cut at its comma
+        return f"{name} is text here; write a tuple as {{tuple: [1, 2]}}, or quote the text"
     if _CALL.fullmatch(text):
         return (
             f"{name} is text here, and calls nothing; write its value, or name what makes it, "
-            "import:module:name"
+            f"import:module:name, or write {quoted} for the text"
         )
+    return None
+
+
+def _key_alone(key: str) -> str:
+    """Return what to say of a key without a value in a mapping on one line."""
+    name, colon, value = key.partition(":")
+    if colon:
+        return f"{key} is one key here; write a space after the colon: {{{name}: {value}}}"
+    return f"{key} is a key without a value here; write {{{key}: null}}, or a list: [{key}]"
+
+
+def _in_quotes(text: str, value: Any) -> str | None:
+    """Return what to say of a list or a mapping in single quotes, which some shells leave: a text
+    in YAML."""
+    if not (isinstance(value, str) and text[:1] == text[-1:] == "'"):
+        return None
+    with suppress(ValueError, RecursionError):
+        if isinstance(parse_json(value), list | dict):
+            return (
+                f"{shortened(text)} is text here, since this shell leaves single quotes; write "
+                f'"{shortened(value)}", or {_quoted(value, in_file=False)} for the text'
+            )
+    return None
+
+
+def _named(text: str, *, is_dataset: bool) -> str | None:
+    """Return what to say of the name of a file, or of an object, that is a text."""
+    name, quoted = shortened(text), _quoted(text, in_file=False)
+    if is_dataset and _FILE.fullmatch(text):
+        return f"{name} is text here; write @{name} for what is in that file, or {quoted}"
+    if _OBJECT.fullmatch(text):
+        return f"{name} is text here; write import:{name} for what it names, or {quoted}"
     return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.did_you_mean import nearest
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.differences import difference
 from dpaudit.inputs.records import as_pandas, exchanged, is_set, records_of
@@ -25,6 +26,9 @@ SEVERAL = (
 )
 
 _ARRAY = "array of shape"
+# Where records stand in the types of a dataset; and the types of entries of an array.
+_RECORD = ("[]",)
+_KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("USO", "text")}
 # Larger datasets are not looked through for what is only a note.
 _MOST_VALUES = 100_000
 
@@ -64,20 +68,88 @@ def stated(pair: NeighbouringPair) -> str:
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield a warning where one input is a text and the other is a number, or has records: one of
-    them is hardly what was meant."""
-    for name, one, another, other in (("d1", d1, "d2", d2), ("d2", d2, "d1", d1)):
-        is_number = isinstance(other, numbers.Number | np.generic) and not isinstance(other, str)
-        if isinstance(one, str) and (is_number or _is_collection(other)):
-            yield (
-                f"{name} is a text, {short(one)}, and {another} is of type "
-                f"{type(other).__name__}, {short(other)}: is the text what is meant?"
-            )
+    """Yield warnings of inputs that differ in type, neither of them null, and of columns of one
+    input that are spelled otherwise in the other: a mistake is likely."""
+    if d1 is not None and d2 is not None and differ_in_type(d1, d2):
+        yield (
+            f"d1 is {with_type(d1)}, and d2 is {with_type(d2)}: unless this is meant, give inputs "
+            "of one type"
+        )
+    first, second = (_columns(one) for one in (d1, d2))
+    for name, own, another, others in (("d1", first, "d2", second), ("d2", second, "d1", first)):
+        for column in own - others:
+            near = nearest(column, others - own)
+            if near is not None:
+                yield f"{name} has a column {column!r}, and {another} has {near!r}: name it alike"
+                return
 
 
-def _is_collection(dataset: Any) -> bool:
-    is_plain = isinstance(dataset, list | tuple | Mapping | np.ndarray)
-    return is_plain or is_set(dataset) or as_pandas(dataset) is not None
+def differ_in_type(d1: Any, d2: Any) -> bool:
+    """Return whether two inputs, their records, or a column of them, differ in type: null, text,
+    number, list, array, table. Missing records and cells have the type of any other."""
+    if _type_name(d1) != _type_name(d2):
+        return True
+    first, second = dict(_types(d1)), dict(_types(d2))
+    return any(first[place] != second[place] for place in first.keys() & second.keys())
+
+
+def with_type(dataset: Any) -> str:
+    """Return an input with its type in words, as `a list of numbers, [1, 2]`."""
+    if dataset is None:
+        return "null"
+    name, records = _type_name(dataset), dict(_types(dataset)).get(_RECORD, set())
+    if name == "text":
+        return f"text, {short(dataset)}"
+    listed = [one if one == "text" else f"{one}s" for one in sorted(records)]
+    of = f" of {' and '.join(listed)}" if listed else ""
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}{of}, {short(dataset)}"
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, numbers.Number | np.bool_ | np.number):
+        return "number"
+    return {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
+
+
+def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
+    """Yield the types of records, of their columns and of what is in them, by place, without
+    null."""
+    found: dict[tuple[Any, ...], set[str]] = {}
+    stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
+    seen = 0
+    while stack and seen < _MOST_VALUES:
+        place, value = stack.pop()
+        seen += 1
+        if place and value is not None:
+            found.setdefault(place, set()).add(_type_name(value))
+        if isinstance(value, np.ndarray) and value.size and value.dtype.kind in _KINDS:
+            found.setdefault((*place, *_RECORD), set()).add(_KINDS[value.dtype.kind])
+        elif isinstance(value, list | tuple) and len(value) <= _MOST_VALUES:
+            stack += [((*place, *_RECORD), part) for part in value]
+        elif isinstance(value, Mapping):
+            stack += [((*place, key), part) for key, part in value.items()]
+        elif (frame := as_pandas(value)) is not None and frame.ndim == 2 and len(frame):
+            kinds = zip(frame.columns, (one.kind for one in frame.dtypes), strict=True)
+            found.update({(*place, name): {_KINDS.get(one, one)} for name, one in kinds})
+    yield from found.items()
+
+
+def _columns(dataset: Any) -> set[str]:
+    """Return the names of columns that all records of a table have."""
+    frame = as_pandas(dataset)
+    if frame is not None and frame.ndim == 2:
+        return {name for name in frame.columns if isinstance(name, str)}
+    if not isinstance(dataset, list | tuple) or not 0 < len(dataset) <= _MOST_VALUES:
+        return set()
+    if not all(isinstance(row, Mapping) for row in dataset):
+        return set()
+    return {
+        name for name in dataset[0] if isinstance(name, str) and all(name in row for row in dataset)
+    }
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from dpaudit.errors import DatasetError
 from dpaudit.extras import remedy
 from dpaudit.inputs import csv_files
 from dpaudit.inputs.files import TOO_DEEP, opened, read_npy, reading
-from dpaudit.inputs.json_values import DuplicateKey, parse_json
+from dpaudit.inputs.json_values import MisleadingJson, parse_json
 from dpaudit.stats.one_run import Guesses
 from dpaudit.wording import counted, shortened, shown
 
@@ -152,7 +152,7 @@ def _read_jsonl(file: Path) -> list[Any]:
 def _json(number: int, line: str) -> Any:
     try:
         return parse_json(line)
-    except DuplicateKey as error:
+    except MisleadingJson as error:
         raise DatasetError(f"line {number}: {error}") from None
     except ValueError as error:
         raise DatasetError(f"line {number} is not valid JSON: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,16 @@ DEEPEST = 200
 _TOO_DEEP = "exceeded maximum nesting depth"
 # Of a tab, and of other characters that begin nothing.
 _NOTHING_BEGINS = "cannot start any token"
+# What PyYAML says, and what is wrong.
+_CLEARER = {
+    "did not find expected <document start>": "something follows the end of the value",
+    "did not find expected node content": "a value is missing, or there is a comma too many",
+    "did not find expected ',' or '}'": "expected ',' or '}'; quote a text with commas or brackets",
+    "did not find expected ',' or ']'": "expected ',' or ']'; quote a text with commas or brackets",
+    "while parsing a flow node": "in brackets or braces",
+}
+# A text that begins with a character that YAML keeps for later.
+_RESERVED = re.compile(r"[@`][^\s,}\]]*")
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
 # Values and characters that aliases may add to a document: a few lines could stand for billions.
@@ -43,6 +54,13 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader when there is on
         base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
         return int(sign + digits[2 if base != 10 else 0 :], base)
 
+    def construct_float(self, node: Any) -> float:
+        """Read 1.5, 1e3, .inf and .nan; a number that is larger than any float is refused."""
+        value = float(self.construct_yaml_float(node))
+        if math.isinf(value) and "inf" not in node.value.lower():
+            raise _misfit(node, "at most 1.8e308; write .inf for infinity")
+        return value
+
     def construct_truth(self, node: Any) -> bool:
         """Read what `!!bool` may be."""
         if node.value.lower() not in self.bool_values:
@@ -64,6 +82,7 @@ def _misfit(node: Any, wanted: str) -> Exception:
 
 for _kind, _construct in (
     ("int", PlainLoader.construct_integer),
+    ("float", PlainLoader.construct_float),
     ("bool", PlainLoader.construct_truth),
     ("timestamp", PlainLoader.construct_time),
 ):
@@ -129,8 +148,9 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         line = mark.line + 1 if mark else None
         if _TOO_DEEP in parts:
             raise _too_deep(line) from None
-        if mark and _NOTHING_BEGINS in str(error.problem) and _is_indented_by_tab(text, mark.line):
-            parts = ["the line is indented by a tab; use spaces"]
+        parts = [_CLEARER.get(part, part) for part in parts]
+        if mark and _NOTHING_BEGINS in str(error.problem):
+            parts = [_no_beginning(text, mark) or one for one in parts[:1]]
         raise YamlError(f"not valid YAML: {', '.join(parts)}", line) from None
     except yaml.YAMLError as error:
         raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from None
@@ -140,9 +160,14 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         loader.dispose()
 
 
-def _is_indented_by_tab(text: str, number: int) -> bool:
-    lines = text.splitlines()[number : number + 1]
-    return any("\t" in line[: len(line) - len(line.lstrip())] for line in lines)
+def _no_beginning(text: str, mark: Any) -> str | None:
+    """Return why nothing can begin at a place."""
+    rest = text[mark.index :]
+    before = text[: mark.index].rpartition("\n")[2] + rest.partition("\n")[0]
+    if "\t" in before[: len(before) - len(before.lstrip())]:
+        return "the line is indented by a tab; use spaces"
+    word = _RESERVED.match(rest)
+    return None if word is None else f'a text with {rest[0]} in front needs quotes: "{word[0]}"'
 
 
 def _may_be_deep(text: str) -> bool:
@@ -201,6 +226,29 @@ def _all_nodes(root: Any) -> tuple[list[Any], int]:
             raise YamlError("an alias (*name) refers to a value that contains it", line_of(node))
         stack.extend(reversed(children))
     return nodes, sizes[id(root)]
+
+
+def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
+    """Yield the texts of a composed document that stand without quotes: those of its values, or of
+    its keys. node: None for an empty document."""
+    nodes = [] if node is None else _all_nodes(node)[0]
+    pairs = [pair for one in nodes if isinstance(one, yaml.MappingNode) for pair in one.value]
+    names = {id(key) for key, _ in pairs}
+    for one in nodes:
+        is_text = isinstance(one, yaml.ScalarNode) and one.tag == "tag:yaml.org,2002:str"
+        if is_text and not one.style and (id(one) in names) is keys:
+            yield one.value
+
+
+def empty_keys(node: Any) -> Iterator[str]:
+    """Yield the keys of mappings in braces that have no value: `{a}`, and `{a:1}`, whose key is
+    `a:1`."""
+    for one in [] if node is None else _all_nodes(node)[0]:
+        if isinstance(one, yaml.MappingNode) and one.flow_style:
+            for key, value in one.value:
+                is_scalar = isinstance(value, yaml.ScalarNode)
+                if is_scalar and not value.style and value.value == "":
+                    yield key.value
 
 
 def _children(node: Any) -> list[Any]:

@@ -30,6 +30,7 @@ from dpaudit.outcomes.columns import (
     recoded,
     text_key,
 )
+from dpaudit.outcomes.frames import is_frame, is_series
 from dpaudit.outcomes.paths import ORDER
 from dpaudit.outcomes.raised import Raised
 from dpaudit.outcomes.set_order import as_in_a_set
@@ -70,6 +71,8 @@ def type_word(kind: type) -> str | None:
     """Return what a type is called, for values that are read like those of another type; None for
     usual types, and for those that the entry names itself."""
     if kind in _UNNAMED or kind in (InOrder, AsInASet) or issubclass(kind, enum.Enum):
+        return None
+    if is_frame(kind) or is_series(kind):
         return None
     if kind.__module__ in _MODULES or dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
         return None

@@ -42,6 +42,16 @@ class Described:
     forms: Mapping[str, str | float] = field(default_factory=dict)
 
 
+class Missing:
+    """A missing value of a library, from another process. word: how it is written, as `<NA>`."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __str__(self) -> str:
+        return self.word
+
+
 Describe = Callable[[Any], Described]
 
 
@@ -50,6 +60,8 @@ def describer(kind: type) -> Describe | None:
     for bases, describe in _DESCRIBERS:
         if issubclass(kind, bases):
             return describe
+    if issubclass(kind, Missing):
+        return _label
     pandas = sys.modules.get("pandas")
     return _label if pandas is not None and issubclass(kind, type(pandas.NA)) else None
 
@@ -166,10 +178,14 @@ def _moment(value: datetime.datetime) -> Described:
     if value != value:  # pandas has a moment that is none
         return Described("NaT")
     aware = value.tzinfo is not None and value.utcoffset() is not None
-    plain = value.astimezone(datetime.UTC).replace(tzinfo=None) if aware else value
-    beside = {"timestamp": (plain - _EPOCH).total_seconds()}
+    moved = value.astimezone(datetime.UTC) if aware else value
+    plain = datetime.datetime(*moved.timetuple()[:6], moved.microsecond)
+    nanoseconds = getattr(value, "nanosecond", 0)  # of pandas
+    word = plain.isoformat(timespec="microseconds" if nanoseconds else "auto")
+    word += f"{nanoseconds:03d}" if nanoseconds else ""
+    beside = {"timestamp": (plain - _EPOCH).total_seconds() + 1e-9 * nanoseconds}
     forms = {OFFSET: str(value.utcoffset())} if aware else {}
-    return Described(plain.isoformat() + "Z" * aware, beside, forms)
+    return Described(word + "Z" * aware, beside, forms)
 
 
 def _date(value: datetime.date) -> Described:
@@ -183,7 +199,10 @@ def _time(value: datetime.time) -> Described:
 
 def _duration(value: datetime.timedelta) -> Described:
     # In words of its own, since 12:00:00 is a time of day too.
-    return Described(f"duration {value}", {"seconds": value.total_seconds()})
+    plain = datetime.timedelta(value.days, value.seconds, value.microseconds)
+    nanoseconds = getattr(value, "nanoseconds", 0)  # of pandas
+    word = f"{plain} and {nanoseconds} ns" if nanoseconds else str(plain)
+    return Described(f"duration {word}", {"seconds": plain.total_seconds() + 1e-9 * nanoseconds})
 
 
 def describe_numpy_time(value: Any) -> Described:

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import TargetError
 from dpaudit.inputs.frames import Rows
-from dpaudit.inputs.values import Reference
+from dpaudit.inputs.values import Inline, Reference
 from dpaudit.outcomes import Raised
+from dpaudit.outcomes.frames import Frame, Series
 from dpaudit.outcomes.representation import AsInASet, InOrder
+from dpaudit.outcomes.special import Missing
 
 # The newest one that Python 3.8 reads.
 _PROTOCOL = 4
@@ -48,6 +50,8 @@ class _Pickler(pickle.Pickler):
         """Return an array, and what is imported or made there, as its parts; else None."""
         if type(value) is Reference:
             return "import", value.path, value.called
+        if type(value) is Inline:
+            value = value.value(elsewhere=True)
         if type(value) is Rows:
             return value.recipe
         is_array = type(value) is np.ndarray or isinstance(value, np.generic)
@@ -145,6 +149,30 @@ def _record_type(kind: str, names: tuple[str, ...]) -> Any:
     return made
 
 
+def _frame(body: Any) -> Any:
+    word, columns = body
+    return Frame(word, {decode(key): decode(entries) for key, entries in columns})
+
+
+def _moment(body: Any) -> Any:
+    name, text, nanoseconds = body
+    moment = _derived_type(name, datetime.datetime).fromisoformat(text)
+    moment.nanosecond = nanoseconds
+    return moment
+
+
+def _duration(body: Any) -> Any:
+    name, *parts, nanoseconds = body
+    duration = _derived_type(name, datetime.timedelta)(*parts)
+    duration.nanoseconds = nanoseconds
+    return duration
+
+
+def _missing(body: Any) -> Any:
+    name, word = body
+    return _derived_type(name, Missing)(word)
+
+
 _FORMS: Mapping[str, Callable[[Any], Any]] = {
     "$raised": lambda body: Raised(*map(str, body)),
     "$tuple": lambda body: tuple(map(decode, body)),
@@ -169,4 +197,9 @@ _FORMS: Mapping[str, Callable[[Any], Any]] = {
     "$structured": _structured,
     "$enum": _member,
     "$record": _record,
+    "$frame": _frame,
+    "$series": lambda body: Series(body[0], decode(body[1])),
+    "$moment": _moment,
+    "$duration": _duration,
+    "$missing": _missing,
 }

@@ -78,7 +78,7 @@ def encode(value: Any) -> Any:
         else:
             node = {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
         # Another process has another hash seed.
-        is_as_in_a_set = len(value) > 1 and _set_order().as_in_a_set(tuple(value))
+        is_as_in_a_set = len(value) > 1 and _shared("set_order").as_in_a_set(tuple(value))
         return {"$as_in_a_set": node} if is_as_in_a_set else node
     if kind in (list, tuple, set, frozenset):
         parts = [encode(one) for one in value]
@@ -89,7 +89,27 @@ def encode(value: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _encoded_array(value)
-    return _described(value)
+    tabular: Any = _tabular(value, _shared("frames")) if _has_tables() else None
+    return _described(value) if tabular is None else tabular
+
+
+def _has_tables() -> bool:
+    return any(one in sys.modules for one in ("pandas", "polars", "pyarrow"))
+
+
+def _tabular(value: Any, frames: Any) -> Any:
+    """Return a frame, a series, or a value of one; None for any other value. frames: the module
+    that takes these to parts."""
+    kind = type(value)
+    if frames.is_frame(kind):
+        frame = frames.as_frame(value)
+        columns = [[encode(key), encode(one)] for key, one in frame.columns.items()]
+        return {"$frame": [frame.word, columns]}
+    if frames.is_series(kind):
+        series = frames.as_series(value)
+        return {"$series": [series.word, encode(series.entries)]}
+    parts = frames.scalar_parts(value)
+    return None if parts is None else {"$" + parts[0]: parts[1]}
 
 
 def _encoded_array(value: Any) -> Any:
@@ -131,11 +151,11 @@ def _described(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
-def _set_order() -> Any:
-    """Return the module that knows the orders of sets, a file of dpaudit.outcomes."""
+def _shared(name: str) -> Any:
+    """Return a module of dpaudit.outcomes that runs here, too, by its file."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    path = os.path.join(folder, "outcomes", "set_order.py")  # noqa: PTH118
-    spec: Any = importlib.util.spec_from_file_location("dpaudit_set_order", path)
+    path = os.path.join(folder, "outcomes", name + ".py")  # noqa: PTH118
+    spec: Any = importlib.util.spec_from_file_location("dpaudit_" + name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -418,7 +438,7 @@ _label = functools.lru_cache(maxsize=1024)(_text)
 
 def _digest(dataset: Any) -> int:
     try:
-        return hash(pickle.dumps(dataset))
+        return hash(_shared("frames").content(dataset) if _has_tables() else pickle.dumps(dataset))
     except Exception:  # noqa: BLE001  # what cannot be pickled has no digest
         return 0
 

@@ -54,7 +54,7 @@ from dpaudit.certificates.result import (
     Verdict,
 )
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.inputs.json_values import DuplicateKey, parse_json
+from dpaudit.inputs.json_values import MisleadingJson, parse_json
 from dpaudit.reports.findings import leading_event
 from dpaudit.reports.records import (
     DamagedRecord,
@@ -235,7 +235,7 @@ def _audits(text: str) -> tuple[list[Any], int]:
         raise UsageError("it is empty; name a file that dpaudit run --json wrote")
     try:
         document = parse_json(text)
-    except DuplicateKey as error:
+    except MisleadingJson as error:
         raise UsageError(f"the results are damaged: {error}") from None
     except ValueError as error:
         if not text.lstrip().startswith("{"):  # which no result is without

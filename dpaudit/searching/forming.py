@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import DatasetError
-from dpaudit.inputs.datasets import ARRAYS
-from dpaudit.inputs.frames import frame
+from dpaudit.inputs.frames import ARRAYS, frame
 from dpaudit.searching.neighbours import item_of
 from dpaudit.searching.space import Space
 from dpaudit.searching.spaces.records import Records

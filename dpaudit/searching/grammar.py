@@ -28,7 +28,11 @@ _TOKEN = re.compile(
     rf'\s*(?:(?P<own>{IMPORT}[^\s,()\[\]{{}}]+)|(?P<text>"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')'
     r"|(?P<mark>[\[\]{}(),:])|(?P<word>[^\s\[\]{}(),:\"']+)|(?P<odd>\S))"
 )
-_CONSTANTS: Mapping[str, Any] = {"true": True, "false": False}
+_CONSTANTS: Mapping[str, Any] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~", "none", "None"), None),
+}
 # Values that a space may have in addition, by their names.
 _ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
 # Deeper ones nobody means.
@@ -360,8 +364,6 @@ def _unquoted(token: _Token) -> str:
 def _constant(word: str) -> Any:
     if word in _CONSTANTS:
         return _CONSTANTS[word]
-    if word in ("null", "none", "None"):
-        return None
     number = _integer(word)
     if number is None or isinstance(number, float):
         number = _number(word)
@@ -370,9 +372,12 @@ def _constant(word: str) -> Any:
 
 def _number(word: str) -> float | None:
     try:
-        return float(word)
+        value = float(word)
     except ValueError:
         return None
+    if math.isinf(value) and "inf" not in word.lower():
+        raise _NotUnderstood(f"{word} is larger than any float, 1.8e308; write inf for infinity")
+    return value
 
 
 def _integer(word: str) -> int | float | None:

@@ -20,7 +20,7 @@ from dpaudit.adapters.isolation import IsolatedFunction
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, MechanismError, Name, TargetError, UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
-from dpaudit.inputs.datasets import FORMS
+from dpaudit.inputs.frames import FORMS
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import Raised
 from dpaudit.searching.answers import Answers

@@ -259,6 +259,60 @@ def test_an_exception_on_one_side_is_the_event() -> None:
     assert d1 == 0 < d2 < only(result).draws / 2
 
 
+@pytest.mark.parametrize("kind", [TypeError, AttributeError, KeyError, ValueError])
+@pytest.mark.parametrize(
+    ("d1", "d2", "is_typed"),
+    [
+        (None, 1, True),
+        ([1], np.array([2]), True),
+        ({"a": 1}, [1], True),
+        (["a"], [1], True),
+        ([None], [1], False),
+        (2, 1.5, False),
+        (np.float64(2), 1, False),
+        ("b", "a", False),
+        ([1, 2], [1], False),
+    ],
+)
+def test_an_input_of_another_type_that_always_raises_is_an_error(
+    kind: type[Exception], d1: Any, d2: Any, is_typed: bool
+) -> None:
+    def fails(x: Any) -> float:
+        if repr(x) == repr(d1):
+            raise kind("not this one")
+        return random.random()
+
+    error = is_typed and kind in (TypeError, AttributeError)
+    for first, second in ((d1, d2), (d2, d1)):
+        result = dpaudit.audit(fails, first, second, PureDP(1.0), samples=1_000)
+        assert result.verdict is (Verdict.ERROR if error else Verdict.VIOLATION)
+        asked = dpaudit.audit(fails, first, second, PureDP(1.0), samples=1_000, on_error="outcome")
+        assert asked.verdict is Verdict.VIOLATION
+
+
+def test_an_input_that_does_not_always_raise_is_audited() -> None:
+    def mostly(x: Any) -> float:
+        if x is None and random.random() < 0.8:
+            raise TypeError
+        return random.random()
+
+    def several(x: Any) -> float:
+        if x is None:
+            raise random.choice([TypeError, AttributeError])
+        return random.random()
+
+    for function in (mostly, several):
+        result = dpaudit.audit(function, None, 1, PureDP(1.0), samples=1_000)
+        assert result.verdict is Verdict.VIOLATION
+
+
+def test_a_text_that_numpy_cannot_add_is_an_error() -> None:
+    def noisy(x: Any, rng: np.random.Generator) -> float:
+        return float(np.asarray(x) + rng.laplace())
+
+    assert dpaudit.audit(noisy, "a", 1, PureDP(1.0), samples=500).verdict is Verdict.ERROR
+
+
 def test_nothing_but_exceptions_is_an_error_with_the_message() -> None:
     def fails(x: int) -> float:
         raise ValueError("needs a list")

@@ -23,6 +23,7 @@ from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.loading import load_config
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.inputs.values import with_tuples
+from dpaudit.inputs.values import written as written_value
 from dpaudit.inputs.yaml_values import parse_yaml
 from tests import warm
 
@@ -624,6 +625,14 @@ def test_values_are_read_back_as_they_were(value: Any) -> None:
     assert written is not None
     assert eval(written, {"datetime": datetime, "float": float}) == with_tuples(value)
     assert parse_yaml(in_yaml(with_tuples(value))) == value
+
+
+@pytest.mark.parametrize("form", ["array", "pandas", "polars"])
+def test_arrays_and_frames_are_written_to_files_alone(form: str) -> None:
+    value = {"w": {form: {"a": [1, 2]} if form != "array" else [1, 2]}}
+    for one in (value, written_value(value)):
+        assert parse_yaml(in_yaml(one)) == value
+        assert in_python(one) is None
 
 
 def test_a_folder_that_nobody_may_write_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

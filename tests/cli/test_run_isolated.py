@@ -61,6 +61,19 @@ def test_another_python_runs_it(dpaudit: Invoke) -> None:
     assert result.exit_code == 1, result.output
 
 
+def test_data_frames_come_back_from_another_process(dpaudit: Invoke, tmp_path: Path) -> None:
+    mechanism = tmp_path / "frames.py"
+    mechanism.write_text(
+        "import pandas as pd\n"
+        "def synthetic(rows, rng):\n"
+        "    return pd.DataFrame({'n': [len(rows) + rng.laplace(scale=0.5)]})\n"
+    )
+    inputs = ("--d1", "[1, 2]", "--d2", "[1]", "--epsilon", "4", "--samples", "1000")
+    # No violations, which start eight processes that import pandas.
+    for more in (("--isolate",), ("--python", sys.executable)):
+        assert dpaudit("run", f"{mechanism}:synthetic", *inputs, *more).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -49,6 +49,16 @@ def test_a_claim_by_its_numbers_or_as_an_object(claim: dict[str, Any], words: st
     assert result.confidence == 0.9999
 
 
+def test_an_input_of_another_type_is_no_leak() -> None:
+    def count(rows: Any, rng: np.random.Generator) -> float:
+        return len(rows) + float(rng.laplace())
+
+    with pytest.raises(AssertionError, match=r"^ERROR .*\n?.*TypeError"):
+        assert_violates(count, 3, [3], epsilon=0.5, **FEW)
+    with pytest.warns(AuditWarning, match="d1 always raises"):
+        assert_violates(count, 3, [3], epsilon=0.5, on_error="outcome", **FEW)
+
+
 def test_a_leak_fails_with_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     # So that the lines are as long wherever the project lies.
     monkeypatch.chdir(Path(laplace.__file__).parents[1])

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpaudit.inputs.datasets import FILE
-from dpaudit.inputs.values import IMPORT, Reference
+from dpaudit.inputs.frames import FORMS
+from dpaudit.inputs.values import IMPORT, Inline, Reference
 
 
 def in_yaml(value: Any) -> str:
@@ -28,6 +29,8 @@ def in_yaml(value: Any) -> str:
         return f"[{', '.join(map(in_yaml, value))}]"
     if isinstance(value, Reference):
         return in_yaml(repr(value))
+    if isinstance(value, Inline):
+        return f"{{{value.form}: {in_yaml(value.data)}}}"
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     if isinstance(value, datetime.date):
@@ -40,7 +43,7 @@ _SPACE = (" ",)
 
 def in_python(value: Any) -> str | None:
     """Return a value that was read as an expression of Python; None for one that refers to a file
-    or to an import.
+    or to an import, and for arrays and data frames.
 
     >>> in_python({"tuple": [0, 1.5]}), in_python("@rows.csv")
     ('(0, 1.5)', None)
@@ -52,7 +55,7 @@ def in_python(value: Any) -> str | None:
     if isinstance(value, list):
         parts = [in_python(part) for part in value]
         return None if None in parts else f"[{', '.join(map(str, parts))}]"
-    if isinstance(value, Reference):
+    if isinstance(value, Reference | Inline):
         return None
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
@@ -69,6 +72,8 @@ def _mapping(value: Mapping[Any, Any]) -> str | None:
         comma = "," if len(value["tuple"]) == 1 else ""
         return None if inside is None else f"({inside[1:-1]}{comma})"
     items = [(in_python(key), in_python(part)) for key, part in value.items()]
+    if len(value) == 1 and set(value) <= set(FORMS):
+        return None
     if any(None in item for item in items):
         return None
     return "{" + ", ".join(f"{key}: {part}" for key, part in items) + "}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 import types
 from collections import abc
 from functools import partial
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
+from dpaudit.outcomes.frames import is_frame, is_series
 from dpaudit.outcomes.long_table import at
 from dpaudit.outcomes.paths import ROOT, Path
 from dpaudit.outcomes.raised import RAISED, Raised
@@ -58,8 +58,8 @@ def from_raw(
 
     Numbers, strings, bytes, Booleans, None, dates, fractions, complex numbers, members of
     enumerations, UUIDs, NumPy's scalars; lists, tuples, sets, dicts, arrays, dataclasses, named
-    tuples and pandas objects of these, of any size and depth; an entry may be `Raised`. Raises
-    MechanismError, which names the type and the place, for anything else.
+    tuples, data frames and series (pandas, Polars, Arrow) of these, of any size and depth; an entry
+    may be `Raised`. Raises MechanismError, which names the type and the place, for anything else.
     """
     # Those of very many entries.
     with step("reading outputs of the mechanism", _watch):
@@ -83,7 +83,7 @@ def _reader_of(kind: type, path: Path) -> Read:
         raise MechanismError(
             f"the mechanism returns a value of type {name}{place}; supported outputs are numbers, "
             "strings, bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses "
-            f"and pandas objects of these: {_remedy(kind)}"
+            f"and data frames of these: {_remedy(kind)}"
         )
     return read
 
@@ -102,10 +102,9 @@ def _by_base(kind: type) -> Read | None:
             return read
     if dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
         return read_records
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and issubclass(kind, pandas.DataFrame):
+    if is_frame(kind):
         return read_frames
-    if pandas is not None and issubclass(kind, (pandas.Series, pandas.Index)):
+    if is_series(kind):
         return read_series
     describe = describer(kind)
     if describe is not None:

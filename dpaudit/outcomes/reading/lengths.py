@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import abc
 from contextlib import suppress
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import MechanismError
+from dpaudit.outcomes.frames import is_frame, is_series
 
 # Entries of an output at most; so many characters, or bytes, count as one.
 MOST, _CHARACTERS = 100_000, 8
@@ -44,8 +46,14 @@ def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
         return _too_many(value) or (0, value)
     if dataclasses.is_dataclass(value):
         return 0, [getattr(value, one.name, None) for one in dataclasses.fields(value)]
-    size = getattr(value, "size", 0)  # of what pandas has
-    return (int(size) if isinstance(size, int | np.integer) else 0), ()
+    return _size(value), ()
+
+
+def _size(value: Any) -> int:
+    """Return how many entries a frame, a series or an Arrow array has; 0 for another value."""
+    if is_frame(type(value)):
+        return math.prod(value.shape)
+    return len(value) if is_series(type(value)) else 0
 
 
 def _too_many(value: abc.Collection[Any]) -> tuple[int, abc.Collection[Any]] | None:

@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.errors import MechanismError, TargetError
-from dpaudit.outcomes import Raised, from_raw
+from dpaudit.outcomes import Raised, frames, from_raw, set_order
 from dpaudit.processes import origin, worker
 from dpaudit.targets.target import (
     ComposedTarget,
@@ -29,7 +29,7 @@ from tests.isolated import OLDEST, interpreters, isolated, kinds, lines, rng, ta
 PYTHONS = interpreters()
 
 
-@pytest.mark.parametrize("script", [worker, origin])
+@pytest.mark.parametrize("script", [worker, origin, frames, set_order])
 def test_the_worker_is_written_for_python_3_8(script: Any) -> None:
     source = Path(script.__file__).read_text(encoding="utf-8")
     tree = ast.parse(source, feature_version=(3, OLDEST))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 import uuid
 from collections import namedtuple
 from collections.abc import Iterator
@@ -19,12 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import MechanismError, TargetError
+from dpaudit.inputs.equality import fingerprint
 from dpaudit.outcomes import from_raw
+from dpaudit.processes import worker
+from dpaudit.processes.exchange import parsed
 from dpaudit.targets.target import CallableTarget, IsolatedTarget
 from tests import faulty
 from tests.isolated import lines, mechanism_of, rng
@@ -84,18 +90,120 @@ RICH: list[Any] = [
 ]
 
 
+STAMP = pd.Timestamp("2020-01-02 03:04:05.000006789", tz="Europe/Berlin")
+TABULAR: list[Any] = [
+    pd.DataFrame({"a": [1, 2], "b": [0.5, None], "c": ["x", "y"]}),
+    pd.DataFrame({"b": [0.5, None], "a": [1, 2]}),
+    pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"], index=["x", "x"]),
+    pd.DataFrame([[1, 2.5]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])),
+    pd.DataFrame({1: [True, False], "1": [None, "x"]}, index=pd.MultiIndex.from_product([[1, 2]])),
+    pd.DataFrame(),
+    pd.DataFrame({"a": []}),
+    pd.DataFrame({"t": [STAMP, pd.NaT], "d": [pd.Timedelta(1_500_000_001), pd.NaT]}),
+    pd.DataFrame({"n": pd.array([1, None], dtype="Int64"), "k": pd.Categorical(["u", "v"])}),
+    pd.DataFrame({"o": [np.float32(0.1), (1, 2)]}, dtype=object, index=[2, 3]),
+    pd.DataFrame({"inner": [pd.DataFrame({"a": [1]}), {"a": 1}]}),
+    pd.DataFrame({"a": [1, 2, 3]}).iloc[::-1],
+    pd.Series([1, 2]),
+    pd.Series([1, 2], dtype="int8"),
+    pd.Series({"x": 0.5, "y": -0.0}),
+    pd.Index([1, 2]),
+    STAMP,
+    pd.Timestamp("2020-01-01"),
+    pd.Timedelta("1 days 00:00:01"),
+    pd.NaT,
+    pd.NA,
+    {"frame": pd.DataFrame({"a": [1]}), "noise": (0.5, pd.Series([1]))},
+    pa.table({"a": [1, 2], "b": ["x", None]}),
+    pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]),
+    pa.record_batch({"a": [1, 2]}),
+    pa.array([1.5, None]),
+    pa.chunked_array([[1], [2]]),
+]
+
+
 @pytest.fixture(scope="module")
 def giving() -> Iterator[Mechanism]:
     with mechanism_of(faulty.echo) as mechanism:
         yield mechanism
 
 
-@pytest.mark.parametrize("value", RICH, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("value", RICH + TABULAR, ids=lambda value: type(value).__name__)
 def test_outcomes_are_read_as_if_made_here(value: Any, giving: Mechanism) -> None:
     theirs = from_raw(giving.sample(value, 2, rng()))
     ours = from_raw([value] * 2)
     assert np.array_equal(ours.keys(), theirs.keys())
     assert ours.word(0) == theirs.word(0)
+
+
+def test_frames_that_differ_are_several_outcomes(giving: Mechanism) -> None:
+    theirs = [output for value in TABULAR for output in giving.sample(value, 1, rng())]
+    keys = from_raw(theirs).keys()
+    assert np.array_equal(keys, from_raw(TABULAR).keys())
+    assert len(set(keys.tolist())) == len(TABULAR)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"n": pd.array([1, None], dtype="Int64")}),
+        pd.DataFrame({"k": pd.Categorical(["u", "v"])}, index=["a", "b"]),
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        pd.Series(pd.array([1, None], dtype="Int64")),
+    ],
+    ids=["nullable", "categories", "names twice", "series"],
+)
+def test_reading_a_frame_does_not_change_it(frame: Any) -> None:
+    before = fingerprint(frame)
+    assert before is not None
+    with mechanism_of(faulty.reads) as mechanism:
+        assert mechanism.sample(frame, 3, rng()) == [2] * 3 if len(frame) == 2 else [1] * 3
+    faulty.reads(frame)
+    assert fingerprint(frame) == before
+    with (
+        mechanism_of(faulty.overwrites) as mechanism,
+        pytest.raises(MechanismError, match="changes its input"),
+    ):
+        mechanism.sample(frame, 3, rng())
+    faulty.overwrites(frame)
+    assert fingerprint(frame) != before
+
+
+def test_frames_of_polars_are_read_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in has what is used of Polars."""
+
+    class DataFrame:
+        def __init__(self, columns: dict[str, list[Any]]) -> None:
+            self.columns = list(columns)
+            self.get_column: Any = lambda name: Series(columns[name])
+            self.shape = (max(map(len, columns.values())), len(columns))
+
+        def __array__(self) -> Any:
+            return np.array([self.get_column(name).to_list() for name in self.columns]).T
+
+    class Series:
+        dtype = "Int64"
+
+        def __init__(self, values: list[Any]) -> None:
+            self.to_list: Any = lambda: values
+
+        def __array__(self) -> Any:
+            return np.array(self.to_list())
+
+    stand_in: Any = types.ModuleType("polars")
+    stand_in.DataFrame, stand_in.Series = DataFrame, Series
+    monkeypatch.setitem(sys.modules, "polars", stand_in)
+    outputs: list[Any] = [
+        DataFrame({"a": [1], "b": [2]}),
+        DataFrame({"b": [1], "a": [2]}),
+        Series([1]),
+    ]
+    here = from_raw(outputs)
+    assert len(set(here.keys().tolist())) == 3
+    assert here.word(0) == 'polars.DataFrame("a"=(1), "b"=(2))'
+    sent = [parsed(worker._written(one)) for one in outputs]
+    monkeypatch.delitem(sys.modules, "polars")
+    assert np.array_equal(from_raw(sent).keys(), here.keys())
 
 
 def test_outcomes_that_cannot_be_handed_over_are_an_error() -> None:

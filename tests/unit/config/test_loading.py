@@ -12,6 +12,7 @@ import pytest
 
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
 from dpaudit.config.building import build_spec
+from dpaudit.config.checking import check_config
 from dpaudit.config.loading import load_config
 from dpaudit.errors import (
     ClaimError,
@@ -452,10 +453,7 @@ def test_users_are_a_relation_with_bounds(tmp_path: Path) -> None:
     ]
 
 
-def test_inputs_that_became_text_are_said_once_with_their_lines(
-    load: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    text = """version: 1
+MISREAD = """version: 1
 defaults: &usual
   d1: [é, None]
 audits:
@@ -463,17 +461,48 @@ audits:
 - name: b
   mechanism: mechanisms.laplace:laplace
   claim: {epsilon: 1}
+  params: {scale: 1/2, mode: "1/2"}
   pairs:
   - {d1: None, d2: "None"}
   - {d1: 'nan', d2: nan}
   - {d1: !!str None, d2: None or none}
   - {d1: data.csv, d2: [null, .nan, north, 1]}
+- mechanism: mechanisms.laplace:laplace
+  claim: {epsilon: 1}
+  adjacency: add-remove
+  search: {space: {table: {nan: {category: [a, None]}}}}
+- mechanism: mechanisms.laplace:laplace
+  d1: 0
+  d2: ${x}
+  matrix: {x: ["(1, 2)", (1, 2)]}
+  claim: {epsilon: 1}
 """
-    load(text)
-    assert [one.partition("audits.yaml:")[2] for one in caplog.messages] == [
-        '3: d1: None is text here; write null, or "None" for the text',
-        '10: d1: None is text here; write null, or "None" for the text',
-        '11: d2: nan is text here; write .nan, or "nan" for the text',
+
+
+def test_values_that_became_text_are_refused_with_their_lines(load: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(MISREAD)
+    assert 'audits.yaml:3: d1: None is text here; write null, or "None"' in str(caught.value)
+    (tmp_path / "all.yaml").write_text(MISREAD)
+    said = [
+        str(one).partition("all.yaml:")[2] for one in check_config(tmp_path / "all.yaml").problems
+    ]
+    lines = [one.partition(" is ")[0] for one in said if "is text here" in one or "read as" in one]
+    assert lines == [
+        "3: d1: None",
+        "9: params: 1/2",
+        "11: d1: None",
+        "12: d2: nan",
+        "18: category: None",
+        "22: matrix: (1",
+    ]
+
+
+def test_answers_are_texts_with_a_warning(load: Any, caplog: pytest.LogCaptureFixture) -> None:
+    load(AUDIT.replace("d1: 0", "d1: [yes, no]").replace("d2: 1", "d2: ['yes']"))
+    assert [one.partition("d1: ")[2][:16] for one in caplog.messages] == [
+        "yes is text here",
+        "no is text here;",
     ]
 
 

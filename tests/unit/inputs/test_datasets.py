@@ -74,6 +74,15 @@ def test_csv_with_a_header_gives_records(folder: Path) -> None:
     ]
 
 
+def test_words_for_missing_values_are_texts_among_texts(folder: Path) -> None:
+    (folder / "rows.csv").write_text("a,b,c\nNA,nan,1\nDE,inf,\n")
+    first, second = load_dataset("@rows.csv")
+    assert (first["a"], second) == ("NA", {"a": "DE", "b": math.inf, "c": None})
+    assert math.isnan(first["b"])
+    (folder / "rows.yaml").write_text("- 'None'\n- north\n")
+    assert load_dataset("@rows.yaml") == ["None", "north"]
+
+
 def test_csv_of_numbers_alone_gives_rows(folder: Path) -> None:
     (folder / "rows.csv").write_text("1,2.5\n3,4\n")
     assert load_dataset("@rows.csv") == [[1, 2.5], [3, 4]]
@@ -117,6 +126,15 @@ def test_missing_and_unknown_files(folder: Path) -> None:
         ("x.csv", "", "no rows"),
         ("x.csv", "a,b\n1\n", "row 2 has 1 cell, the first one has 2"),
         ("x.csv", "a,a\n1,2\n", "two columns have the name 'a'"),
+        ("x.csv", "a,b\n1,x\nNone,y\n", "column 'a' holds None"),
+        ("x.csv", "1,2\n3,NA\n", "column 2 holds NA"),
+        ("x.csv", "a\n1e999\n", "1e999"),
+        ("x.json", "", "the file is empty"),
+        ("x.json", "[1, 1e999]", "1e999"),
+        ("x.yaml", "", "the file is empty"),
+        ("x.yaml", "- 1\n- None\n", "None is text here; write null"),
+        ("x.yaml", "[(1, 2)]", "write [{tuple: [1, 2]}]"),
+        ("x.yaml", "- {a:1}", "{a: 1}"),
         ("x.npy", "text", "not a complete array of numbers or text"),
     ],
 )

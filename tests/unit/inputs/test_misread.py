@@ -6,12 +6,25 @@ from typing import Any
 
 import pytest
 
+from dpaudit.errors import DatasetError
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
-from dpaudit.inputs.misread import misread
+from dpaudit.inputs.misread import check_read
 
 
 def said(text: str) -> list[str]:
-    return misread(text, parse_dataset(text))
+    """Return the message of the error, or the warnings."""
+    try:
+        return check_read(text, parse_dataset(text))
+    except DatasetError as error:
+        return [str(error)]
+
+
+def is_refused(text: str, *, is_dataset: bool = True) -> bool:
+    try:
+        check_read(text, parse_dataset(text), is_dataset=is_dataset)
+    except DatasetError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize(
@@ -30,17 +43,24 @@ def said(text: str) -> list[str]:
         ("tRUE", "true", True),
         ("-inf", "-.inf", float("-inf")),
         ("1/2", "0.5", 0.5),
+        ("1,000", "1000", 1000),
+        ("-1,234,567.5", "-1234567.5", -1234567.5),
+        ("{None: 1}", "{null: 1}", {None: 1}),
+        ("np.inf", ".inf", float("inf")),
+        ("pd.NA", "null", None),
+        ("[(1, 2)]" + 2_000 * " ", "[{tuple: [1, 2]}]", [(1, 2)]),
     ],
 )
 def test_what_looks_like_a_value_is_said_with_how_to_write_it(
     text: str, form: str, meant: Any
 ) -> None:
     (line,) = said(text)
-    assert line.startswith(f"{text} is ")
+    assert line.startswith(text[:8].strip())
     assert f"; write {form}" in line
     if meant is not None:
         assert load_dataset(parse_dataset(form)) == meant
     assert not said(form)
+    assert is_refused(text) is (text not in ("yes", "OFF"))
 
 
 @pytest.mark.parametrize("text", ["None", "(1,2)", "nan", "yes"])
@@ -67,8 +87,9 @@ def test_a_file_or_an_object_is_named_as_such(text: str, form: str) -> None:
 
 
 def test_parts_are_looked_at_as_well() -> None:
-    assert said("[1 2 3]") == ["1 2 3 is one text here; write commas: [1, 2, 3]"]
-    assert said("[[1 -2.5], [3, 4]]") == ["1 -2.5 is one text here; write commas: [1, -2.5]"]
+    for text, form in (("[1 2 3]", "[1, 2, 3]"), ("[[1 -2.5], [3, 4]]", "[1, -2.5]")):
+        (line,) = said(text)
+        assert f"write commas: {form}, or " in line
     assert said("[1, nan]") == ['nan is text here; write .nan, or "nan" for the text']
     assert [one.split()[0] for one in said("[yes, no, yes]")] == ["yes", "no"]
     assert said("{a: None}") == ['None is text here; write null, or "None" for the text']
@@ -85,7 +106,8 @@ def test_a_set_may_be_meant_as_a_list() -> None:
 def test_what_has_no_form_is_imported(text: str) -> None:
     (line,) = said(text)
     assert line.startswith(f"{text} is ")
-    assert line.endswith("import:module:name")
+    assert "import:module:name" in line
+    assert is_refused(text)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +131,28 @@ def test_what_has_no_form_is_imported(text: str) -> None:
 )
 def test_what_is_read_as_it_looks_is_not_remarked_on(text: str) -> None:
     assert not said(text)
+
+
+def test_a_number_larger_than_any_float_is_refused_in_every_form() -> None:
+    for text in ("1e999", "[1, -1e999]", '{"a": 1e400}', "{a: 1e999}", "[x, 1e999]"):
+        with pytest.raises(DatasetError, match=r"e[94]"):
+            parse_dataset(text)
+    assert parse_dataset("[Infinity, 1e308]") == [float("inf"), 1e308]
+    assert parse_dataset("[.inf, -.inf]") == [float("inf"), float("-inf")]
+
+
+def test_a_text_counts_as_quoted_only_where_its_quotes_are() -> None:
+    assert is_refused('["None", None]')
+    assert is_refused("{a: 'nan', b: nan}")
+    assert not is_refused("{a: 'nan', b: \"None\"}")
+
+
+def test_the_name_of_a_file_may_be_a_parameter() -> None:
+    assert is_refused("rows.csv")
+    assert not is_refused("rows.csv", is_dataset=False)
+
+
+def test_products_are_no_numbers() -> None:
+    assert is_refused("2**10")
+    assert is_refused("[1.5 * 2, 3]")
+    assert not is_refused("555-1234")

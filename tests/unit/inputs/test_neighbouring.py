@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.neighbouring import check_pair
-from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.inputs.pairs import NeighbouringPair, short
 
 
 def check(d1: Any, d2: Any, adjacency: Any = None) -> tuple[str, ...]:
@@ -43,9 +43,9 @@ def test_one_text_beside_a_number_or_records_is_a_warning() -> None:
         for d1, d2 in (("a", other), (other, "a")):
             (said,) = check(d1, d2)
             which = "d1" if isinstance(d1, str) else "d2"
-            assert said.startswith(f"{which} is a text, 'a', and ")
-            assert f"is of type {type(other).__name__}, " in said
-    assert check("a", None) == check("a", "b") == check("a", b"b") == ()
+            assert f"{which} is text, 'a'" in said
+            assert short(other) in said
+    assert check("a", None) == check("a", "b") == check(None, [1]) == ()
     assert "d2 has rows, and d1 = 'a' has none" in contradicted("a", [1], "add-remove")
 
 
@@ -103,7 +103,7 @@ def test_replace_contradicted() -> None:
 
 def test_unchecked_adjacency_is_a_warning_that_says_why() -> None:
     assert "d1 (int) has no rows" in check(0, 1, "add-remove")[0]
-    assert "d2 (set) has no rows" in check([1], {1}, "replace")[0]
+    assert "d2 (set) has no rows" in check([1], {1}, "replace")[-1]
     assert "d1 (list) is not a number" in check([1, "a"], [1, 2], "l1:1")[-1]
 
 

@@ -7,7 +7,14 @@ import pandas
 import pytest
 
 from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, notes
+from dpaudit.inputs.pairs import (
+    NeighbouringPair,
+    describe_pair,
+    differ_in_type,
+    notes,
+    unlike_inputs,
+    with_type,
+)
 
 
 def test_describe_pair_is_short() -> None:
@@ -83,3 +90,58 @@ def test_one_input_with_several_records_more_is_noted() -> None:
     # Answers of several queries are no records, as far as can be told.
     assert notes(NeighbouringPair([0, 0, 0], [1, 1, 1])) == ()
     assert notes(NeighbouringPair([1, 2], [1])) == ()
+
+
+MIXED = [{"age": 1, "city": "a"}, {"age": None, "city": None}]
+
+
+@pytest.mark.parametrize(
+    ("d1", "d2", "differ"),
+    [
+        (1, 2.5, False),
+        (True, np.int8(2), False),
+        ("a", "b", False),
+        ("a", 1, True),
+        (1, [1], True),
+        ([1], (1,), True),
+        ([1], np.array([1]), True),
+        (None, [1], True),
+        ([1], [], False),
+        ([1], [None], False),
+        ([1, None], [2], False),
+        ([1, "a"], [1], True),
+        (["a"], [1], True),
+        ([[1]], [1], True),
+        ([[1], [2]], [["a"]], True),
+        (MIXED, MIXED[:1], False),
+        (MIXED, MIXED[1:], False),
+        (MIXED, [{"age": "1", "city": "a"}], True),
+        (MIXED, [{"other": "1"}], False),
+        ({"a": 1}, {"a": "x"}, True),
+        (np.array([1.0]), np.array(["a"]), True),
+        (np.array([1.0]), np.array([2]), False),
+        (pandas.DataFrame({"a": [1]}), pandas.DataFrame({"a": ["x"]}), True),
+        (pandas.DataFrame({"a": [1]}), pandas.DataFrame({"a": []}, dtype=object), False),
+        (pandas.DataFrame({"a": [1]}), [{"a": 1}], True),
+    ],
+)
+def test_types_of_inputs_are_compared(d1: Any, d2: Any, differ: bool) -> None:
+    assert differ_in_type(d1, d2) is differ
+    assert differ_in_type(d2, d1) is differ
+    assert len(list(unlike_inputs(d1, d2))) == (differ and d1 is not None)
+
+
+def test_an_input_is_named_with_its_type() -> None:
+    assert with_type(None) == "null"
+    assert with_type("a") == "text, 'a'"
+    assert with_type([1, "a"]) == "a list of numbers and text, [1, 'a']"
+    assert with_type(np.array([1])) == "an array of numbers, array([1])"
+
+
+def test_a_column_in_another_spelling_is_pointed_out() -> None:
+    city = [{"age": 1, "city": "a"}]
+    for first, second in (([{"agee": 1}], [{"age": 1}]), (city, [{"age": 1, "City": "a"}])):
+        assert len(list(unlike_inputs(first, second))) == 1
+        assert len(list(unlike_inputs(pandas.DataFrame(first), pandas.DataFrame(second)))) == 1
+    assert not list(unlike_inputs([{"age": 1}], [{"age": 2, "agee": 1}]))
+    assert not list(unlike_inputs([{"north": 1}], [{"south": 1}]))

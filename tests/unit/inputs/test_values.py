@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpaudit.adapters.loading import load_mechanism
@@ -18,6 +19,7 @@ from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
+from dpaudit.inputs.frames import Rows
 from dpaudit.inputs.values import Reference, resolved, written
 from dpaudit.targets.target import ImportedTarget
 
@@ -207,3 +209,57 @@ def test_a_tag_that_does_not_fit_is_refused(text: str, words: str) -> None:
     with pytest.raises(DatasetError) as caught:
         parse_dataset(text)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("{array: [[1, 2], [3, 4]]}", np.ndarray, "array([[1, 2],\n       [3, 4]])"),
+        ("{numpy: [0.5]}", np.ndarray, "array([0.5])"),
+        ("{array: [a, b]}", np.ndarray, "array(['a', 'b'], dtype='<U1')"),
+        ("{array: []}", np.ndarray, "array([], dtype=float64)"),
+        ("{array: 3}", np.ndarray, "array(3)"),
+        ("{pandas: {age: [36, 41]}}", pd.DataFrame, "   age\n0   36\n1   41"),
+        ("{pandas: [{age: 36}, {age: 41}]}", pd.DataFrame, "   age\n0   36\n1   41"),
+        ("[{a: {tuple: [{array: [1]}, 2]}}]", list, "[{'a': (array([1]), 2)}]"),
+        ("{array: {array: [1]}}", dict, "{'array': [1]}"),
+        ("{pandas: {pandas: [1]}}", dict, "{'pandas': [1]}"),
+        ("{array: [1], more: 2}", dict, "{'array': [1], 'more': 2}"),
+    ],
+)
+def test_arrays_and_frames_are_written_in_place(text: str, kind: type, words: str) -> None:
+    dataset = load_dataset(parse_dataset(text))
+    assert type(dataset) is kind
+    assert repr(dataset) == words
+    assert repr(resolved(written(parse_dataset(text)))) == words
+
+
+@pytest.mark.parametrize("place", [{}, {"isolate": True}, {"python": sys.executable}])
+def test_arrays_and_frames_are_arguments(file: str, place: dict[str, Any]) -> None:
+    params = {"value": {"array": [[1, 2]]}, "then": {"tuple": []}}
+    settings = {"mechanism": f"{file}:show", "params": params, **place}
+    assert shown(settings, load_dataset({"pandas": {"a": [1]}})) == (
+        "(   a\n0  1, array([[1, 2]]), ())"
+    )
+    init = {"mechanism": f"{file}:Shown", "init": {"frame": {"pandas": [{"a": 1}]}}, **place}
+    assert shown(init) == "((), {'frame':    a\n0  1})"
+
+
+def test_a_frame_in_place_is_left_to_another_python() -> None:
+    dataset = load_dataset({"tuple": [{"pandas": {"a": [1, 2]}}, 3]}, elsewhere=True)
+    assert type(dataset[0]) is Rows
+    assert dataset[0].package == "pandas"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *({"array": [[1], [1, 2]]}, {"array": [None]}, {"array": {"a": 1}}, {"pandas": 5}),
+        *({"pandas": [[1], [2, 3]]}, {"polars": "a"}, {"array": ["import:math:pi", 1]}),
+        {"pandas": {"a": {"array": [1]}}},
+    ],
+)
+def test_what_is_no_array_or_frame_is_refused(value: Any) -> None:
+    for given in (value, [value]):
+        with pytest.raises(DatasetError):
+            written(given)

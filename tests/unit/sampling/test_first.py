@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dpaudit.auditing.schedule import Plan, late_words
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
+from dpaudit.outcomes.frames import Frame, Series
 from dpaudit.outcomes.reading.lengths import MOST, checked_length
 
 
@@ -34,6 +36,11 @@ class Record:
         (np.zeros((20, 30)), 600),
         (np.array([[1, 2], "x" * 80], dtype=object), 14),
         (pd.DataFrame({"a": [1, 2], "b": [3, 4]}), 4),
+        (Frame("a DataFrame", {"a": [1, 2], "b": {"x": 3, "y": 4}}), 4),
+        (pd.Series([1, 2, 3]), 3),
+        (Series("Series of int64", [1, 2, 3]), 3),
+        (pa.table({"a": [1, 2], "b": [3, 4]}), 4),
+        (pa.array([1, 2, 3]), 3),
         (Record(1, [2, 3]), 4),
         ([0] * MOST, MOST),
     ],
