@@ -58,7 +58,12 @@ def cli(ctx: click.Context) -> int:
     expectation not met; 2 usage or configuration; 3 error of the mechanism or of
     dpaudit; 4 under-powered; 5 nothing matched; 130 interrupted; 143 terminated.
     """
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    # https://no-color.org and https://force-color.org: set to any text that is not empty.
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    elif os.environ.get("FORCE_COLOR"):
+        ctx.color = True
+    elif os.environ.get("TERM") == "dumb":
         ctx.color = False
     if ctx.invoked_subcommand is not None:
         return exit_codes.NOTHING_FOUND

@@ -18,7 +18,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
 from dpaudit.cli.completing import files
-from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
 from dpaudit.cli.output import Printer
@@ -53,6 +53,8 @@ def run(
     /,
     targets: tuple[str, ...],
     pattern: str | None,
+    exitfirst: bool,
+    maxfail: int | None,
     json: str | None,
     report: list[str],
     journal: str | None,
@@ -66,11 +68,13 @@ def run(
     configuration files. Flags override the values in the files.
     """
     stdout = ctx.with_resource(set_apart())
+    most = _most_failures(maxfail, exitfirst=exitfirst)
     settings = given_settings(ctx, flags)
     if not targets and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     requested = _requested(ctx, targets, settings, familywise=familywise)
     specs = _selected(requested, pattern)
+    refuse_misread(ctx, specs)
     specs = journaled(specs, journal, resume, settings.get("seed"))
     inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
     results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
@@ -83,7 +87,15 @@ def run(
     with auditing() as requests:
         debug, is_lone = ctx.meta.get(DEBUG, False), not _are_files(targets)
         outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=is_lone)
-        return finished(outcomes, specs, printer, results)
+        return finished(outcomes, specs, printer, results, most)
+
+
+def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
+    """Return how many audits may fail before the run stops; None for all."""
+    OPTIONS["maxfail"].verify(maxfail)
+    if exitfirst and maxfail not in (None, 1):
+        raise UsageError(f"-x is --maxfail 1, and --maxfail is {maxfail}; give one of them")
+    return 1 if exitfirst else maxfail
 
 
 @ours()
@@ -92,8 +104,10 @@ def finished(
     specs: Sequence[AuditSpec],
     printer: Printer,
     results: Results,
+    most: int | None = None,
 ) -> int:
-    """Show and save results as they come; return the exit code of all."""
+    """Show and save results as they come; return the exit code of all. most: how many audits may
+    fail before the others are left out."""
     seen: list[AuditResult] = []
     codes: list[int] = []
     try:
@@ -105,6 +119,9 @@ def finished(
                 results.keep()
             if not is_open(result):  # else its verdict is not known yet
                 printer.show(result)
+            if most is not None and sum(map(bool, codes)) >= most:
+                results.not_run = [spec.name for spec in specs[len(seen) :]]
+                break
         final = _final(seen, len(specs), results)
         for before, after in zip(seen, final, strict=True):
             if is_open(before):
@@ -129,7 +146,7 @@ def finished(
         if before.verdict is not after.verdict:
             codes[place] = exit_codes.of_result(after)
     results.finish()
-    printer.summarise(final)
+    printer.summarise(final, results.not_run)
     return exit_codes.worst(codes)
 
 

@@ -12,7 +12,7 @@ from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.batch import auditing, run_batch
 from dpaudit.cli.completing import files
-from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
@@ -25,7 +25,7 @@ from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 
 # What names the inputs, or draws nothing, or is about several audits.
-_LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise")
+_LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise", "exitfirst", "maxfail")
 _FLAGS = tuple(one.name for one in OPTIONS.values() if one.flag and one.name not in _LEFT_OUT)
 _SECTION = "Usual options"
 
@@ -88,6 +88,7 @@ def search(
     how = {"space": space, "inside": inside or None, "keep": keep}
     how = {name: value for name, value in how.items() if value is not None}
     spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})})
+    refuse_misread(ctx, [spec])
     specs = journaled([spec], journal, resume, settings.get("seed"))
     inputs: list[str | Path] = [*([] if target is None else [target]), *spec.files]
     results = Results(destinations(json, report, inputs), stdout, planned=1)

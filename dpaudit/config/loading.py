@@ -69,6 +69,9 @@ def load_config(
         for index, settings in _audits(document)
         for spec in document.specs(index, settings, overrides or {})
     ]
+    if document.misread and any(spec.strict for _, spec in built):
+        line, said = document.misread[0]
+        raise ConfigurationError(f"{path}:{line}: {said} (strict: this warning fails the run)")
     with reported(document.locate):
         for one in name_problems([(index, spec.name) for index, spec in built], document):
             raise one
@@ -101,7 +104,8 @@ class Document:
             line = "" if error.line is None else f":{error.line}"
             raise ConfigurationError(f"{path}{line}: {error}") from None
         self.lines = dict(_lines(node))
-        for number, said in dict.fromkeys(_misread(node, text)):
+        self.misread = list(dict.fromkeys(_misread(node, text)))
+        for number, said in self.misread:
             _log.warning("%s:%d: %s", path, number, said)
 
     def line(self, path: Path) -> int | None:

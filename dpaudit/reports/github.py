@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports import trace
-from dpaudit.reports.batch import unended
+from dpaudit.reports.batch import stopped, unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import reason
@@ -39,15 +39,19 @@ def entry(result: AuditResult) -> Annotation:
     return Annotation(command("error", message, {**where, "title": title}))
 
 
-def document(found: Sequence[Annotation], planned: int) -> str:
-    """Return the lines of all annotations. planned: how many audits there are to be."""
+def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the lines of all annotations. planned: how many audits there are to be. not_run: names
+    of those that the run stopped before."""
     lines = [one.line for one in found if one.line is not None]
-    missing = unended(len(found), planned)
+    missing = unended(len(found), planned, not_run)
     if missing:
         lines.insert(0, command("error", missing, {"title": "dpaudit"}))
     if len(lines) > _MOST:
         more = f"{counted(len(lines) - _MOST + 1, 'audit')} more did not come out as expected"
         lines = [*lines[: _MOST - 1], command("error", more, {"title": "dpaudit"})]
+    if not_run:  # of another kind, of which GitHub shows ten as well
+        message = "\n".join([stopped(not_run), *not_run])
+        lines.append(command("warning", message, {"title": "dpaudit"}))
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import trace
-from dpaudit.reports.batch import unended
+from dpaudit.reports.batch import NOT_RUN, stopped, unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import reason, render
@@ -23,6 +23,7 @@ from dpaudit.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _CLAIM, _ERROR, _POWER, _EXPECTED = "claim-refuted", "audit-error", "under-powered", "not-refuted"
+_STRICT = "strict-warning"
 # By rule: its level, how severe it is as a security problem, and what it says.
 _RULES = {
     _CLAIM: (
@@ -53,6 +54,13 @@ _RULES = {
         "A violation that was expected was not found",
         "The audit expects a violation of the claim, and draws did not show one.",
         "Look whether the mechanism or the audit has changed.",
+    ),
+    _STRICT: (
+        "warning",
+        "3.0",
+        "A strict audit of a privacy claim has a warning",
+        "The verdict is as expected, and warnings fail the audit.",
+        "The message lists the warnings. Remove their cause, or do without strict.",
     ),
 }
 
@@ -92,13 +100,17 @@ def entry(result: AuditResult) -> Part:
     return Part(found)
 
 
-def document(parts: Sequence[Part], planned: int) -> str:
-    """Return the document. planned: how many audits there are to be."""
-    missing = unended(len(parts), planned)
-    invocation: dict[str, Any] = {"executionSuccessful": not missing}
-    if missing:
+def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the document. planned: how many audits there are to be. not_run: names of those that
+    the run stopped before."""
+    missing = unended(len(parts), planned, not_run)
+    said = [("error", missing)] if missing else []
+    said += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]
+    # A run without all audits is no proof that an earlier alert is closed.
+    invocation: dict[str, Any] = {"executionSuccessful": not said}
+    if said:
         invocation["toolExecutionNotifications"] = [
-            {"level": "error", "message": {"text": missing}}
+            {"level": level, "message": {"text": text}} for level, text in said
         ]
     driver = {
         "name": "dpaudit",
@@ -118,6 +130,8 @@ def document(parts: Sequence[Part], planned: int) -> str:
 def _rule(result: AuditResult) -> str:
     if result.verdict is Verdict.ERROR:
         return _ERROR
+    if result.failing_warnings:
+        return _STRICT
     if result.verdict is Verdict.VIOLATION:
         return _CLAIM
     return _EXPECTED if result.underpowered is None else _POWER
