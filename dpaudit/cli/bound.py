@@ -22,6 +22,7 @@ from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_claims
 from dpaudit.config.named_files import named_files
+from dpaudit.config.project import here
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
 
@@ -103,7 +104,9 @@ def bound(
     from and rows to certify with.
     """
     stdout = ctx.with_resource(set_apart())
-    settings = given_settings(ctx, flags)
+    settings = here().beneath(
+        given_settings(ctx, flags), ("confidence", "strict", *([] if guesses else ["seed"]))
+    )
     check_complete(settings, (), "recorded outputs", _EXAMPLE)
     inputs: list[str | Path] = [*files, *named_files(settings)]
     claim, grouped = build_claims(settings.pop("claim"))

@@ -41,6 +41,7 @@ from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.config.building import build_spec
+from dpaudit.config.project import here
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.import_path import split
 from dpaudit.reports.layout import wrap
@@ -197,7 +198,9 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
-    return build_spec({**named, **settings})
+    # A plan decides the draws, and what it is to catch is asked for by its own options.
+    given = here().beneath(settings, ("confidence", "seed", "workers"))
+    return build_spec({**named, **given})
 
 
 def _check_speed(spec: AuditSpec) -> None:

@@ -26,6 +26,7 @@ from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
+from dpaudit.config.project import Project, here
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.float_errors import ours
 from dpaudit.import_path import split, there_is
@@ -45,7 +46,7 @@ Examples:
 
 docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
 )
-@click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...", shell_complete=files)
+@click.argument("targets", nargs=-1, metavar="[TARGET|FILE.yaml...]", shell_complete=files)
 @some_flags(*(one.name for one in OPTIONS.values() if one.flag))
 @click.pass_context
 def run(
@@ -65,17 +66,20 @@ def run(
     **flags: Any,
 ) -> int:
     """Audit a mechanism, package.module:function or path/to/file.py:function, or all audits of
-    configuration files. Flags override the values in the files.
+    configuration files. Flags override the values in the files, and these override [tool.dpaudit]
+    in pyproject.toml. Without arguments, run the files that it names as audits, else audits.yaml.
     """
     stdout = ctx.with_resource(set_apart())
     most = _most_failures(maxfail, exitfirst=exitfirst)
-    settings = given_settings(ctx, flags)
+    settings, project = given_settings(ctx, flags), here()
     if not targets and "command" not in settings:
-        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-    requested = _requested(ctx, targets, settings, familywise=familywise)
+        if {"d1", "d2"} & settings.keys():  # of one mechanism, which was left out
+            raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
+        targets = tuple(project.files())
+    requested = _requested(ctx, targets, settings, project, familywise=familywise)
     specs = _selected(requested, pattern)
     refuse_misread(ctx, specs)
-    specs = journaled(specs, journal, resume, settings.get("seed"))
+    specs = journaled(specs, journal, resume, settings.get("seed"), project)
     inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
     results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
@@ -87,7 +91,10 @@ def run(
     with auditing() as requests:
         debug, is_lone = ctx.meta.get(DEBUG, False), not _are_files(targets)
         outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=is_lone)
-        return finished(outcomes, specs, printer, results, most)
+        code = finished(outcomes, specs, printer, results, most)
+    if journal is None:
+        forget(specs)
+    return code
 
 
 def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
@@ -163,12 +170,17 @@ def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[
 
 
 def _requested(
-    ctx: click.Context, targets: Sequence[str], settings: dict[str, Any], *, familywise: bool
+    ctx: click.Context,
+    targets: Sequence[str],
+    settings: dict[str, Any],
+    project: Project,
+    *,
+    familywise: bool,
 ) -> list[AuditSpec]:
     """Return the audits asked for, from files, all of which are read before anything runs."""
     if _are_files(targets):
         paths = [Path(target) for target in targets]
-        return _from_files(ctx, paths, settings, familywise=familywise)
+        return _from_files(ctx, paths, settings, project, familywise=familywise)
     if familywise:
         raise UsageError("--familywise is about the audits of a configuration file; give one")
     for target in targets:
@@ -189,7 +201,7 @@ def _requested(
     example = f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {"mechanism": targets[0]} if targets else {}
-    spec = build_spec({**named, **settings})
+    spec = build_spec({**named, **settings}, project)
     return [replace(spec, command=repeating(ctx, targets, spec.seed))]
 
 
@@ -221,7 +233,12 @@ def _check_no_other_file(target: str) -> None:
 
 
 def _from_files(
-    ctx: click.Context, paths: Sequence[Path], settings: dict[str, Any], *, familywise: bool
+    ctx: click.Context,
+    paths: Sequence[Path],
+    settings: dict[str, Any],
+    project: Project,
+    *,
+    familywise: bool,
 ) -> list[AuditSpec]:
     # PyYAML is not imported where a target is given on the command line.
     from dpaudit.config.loading import load_config
@@ -233,7 +250,7 @@ def _from_files(
         seen[path.resolve()] = path
     loaded = []
     for path in paths:
-        specs = load_config(path, settings, familywise=familywise)
+        specs = load_config(path, settings, familywise=familywise, project=project)
         for spec in specs:
             # The command line that repeats it alone.
             name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
@@ -248,10 +265,17 @@ def _from_files(
 
 
 def journaled(
-    specs: list[AuditSpec], journal: str | None, resume: bool, seed: int | None
+    specs: list[AuditSpec],
+    journal: str | None,
+    resume: bool,
+    seed: int | None,
+    project: Project,
 ) -> list[AuditSpec]:
-    """Return the audits with their journals, having seen that none is in the way. seed: as the
-    command line has it."""
+    """Return the audits with their journals, having seen that none is in the way: those of the
+    project, from which a run goes on, where the command line names none. seed: as the command line
+    has it."""
+    if journal is None and project.journal is not None:
+        journal, resume = project.journal, True
     if journal is None and not resume:
         return specs
     from dpaudit.auditing.journal.opening import check_free
@@ -260,6 +284,15 @@ def journaled(
     journaled = [replace(spec, journal=journal, resume=resume, **more) for spec in specs]
     check_free(journaled)
     return journaled
+
+
+def forget(specs: Sequence[AuditSpec]) -> None:
+    """Remove journals of the project, once a run has come to its end: the next run draws anew."""
+    for spec in specs:
+        if spec.journal is not None:
+            from dpaudit.auditing.journal.opening import remove
+
+            remove(spec.journal, spec.name)
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:

@@ -18,9 +18,10 @@ from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
-from dpaudit.cli.run import finished, journaled
+from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
+from dpaudit.config.project import Project, here
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 
@@ -84,22 +85,27 @@ def search(
     space are tried, too, and reported where none inside leaks; --inside leaves them out.
     """
     stdout = ctx.with_resource(set_apart())
-    settings = given_settings(ctx, flags)
+    settings, project = given_settings(ctx, flags), here()
     how = {"space": space, "inside": inside or None, "keep": keep}
     how = {name: value for name, value in how.items() if value is not None}
-    spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})})
+    spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})}, project)
     refuse_misread(ctx, [spec])
-    specs = journaled([spec], journal, resume, settings.get("seed"))
+    specs = journaled([spec], journal, resume, settings.get("seed"), project)
     inputs: list[str | Path] = [*([] if target is None else [target]), *spec.files]
     results = Results(destinations(json, report, inputs), stdout, planned=1)
     printer = Printer([spec.name], quiet=quiet, verbose=verbose, to=results.beside)
     with auditing() as requests:
         debug = ctx.meta.get(DEBUG, False)
         outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=True)
-        return finished(outcomes, specs, printer, results)
+        code = finished(outcomes, specs, printer, results)
+    if journal is None:
+        forget(specs)
+    return code
 
 
-def _spec(ctx: click.Context, target: str | None, settings: dict[str, Any]) -> AuditSpec:
+def _spec(
+    ctx: click.Context, target: str | None, settings: dict[str, Any], project: Project
+) -> AuditSpec:
     if target is None and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     if target is not None and target.endswith((".yaml", ".yml")):
@@ -116,5 +122,5 @@ def _spec(ctx: click.Context, target: str | None, settings: dict[str, Any]) -> A
     said = {**settings, **({"space": settings["search"]} if "search" in settings else {})}
     check_complete(said, ("space", "adjacency"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
-    spec = build_spec({**named, **settings})
+    spec = build_spec({**named, **settings}, project)
     return replace(spec, command=repeating(ctx, [] if target is None else [target], spec.seed))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from dpaudit.api import MoreOptions, audit, search
-from dpaudit.auditing.journal.opening import SEARCH_SUFFIX, journal_path
+from dpaudit.auditing.journal.opening import remove
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.did_you_mean import did_you_mean
@@ -210,7 +209,8 @@ def _audited(
     result = replace(result, expect=expect)
     if session.test is not None:
         alpha = 1 - result.confidence if result.ending.by_chance else 0.0
-        session.test.kept.append(Kept(result.name, tuple(entry(result)), alpha))
+        draws = max((one.budget for one in result.certificates), default=0)
+        session.test.kept.append(Kept(result.name, tuple(entry(result)), alpha, draws))
     return result
 
 
@@ -269,10 +269,7 @@ def _run(
         return run(**given)
     given.setdefault("resume", True)
     result = run(**given)
-    path = journal_path(given["journal"], result.name)
-    for one in (path, path.with_suffix(SEARCH_SUFFIX)):
-        with suppress(FileNotFoundError):
-            one.unlink()
+    remove(given["journal"], result.name)
     return result
 
 

@@ -19,7 +19,7 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
 )
-from dpaudit.auditing.underpowered import EQUAL_INPUTS
+from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.certificates.certificate import DivergenceTest, RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
