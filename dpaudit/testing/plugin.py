@@ -151,8 +151,8 @@ def summary(kept: list[Kept]) -> str:
     """Return how many audits there were, of how many draws and at which confidence, and how often
     they are to raise a false alarm.
 
-    >>> summary([Kept("one", (), 0.0001, 2_000), Kept("two", (), 0.0001, 2_000)])
-    '2 privacy audits of 2,000 draws at 99.99 %; with new seeds, at most 1 run in 5,000 has a false alarm'
+    >>> summary([Kept("one", (), 0.01, 500)])
+    '1 privacy audit of 500 draws at 99 %; with new seeds, at most 1 run in 100 has a false alarm'
     """
     audits = f"{len(kept)} privacy audit{'s' if len(kept) != 1 else ''}"
     draws = [one.draws for one in kept if one.draws]

@@ -62,7 +62,10 @@ def test_a_run_states_its_audits_and_saves_them(project: pytest.Pytester) -> Non
     result.assert_outcomes(passed=4)
     # 0.001 for each of three, 0.01 for each of two.
     result.stdout.fnmatch_lines(
-        ["dpaudit: 5 privacy audits; with new seeds, at most 1 run in 43 has a false alarm"]
+        [
+            "dpaudit: 5 privacy audits of 2,000 to 5,000 draws at 99 % to 99.9 %; with new seeds, "
+            "at most 1 run in 43 has a false alarm"
+        ]
     )
     assert budgets_of(project.path / "out.json") == {
         "test_mine.py::test_marked": 4_000,
@@ -87,7 +90,7 @@ def test_several_workers_give_the_same_results(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     result = project.runpytest(*WORKERS, "2", "--dpaudit-json", "two.json")
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["dpaudit: 5 privacy audits; *1 run in 43*"])
+    result.stdout.fnmatch_lines(["dpaudit: 5 privacy audits of *1 run in 43*"])
     one, two = (audits_of(project.path / name) for name in ("one.json", "two.json"))
     for audits in (one, two):
         for audit in audits.values():
