@@ -1,7 +1,8 @@
 """Audits as annotations of GitHub Actions: lines of output that GitHub shows at the code.
 
 Of what nobody expected, an error each, at the line that is the likely cause where a trace has found
-one, else at that of the mechanism; GitHub shows ten of a step.
+one, else at that of the mechanism, its file named from the root of the repository; GitHub shows ten
+of a step.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dpaudit.reports import trace
 from dpaudit.reports.batch import stopped, unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
+from dpaudit.reports.places import located
 from dpaudit.reports.text import reason
 from dpaudit.wording import counted, visible
 
@@ -35,7 +37,7 @@ def entry(result: AuditResult) -> Annotation:
     parts = [unglued(reason(result)), trace.briefly(result), result.command]
     message = "\n".join(part for part in parts if part)
     file, _, line = (trace.place(result) or "").rpartition(":")
-    where = {"file": file, "line": line} if file and line.isdigit() else {}
+    where = {"file": located(file).path, "line": line} if file and line.isdigit() else {}
     return Annotation(command("error", message, {**where, "title": title}))
 
 
