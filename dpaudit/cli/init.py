@@ -20,7 +20,7 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import implied_definition, missing
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
-from dpaudit.cli.completing import files
+from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.files import check_writable, write_together
 from dpaudit.cli.flags import given_settings, some_flags
 from dpaudit.cli.group import DEBUG
@@ -66,7 +66,7 @@ Examples:
   dpaudit init mine.py:noisy_count
   dpaudit init mine.py:noisy_count --epsilon 1 --d1 '[1, 2, 3]' --d2 '[1, 2]'""",
 )
-@click.argument("target", metavar="TARGET", shell_complete=files)
+@click.argument("target", metavar="TARGET", shell_complete=complete_targets)
 @some_flags(*_FLAGS)
 @some_flags(
     samples="Draws of both inputs together, over all pairs. "

@@ -33,7 +33,7 @@ from dpaudit.auditing.underpowered import draws_for_rare, most_powerful
 from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
-from dpaudit.cli.completing import files
+from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_of_inputs
 from dpaudit.cli.options import NUMBER, option
 from dpaudit.cli.process.interruption import Requests
@@ -77,7 +77,7 @@ _TIMED, _SLOW = 1.0, 1_000
 Example:
   dpaudit plan mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1 --excess 1.1""",
 )
-@click.argument("target", required=False, metavar="TARGET", shell_complete=files)
+@click.argument("target", required=False, metavar="TARGET", shell_complete=complete_targets)
 @some_flags(*_FLAGS)
 @option(
     "--excess",

@@ -17,7 +17,7 @@ from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
-from dpaudit.cli.completing import files
+from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
@@ -46,7 +46,9 @@ Examples:
 
 docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
 )
-@click.argument("targets", nargs=-1, metavar="[TARGET|FILE.yaml...]", shell_complete=files)
+@click.argument(
+    "targets", nargs=-1, metavar="[TARGET|FILE.yaml...]", shell_complete=complete_targets
+)
 @some_flags(*(one.name for one in OPTIONS.values() if one.flag))
 @click.pass_context
 def run(

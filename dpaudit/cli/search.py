@@ -11,7 +11,7 @@ import click
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.batch import auditing, run_batch
-from dpaudit.cli.completing import files
+from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.options import option
@@ -40,7 +40,7 @@ Example:
 
 docs/guides/find-the-pair.md lists spaces and relations.""",
 )
-@click.argument("target", required=False, metavar="TARGET", shell_complete=files)
+@click.argument("target", required=False, metavar="TARGET", shell_complete=complete_targets)
 @option(
     "--space",
     metavar="SPACE",

@@ -85,6 +85,15 @@ def load_config(
             return together(specs, str(path))
 
 
+def audit_names(path: pathlib.Path) -> list[str]:
+    """Return the names of the audits of a file, as far as they are known without building any."""
+    document, found = Document(path), list[str]()
+    for _, settings in _audits(document):
+        with suppress(PlacedError):
+            found += [default_name(one) for one in with_curve(settings)]
+    return found
+
+
 class Document:
     """A parsed file that remembers on which line every key stands."""
 
