@@ -86,11 +86,14 @@ def load_config(
 
 
 def audit_names(path: pathlib.Path) -> list[str]:
-    """Return the names of the audits of a file, as far as they are known without building any."""
-    document, found = Document(path), list[str]()
-    for _, settings in _audits(document):
+    """Return the names of the audits of a file, as far as they are known without building any.
+    Raises ConfigurationError for a file that cannot be read."""
+    content, found = Document(path).content, list[str]()
+    entries = content["audits"] if has_shape(content) else ()
+    for index in (place for place, one in enumerate(entries) if isinstance(one, Mapping)):
         with suppress(PlacedError):
-            found += [default_name(one) for one in with_curve(settings)]
+            for settings in expanded_settings(content, index):
+                found += [default_name(one) for one in with_curve(settings)]
     return found
 
 

@@ -195,6 +195,12 @@ def test_functions_that_begin_as_typed_and_files_that_have_none() -> None:
         assert offered(f"dpaudit run {none}") == NOTHING
 
 
+def test_names_of_audits_of_a_file_that_is_partly_wrong(folder: Path) -> None:
+    more = "  - 3\n  - {matrix: {e: 1}, name: matrix}\n  - {name: last, claim: {curve: 3}}\n"
+    (folder / "audits.yaml").write_text(BATCH + more + "  - {name: sound}\n")
+    assert offered("dpaudit run -k s") == ["sum-1", "sum-2", "sound"]
+
+
 def test_names_of_audits(folder: Path) -> None:
     assert offered("dpaudit run -k ") == ["count", "'Counts of all'", "sum-1", "sum-2"]
     assert offered("dpaudit run audits.yaml -k COUNT") == ["count", "'Counts of all'"]
