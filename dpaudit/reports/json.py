@@ -26,7 +26,9 @@ History of the format (`version`):
     `guesses`; the last two were fields of the certificate before. `detectable_rare`: the smallest
     probability of an output of one input alone that would have been refuted. `point` is that of the
     rule that is shown; a rule of a curve may test another `point`. Wealth and `epsilon_betting` are
-    about `bet_against`, or about `point` where that is null.
+    about `bet_against`, or about `point` where that is null. `strict` of an audit: whether a
+    warning fails it. `not_run` of the document, where a failure stopped the run: names of the
+    audits that were not run.
 """
 
 from __future__ import annotations

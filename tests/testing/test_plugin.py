@@ -162,6 +162,48 @@ def test_wrong_settings_are_refused_before_any_test(
     result.stderr.fnmatch_lines([f"*{words}*"])
 
 
+STRICT = """
+import pytest
+from dpaudit.testing import assert_private, assert_violates
+
+def seven(x):
+    return 7
+
+def is_text(x):
+    return isinstance(x, str)
+
+@pytest.mark.parametrize("own", [{}, {"strict": False}, {"strict": True}])
+def test_private(own):
+    assert_private(seven, 0, 1, epsilon=1, **own)
+
+def test_violates():
+    assert_violates(is_text, "a", 1, epsilon=1)
+
+@pytest.mark.dpaudit(strict=True)
+def test_marked():
+    assert_private(seven, 0, 1, epsilon=1)
+
+def test_allowed():
+    assert_private(seven, 0, 0, epsilon=1, allow_underpowered=True)
+"""
+
+
+@pytest.mark.parametrize(("lines", "failed"), [("", 2), ("strict = true", 4)])
+def test_warnings_fail_strict_tests(pytester: pytest.Pytester, lines: str, failed: int) -> None:
+    pytester.makepyfile(test_mine=STRICT)
+    pytester.makepyprojecttoml(f"[tool.dpaudit]\nsamples = 2_000\n{lines}\n")
+    result = pytester.runpytest("-W", "ignore")
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed") == failed
+    result.stdout.fnmatch_lines(["E*NO VIOLATION FOUND*strict: 1", "*warning fails the audit*"])
+
+
+def test_the_default_numbers_are_in_the_summary(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_mine=TESTS)
+    result = pytester.runpytest("-k", "private")
+    result.stdout.fnmatch_lines(["dpaudit: 1 privacy audit of 100,000 draws at 99.99 %; *"])
+
+
 def test_draws_may_be_written_as_a_power_of_ten(project: pytest.Pytester) -> None:
     project.makepyprojecttoml("[tool.dpaudit]\nsamples = 5e3\n")
     project.runpytest("-k", "private", "--dpaudit-json", "out.json").assert_outcomes(passed=1)
