@@ -184,7 +184,9 @@ def test_marked():
     assert_private(seven, 0, 1, epsilon=1)
 
 def test_allowed():
-    assert_private(seven, 0, 0, epsilon=1, allow_underpowered=True)
+    def noisy(x, size, rng):
+        return x + rng.laplace(size=size)
+    assert_private(noisy, 0, 0, epsilon=1, allow_underpowered=True)
 """
 
 
@@ -195,7 +197,8 @@ def test_warnings_fail_strict_tests(pytester: pytest.Pytester, lines: str, faile
     result = pytester.runpytest("-W", "ignore")
     outcomes = result.parseoutcomes()
     assert outcomes.get("failed") == failed
-    result.stdout.fnmatch_lines(["E*NO VIOLATION FOUND*strict: 1", "*warning fails the audit*"])
+    shown = " ".join(word for word in result.stdout.str().split() if word != "E")
+    assert "do not refute 1-DP at 99.99 %; strict: 1 warning fails the audit: all" in shown
 
 
 def test_the_default_numbers_are_in_the_summary(pytester: pytest.Pytester) -> None:
