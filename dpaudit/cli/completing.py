@@ -221,7 +221,7 @@ def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]
     words = [*(ctx.params.get("targets") or ()), *ctx.args]
     named = [one for one in words if one.endswith((".yaml", ".yml"))]
     found: list[str] = []
-    with suppress(DpauditError):  # a line that somebody types at is not the place to say it
+    with suppress(DpauditError):  # dpaudit check says what is wrong with a file
         for file in named or here().files():
             found += audit_names(Path(file))
     rest = given.removeprefix(whole).lower()

@@ -228,7 +228,7 @@ def _parsed(text: str, param: click.Parameter) -> Any:
 
 
 def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
-    """Raise UsageError where a value of a strict audit was hardly read as it was meant."""
+    """Raise UsageError where reading the values of a strict audit gave a warning."""
     warnings = ctx.meta.get(_MISREAD, ())
     if warnings and any(spec.strict for spec in specs):
         raise UsageError(f"{warnings[0]} (strict: this warning fails the run)")

@@ -445,7 +445,7 @@ def _to_fill_in(start: Start) -> str:
 
 
 def _origin() -> str:
-    """Return that somebody has to say where GitHub gets dpaudit from."""
+    """Return that the workflow lacks the place that GitHub gets dpaudit from."""
     said = (
         f"In {WORKFLOW}, put in where GitHub gets dpaudit from, in the place of FILL_IN: this one "
         "was installed from a folder that no other machine has."

@@ -289,7 +289,7 @@ def journaled(
 
 
 def forget(specs: Sequence[AuditSpec]) -> None:
-    """Remove journals of the project, once a run has come to its end: the next run draws anew."""
+    """Remove the journals of a run that has ended, so that the next run makes new draws."""
     for spec in specs:
         if spec.journal is not None:
             from dpaudit.auditing.journal.opening import remove

@@ -51,7 +51,7 @@ def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] =
     if len(lines) > _MOST:
         more = f"{counted(len(lines) - _MOST + 1, 'audit')} more did not come out as expected"
         lines = [*lines[: _MOST - 1], command("error", more, {"title": "dpaudit"})]
-    if not_run:  # of another kind, of which GitHub shows ten as well
+    if not_run:  # a warning: GitHub shows ten errors and ten warnings
         message = "\n".join([stopped(not_run), *not_run])
         lines.append(command("warning", message, {"title": "dpaudit"}))
     return "".join(f"{line}\n" for line in lines)

@@ -105,7 +105,7 @@ def test_what_was_allowed_fails_no_strict_audit(dpaudit: Any) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "search"])
-def test_a_value_that_was_hardly_meant_is_refused(dpaudit: Any, command: str) -> None:
+def test_a_warning_about_a_flag_refuses_a_strict_run(dpaudit: Any, command: str) -> None:
     more = ("--space", "number in [0, 1]", "--adjacency", "l1:1") if command == "search" else ()
     inputs = PAIR[4:] if command == "search" else ("--d1", "0", "--d2", "1", *PAIR[4:])
     words = (command, "m.py:laplace", *inputs, *more, "--param", "size=None")
@@ -114,7 +114,7 @@ def test_a_value_that_was_hardly_meant_is_refused(dpaudit: Any, command: str) ->
     assert "--param: None is text here; write null" in result.stderr.splitlines()[-1]
 
 
-def test_a_value_of_a_file_that_was_hardly_meant_is_refused(dpaudit: Any) -> None:
+def test_a_warning_about_a_value_of_a_file_refuses_a_strict_run(dpaudit: Any) -> None:
     text = BATCH.replace("{name: first}", "{name: first, d1: nan}")
     Path("audits.yaml").write_text(text)
     assert dpaudit("run", "audits.yaml", "-k", "first").exit_code != 2

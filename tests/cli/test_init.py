@@ -519,7 +519,7 @@ GIT = {"vcs_info": {"vcs": "git", "commit_id": COMMIT, "requested_revision": "ma
             {"url": "https://host.example/them/dpaudit", **GIT},
             f"dpaudit @ git+https://host.example/them/dpaudit@{COMMIT}",
         ),
-        (  # a password is for nobody else
+        (  # without the password
             {"url": "https://me:secret@host.example:8443/dpaudit.git", **GIT},
             f"dpaudit @ git+https://host.example:8443/dpaudit.git@{COMMIT}",
         ),

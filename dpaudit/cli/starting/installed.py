@@ -83,25 +83,27 @@ def _local(path: Path) -> str:
 
 def _git(folder: Path, *words: str) -> str:
     """Return what git says of a folder; nothing where it fails."""
+    # Those of a hook name another repository.
+    environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(  # noqa: S603  # words of this module alone, and no shell
             ["git", "-C", str(folder), *words],  # noqa: S607  # the one on PATH
-            capture_output=True, text=True, timeout=_PATIENCE, check=True,
+            capture_output=True, text=True, timeout=_PATIENCE, check=True, env=environment,
         )  # fmt: skip
         return done.stdout.strip()
     return ""
 
 
 def _public(url: str) -> str:
-    """Return a URL that another machine may reach, without names and passwords; nothing where it is
-    none."""
+    """Return a URL that another machine may reach, without user names, passwords and query; the
+    empty text where it is none."""
     short = _SCP.fullmatch(url)
     if short is not None and "://" not in url:
         url = f"https://{short[1]}/{short[2]}"
     parts = urlsplit(url)
-    if parts.scheme not in ("https", "http", "ssh") or not parts.hostname:
+    host = parts.netloc.rpartition("@")[2]
+    if parts.scheme not in ("https", "http", "ssh") or not host:
         return ""
-    scheme = "https" if parts.scheme == "ssh" else parts.scheme
-    # The port of ssh is none of https.
-    port = f":{parts.port}" if parts.port and parts.scheme != "ssh" else ""
-    return urlunsplit((scheme, f"{parts.hostname}{port}", parts.path, parts.query, ""))
+    if parts.scheme == "ssh":  # its port is none of https
+        return urlunsplit(("https", re.sub(r":\d*$", "", host), parts.path, "", ""))
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
