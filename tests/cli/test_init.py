@@ -21,7 +21,6 @@ import yaml
 from dpaudit.cli import init as command
 from dpaudit.cli.commands import cli
 from dpaudit.cli.files import write_together
-from dpaudit.cli.starting import installed
 from dpaudit.cli.starting.installed import UNKNOWN, requirement
 from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.loading import load_config
@@ -606,7 +605,7 @@ def installed_as(recorded: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatc
     found = SimpleNamespace(
         version="0.1.0", read_text=lambda _: None if recorded is None else json.dumps(recorded)
     )
-    monkeypatch.setattr(installed.metadata, "distribution", lambda _: found)
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: found)
 
 
 def test_the_numbers_are_written_out(dpaudit: Any, folder: Path) -> None:
