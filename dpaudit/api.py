@@ -70,6 +70,7 @@ class MoreOptions(TypedDict, total=False):
     allow_underpowered: bool
     require_power: float | None
     require_rare: float | None
+    strict: bool
     isolate: bool
     python: str | None
     timeout: float | None
@@ -145,7 +146,7 @@ def audit(
         may be a `concurrent.futures.Executor` with `workers` processes, which is left open.
     floating_point, timing, attacks
         "Attacks" in docs/options.md. `attacks` may hold objects.
-    name, allow_underpowered, require_power, require_rare, journal, resume, no_trace
+    name, allow_underpowered, require_power, require_rare, strict, journal, resume, no_trace
         "Output" in docs/options.md.
 
     Raises

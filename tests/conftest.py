@@ -16,10 +16,10 @@ collect_ignore = ["browser", "package"]
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.
-# So would, where the suite runs on GitHub, a summary of its own.
+# So would, where the suite runs on GitHub, a summary of its own and the root of its repository.
 for _variable in (
     *("CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"),
-    "GITHUB_STEP_SUMMARY",
+    *("GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"),
 ):
     os.environ.pop(_variable, None)
 

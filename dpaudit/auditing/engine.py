@@ -199,11 +199,12 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
         ending,
         seconds=journal.now(),
         versions=versions(run.certificates),
-        warnings=(*journal.warnings, *run.notices, *allowed),
+        warnings=(*journal.warnings, *run.notices, *([] if spec.strict else allowed)),
         underpowered=None if allowed else cannot_fail,
         resumed=journal.resumed,
         workers=run.workers,
-        notes=run.notes,
+        # A strict audit may be allowed to be under-powered: that alone does not fail it.
+        notes=(*run.notes, *(allowed if spec.strict else [])),
     )
 
 
@@ -223,6 +224,7 @@ def _result(spec: AuditSpec, ending: Ending, **more: Any) -> AuditResult:
         source=source_of(spec.target),
         command=spec.command,
         family=spec.family,
+        strict=spec.strict,
         **more,
     )
 

@@ -217,6 +217,9 @@ _RARE = _number(
     "a probability between 0 and 1, such as 1e-3",
     (lambda value: 0 < value < 1, "must be a probability between 0 and 1, such as 1e-3"),
 )
+_FAILURES = _number(
+    Integral, "a whole number", (lambda value: value >= 1, "must be a number of audits, at least 1")
+)
 _PROCESSES = "a whole number of processes, at least 1, or auto"
 
 
@@ -424,6 +427,11 @@ _TABLE = (
         "output of this probability that only one input gives, such as 1e-3.",
         must="a probability between 0 and 1, such as 1e-3", check=_RARE, metavar="PROBABILITY",
         more="configuration.md#how-a-run-ends"),
+    _verdict("strict", SWITCH,
+        "Warnings fail: exit 1 for an audit that came out as expected and has a warning. Notes do "
+        "not fail it.",
+        must="true or false: whether a warning fails the audit",
+        more="configuration.md#how-a-run-ends"),
     _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches.",
         must=" or ".join(get_args(Expectation))),
     _verdict("no_trace", SWITCH,
@@ -439,6 +447,11 @@ _TABLE = (
     _run("pattern", TEXT,
         "Run only audits whose name contains this; 'not PATTERN': all others; =NAME: only this "
         "one.", flag="-k", metavar="PATTERN"),
+    _run("exitfirst", SWITCH,
+        "Stop after the first audit that fails, as --maxfail 1 does.", short="-x"),
+    _run("maxfail", WHOLE,
+        "Stop once this many audits have failed; reports list the audits that were not run.",
+        metavar="N", check=_FAILURES, more="guides/batch.md#stop-at-a-failure"),
     _run("journal", Kind(Words, accepts=_is_path),
         "Record all draws in this folder, in one file for each audit, so that an interrupted run "
         "can continue.", metavar="DIR", must="the path of a folder", more="guides/journal.md"),

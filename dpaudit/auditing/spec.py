@@ -73,6 +73,7 @@ class AuditSpec:
     allow_underpowered: bool = DEFAULTS["allow_underpowered"]
     require_power: float | None = DEFAULTS["require_power"]
     require_rare: float | None = DEFAULTS["require_rare"]
+    strict: bool = DEFAULTS["strict"]
     on_error: OnError = DEFAULTS["on_error"]
     range: tuple[Any, ...] | None = DEFAULTS["range"]
     exact: bool = DEFAULTS["exact"]

@@ -17,6 +17,7 @@ from dpaudit.certificates.evidence import (
 )
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.equality import are_equal
+from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.levels.distinguisher import RARE_SHARE
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
@@ -25,8 +26,6 @@ from dpaudit.wording import counted
 
 # Significant digits of a number of draws.
 _DIGITS = 3
-# Why an audit with equal inputs in every pair cannot refute the claim.
-EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
 
 
 def foreseen(spec: AuditSpec) -> str | None:

@@ -14,6 +14,7 @@ from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.searched import Searched
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 
 
 class Verdict(Enum):
@@ -279,6 +280,8 @@ class AuditResult:
     first_version : int or None
         The version of the result file that the audit was first written to, where that is older
         than 6: such an audit says nothing of rare outputs.
+    strict : bool
+        Whether a warning fails the audit; `failing_warnings` has those that do.
 
     Notes
     -----
@@ -310,6 +313,7 @@ class AuditResult:
     searched: Searched | None = None
     trace: Trace | None = None
     first_version: int | None = field(default=None, compare=False)
+    strict: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -386,6 +390,22 @@ class AuditResult:
         """Whether `expect` was met; True when nothing was expected and no violation found."""
         wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
         return self.verdict is wanted
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings of the run and of its pairs, each once."""
+        of_pairs = (text for one in self.by_pair for text in one.warnings)
+        return tuple(dict.fromkeys([*self.warnings, *of_pairs]))
+
+    @property
+    def failing_warnings(self) -> tuple[str, ...]:
+        """The warnings that alone fail the audit, since it is `strict`: none of an audit that fails
+        by its verdict."""
+        if not self.strict or not self.meets_expectation:
+            return ()
+        # Of equal inputs, `underpowered` says it, or a note where the audit allows it.
+        is_said = EQUAL_INPUTS in (self.underpowered, *self.notes)
+        return tuple(text for text in self.all_warnings if not (is_said and text == EQUAL))
 
     def report(self, *, verbose: bool = False) -> str:
         """Return the report in words, as the command line shows it.

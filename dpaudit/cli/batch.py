@@ -131,4 +131,5 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
         expect=spec.expect,
         command=spec.command,
         family=spec.family,
+        strict=spec.strict,
     )

@@ -22,6 +22,7 @@ from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_claims
 from dpaudit.config.named_files import named_files
+from dpaudit.config.project import here
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
 
@@ -80,7 +81,7 @@ Examples:
 # What an adversary would answer to recorded outputs is not asked.
 @some_flags(
     *(one.name for one in owned("claim") if one.name != "adversary"),
-    "confidence", "seed", "expect", "json", "report", "quiet", "verbose", "debug",
+    "confidence", "seed", "expect", "strict", "json", "report", "quiet", "verbose", "debug",
     bound="The method that turns counts into a bound. Default: the most powerful valid one.",
 )  # fmt: skip
 @click.pass_context
@@ -103,11 +104,13 @@ def bound(
     from and rows to certify with.
     """
     stdout = ctx.with_resource(set_apart())
-    settings = given_settings(ctx, flags)
+    settings = here().beneath(
+        given_settings(ctx, flags), ("confidence", "strict", *([] if guesses else ["seed"]))
+    )
     check_complete(settings, (), "recorded outputs", _EXAMPLE)
     inputs: list[str | Path] = [*files, *named_files(settings)]
     claim, grouped = build_claims(settings.pop("claim"))
-    expect = settings.pop("expect", None)
+    expect, strict = settings.pop("expect", None), settings.pop("strict", False)
     results = Results(destinations(json, report, inputs), stdout)
     try:
         with heeded():
@@ -118,7 +121,7 @@ def bound(
         results.finish()  # without a result, in the place of an earlier one
         raise
     command = repeating(ctx, files, result.seed)
-    result = replace(result, expect=expect, grouped=grouped, command=command)
+    result = replace(result, expect=expect, strict=strict, grouped=grouped, command=command)
     Printer([result.name], quiet=quiet, verbose=verbose, to=results.beside).show(result)
     results.add(result)
     results.finish()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @debug_option
 @click.pass_context
 def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
@@ -33,17 +33,21 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     It imports what the audits of a file name (mechanisms, attacks, functions of claims), also of a
     file in which another audit is wrong, and nothing of a file whose version or shape is wrong.
     Programs (command, python) are started only where nothing else is wrong with their file; a
-    command has 10 seconds for its first line.
+    command has 10 seconds for its first line. Without arguments, it checks the files that dpaudit
+    run would run.
 
     Exit code 0 if nothing is wrong, else 2; every problem of every file is a line.
     """
     # PyYAML and NumPy are not imported for other commands.
     from dpaudit.config.checking import check_config
+    from dpaudit.config.project import here
 
     stdout = ctx.with_resource(set_apart())
+    project = here()
+    files = files or tuple(map(Path, project.files()))
     wrong = 0
     for file in dict.fromkeys(files):
-        found = check_config(file)
+        found = check_config(file, project)
         problems = [describe_error(error) for error in found.problems]
         debug = bool(ctx.meta.get(DEBUG))
         problems += _unloadable(_imported(found.specs), debug=debug)

@@ -54,11 +54,17 @@ def cli(ctx: click.Context) -> int:
     dpaudit run my.module:mechanism --d1 0 --d2 1 --epsilon 1
     dpaudit run audits.yaml
 
-    Exit codes: 0 nothing found, or every expectation met; 1 violation, or an
-    expectation not met; 2 usage or configuration; 3 error of the mechanism or of
-    dpaudit; 4 under-powered; 5 nothing matched; 130 interrupted; 143 terminated.
+    Exit codes: 0 nothing found, or every expectation met; 1 violation, expectation
+    not met, or warning with --strict; 2 usage or configuration; 3 error of the
+    mechanism or of dpaudit; 4 under-powered; 5 nothing matched; 130 interrupted;
+    143 terminated.
     """
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    # https://no-color.org and https://force-color.org: set to any text that is not empty.
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    elif os.environ.get("FORCE_COLOR"):
+        ctx.color = True
+    elif os.environ.get("TERM") == "dumb":
         ctx.color = False
     if ctx.invoked_subcommand is not None:
         return exit_codes.NOTHING_FOUND

@@ -16,6 +16,7 @@ from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.batch import unended
 from dpaudit.reports.comparison import compare as compared
 from dpaudit.reports.comparison import render, render_markdown
+from dpaudit.reports.json import Planned
 from dpaudit.reports.registry import FORMATS
 
 _RENDERERS = {"text": render, "markdown": render_markdown}
@@ -45,9 +46,9 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     if old == new or (old.exists() and new.exists() and old.samefile(new)):
         raise UsageError(f"{old} and {new} are one file, in which nothing can have changed")
     read = [(file, *_read(file)) for file in (old, new)]
-    missing = [(file, unended(len(results), planned)) for file, results, planned in read]
+    missing = [(file, _missing(results, planned)) for file, results, planned in read]
     remarks = [f"{file}: {said}" for file, said in missing if said]
-    comparison = compared(read[0][1], read[1][1], remarks)
+    comparison = compared(read[0][1], read[1][1], remarks, read[1][2].not_run)
     is_shown = False
     for to in wanted:
         text = by_format[id(to.format)](comparison)
@@ -66,7 +67,13 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     return exit_codes.USAGE if missing[1][1] else exit_codes.NOTHING_FOUND
 
 
-def _read(file: Path) -> tuple[list[AuditResult], int]:
+def _missing(results: list[AuditResult], planned: Planned) -> str:
+    """Return which audits a run has no results of; nothing where it has all."""
+    said = unended(len(results), planned, planned.not_run)
+    return f"not run: {', '.join(planned.not_run)}" if planned.not_run and not said else said
+
+
+def _read(file: Path) -> tuple[list[AuditResult], Planned]:
     """Return the results of a file. Raises UsageError for one that is of no use, also where it was
     changed: no audit has failed here."""
     try:

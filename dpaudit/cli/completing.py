@@ -5,15 +5,23 @@ commands and options."""
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    add_completion_class,
+    split_arg_string,
+)
 
 VARIABLE = "_DPAUDIT_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -35,8 +43,42 @@ def begin() -> bool:
     if asked.endswith("_complete"):
         # Whatever goes wrong, a line that somebody types at is not the place to say it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    add_completion_class(_Bash)
     sys.meta_path.insert(0, _StandIns())
     return True
+
+
+class _Bash(BashComplete):
+    """Bash, which hands over `mine.py:f` as three words, and replaces the last of them alone."""
+
+    _before, _is_quoted = "", False
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        words, number = os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
+        if len(words) <= 1:  # of a shell that hands them over otherwise
+            return super().get_completion_args()
+        joined: list[str] = []
+        for word in words[: number + 1]:
+            before = joined[-1] if joined else ""
+            # `--flag=value` is divided as well.
+            is_of_flag = before.startswith("--") and (word == "=" or before.endswith("="))
+            if before and (word.startswith(":") or (before.endswith(":") and word) or is_of_flag):
+                joined[-1] += word
+            else:
+                joined.append(word)
+        # One that was split ends in what bash replaces.
+        is_split = len(joined) <= number and ":" in joined[-1]
+        plain = [next(iter(split_arg_string(one)), "") for one in joined]
+        self._is_quoted = joined[-1][:1] in ("'", '"')
+        if is_split:
+            self._before = plain[-1][: plain[-1].rindex(":") + 1]
+        return plain[1:-1], plain[-1]
+
+    def format_completion(self, item: CompletionItem) -> str:
+        value = str(item.value).removeprefix(self._before)
+        if item.type == "plain" and value and not self._is_quoted:
+            value = shlex.quote(value)  # bash inserts it as it is
+        return f"{item.type},{value}"
 
 
 class _StandIns(MetaPathFinder, Loader):
@@ -136,6 +178,56 @@ def _relations(_: click.Context, __: click.Parameter, given: str) -> Sequence[An
     return [CompletionItem(one, help=said) for one, said in shown.items() if one.startswith(given)]
 
 
+def targets(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
+    """Complete `file.py:name` by what the file defines, without importing it; leave the file itself
+    to the shell."""
+    file, colon, name = given.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        return [CompletionItem(given, type="file")]
+    return [f"{file}:{one}" for one in _defined(file) if one.startswith(name)]
+
+
+def _defined(file: str) -> list[str]:
+    """Return the functions and classes of a file; without private ones, where it has others."""
+    import ast
+
+    try:
+        with open(os.path.expanduser(file), "rb") as opened:  # noqa: PTH123, PTH111  # at every key
+            nodes: list[Any] = list(ast.parse(opened.read()).body)
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        return []
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+            found += [one.id for one in node.targets if isinstance(one, ast.Name)]
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            # Appended to what is gone through: such as a function for one platform.
+            nodes += [*node.body, *getattr(node, "orelse", ())]
+    public = [one for one in found if not one.startswith("_")]
+    return list(dict.fromkeys(public or found))
+
+
+def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]:
+    """Complete the names of the audits of the files that a line names, else of those that are run
+    by default."""
+    from dpaudit.config.loading import audit_names
+    from dpaudit.config.project import here
+    from dpaudit.errors import DpauditError
+
+    whole = "=" if given.startswith("=") else ""
+    # Where an option still lacks its value, click leaves what stands before it in `args`.
+    words = [*(ctx.params.get("targets") or ()), *ctx.args]
+    named = [one for one in words if one.endswith((".yaml", ".yml"))]
+    found: list[str] = []
+    with suppress(DpauditError):  # dpaudit check says what is wrong with a file
+        for file in named or here().files():
+            found += audit_names(Path(file))
+    rest = given.removeprefix(whole).lower()
+    return [f"{whole}{one}" for one in dict.fromkeys(found) if one.lower().startswith(rest)]
+
+
 def files(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
     """Leave it to the shell, which knows of files."""
     return [CompletionItem(given, type="file")]
@@ -149,6 +241,7 @@ def folders(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
 # By the name of the option; of those with choices, click knows.
 COMPLETERS: Mapping[str, Completer] = {
     "report": _formats,
+    "pattern": _audits,
     "attacks": _attacks,
     "adjacency": _relations,
     "json": files,

@@ -33,7 +33,7 @@ def of_result(result: AuditResult) -> int:
 
     if result.verdict is Verdict.ERROR:
         return FAILURE
-    if not result.meets_expectation:
+    if not result.meets_expectation or result.failing_warnings:
         return VIOLATION
     # Nothing found by an audit that could not have found anything is no pass.
     return NOTHING_FOUND if result.underpowered is None else UNDERPOWERED

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from dpaudit.auditing import options as table
 from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
-from dpaudit.auditing.spec import DrawnSeed
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.claims import implied_definition, missing, required
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
@@ -31,6 +31,8 @@ Command = Callable[..., Any]
 
 _DIGITS = 100
 _CLOSING = {"[": "]", "{": "}"}
+# Warnings of values on the command line.
+_MISREAD = "dpaudit.misread"
 _CLAIM = tuple(one.name for one in owned("claim"))
 
 
@@ -221,8 +223,17 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
                 ) from error
             raise
         for said in check_read(text, value, is_dataset=param.name in ("d1", "d2")):
-            _warn(f"{name}: {said}")
+            warning = f"{name}: {said}"
+            _warn(warning)
+            click.get_current_context().meta.setdefault(_MISREAD, []).append(warning)
     return value
+
+
+def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
+    """Raise UsageError where reading the values of a strict audit gave a warning."""
+    warnings = ctx.meta.get(_MISREAD, ())
+    if warnings and any(spec.strict for spec in specs):
+        raise UsageError(f"{warnings[0]} (strict: this warning fails the run)")
 
 
 def warn_of_inputs(pairs: Iterable[NeighbouringPair]) -> None:

@@ -15,11 +15,12 @@ from typing import Any
 import click
 
 from dpaudit.adapters.loading import load_mechanism
+from dpaudit.auditing.options import DEFAULTS
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import implied_definition, missing
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
-from dpaudit.cli.completing import files
+from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.files import check_writable, write_together
 from dpaudit.cli.flags import given_settings, some_flags
 from dpaudit.cli.group import DEBUG
@@ -27,11 +28,13 @@ from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand
-from dpaudit.cli.starting.files import CONFIG, FILES, TEST, Start, contents
+from dpaudit.cli.starting.files import CONFIG, FILES, TEST, WORKFLOW, Start, contents
 from dpaudit.cli.starting.inputs import Guess, fitting, guess
+from dpaudit.cli.starting.installed import UNKNOWN, requirement
 from dpaudit.cli.starting.needs import CLAIMED, Reading, claimed_defaults, read
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.holes import FILL_IN
+from dpaudit.config.project import Project, here
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.import_path import is_file, resolve, split
@@ -64,7 +67,7 @@ Examples:
   dpaudit init mine.py:noisy_count
   dpaudit init mine.py:noisy_count --epsilon 1 --d1 '[1, 2, 3]' --d2 '[1, 2]'""",
 )
-@click.argument("target", metavar="TARGET", shell_complete=files)
+@click.argument("target", metavar="TARGET", shell_complete=complete_targets)
 @some_flags(*_FLAGS)
 @some_flags(
     samples="Draws of both inputs together, over all pairs. "
@@ -90,26 +93,29 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
     resolve(target)
     # Before anything is asked, so that no answer is lost.
     _check_free(FILES, force=force)
-    start = _started(target, settings)
-    texts = contents(start)
+    wanted = requirement()
+    start = _started(target, settings, here())
+    texts = contents(start, wanted)
     write_together({path: text.encode() for path, text in texts.items()})
     for path in texts:
         click.echo(f"wrote {path}", file=stdout)
+    origin = _origin() if wanted == UNKNOWN else ""
     if start.holes:
-        click.echo(f"\n{_to_fill_in(start)}", file=stdout)
+        click.echo(f"\n{_to_fill_in(start)}{origin}", file=stdout)
         return exit_codes.NOTHING_FOUND
     if no_run:
-        click.echo(f"\n{_next(None)}", file=stdout)
+        click.echo(f"\n{_next(None)}{origin}", file=stdout)
         return exit_codes.NOTHING_FOUND
     click.echo(file=stdout)
     result, code = _audited(ctx)
     Printer([result.name], quiet=False, verbose=0, to=stdout).show(result)
-    click.echo(f"\n{_next(result)}", file=stdout)
+    click.echo(f"\n{_next(result)}{origin}", file=stdout)
     return code
 
 
-def _started(target: str, settings: dict[str, Any]) -> Start:
-    """Return the audit, from what was given, asked and read."""
+def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
+    """Return the audit, from what was given, asked and read. project: what holds for all audits of
+    it, which is written down."""
     made = {key: settings[key] for key in _TARGET if key in settings}
     defaults = claimed_defaults(resolve(target))
     claim = _claim(dict(settings.get("claim", {})), target, defaults)
@@ -123,16 +129,28 @@ def _started(target: str, settings: dict[str, Any]) -> Start:
         mechanism = load_mechanism(_resolved(reading.target))
     inputs, remarks = _inputs(reading, settings, mechanism)
     has_inputs = FILL_IN not in (inputs["d1"], inputs["d2"])
-    samples = settings.get("samples") or _samples(mechanism if has_inputs else None, inputs)
+    samples = settings.get("samples") or project.settings.get("samples")
+    samples = samples or _samples(mechanism if has_inputs else None, inputs)
+    confidence = project.settings.get("confidence")
     if reading.methods:
         made["call"] = FILL_IN
     found = {"name": target.rpartition(":")[2], "mechanism": target, **made, "claim": claim}
     remarks["claim"] = "The claim that is put to the test."
     remarks |= _on_defaults(reading, known, settings)
     remarks["samples"] = "Draws of both inputs together. More of them find smaller leaks."
-    start = Start({**found, **inputs, "samples": samples}, remarks, reading.methods)
+    numbers = {
+        "samples": samples,
+        "confidence": confidence or DEFAULTS["confidence"],
+        "seed": project.settings.get("seed", DEFAULTS["seed"]),
+    }
+    remarks["confidence"] = (
+        "1 minus the probability of a false alarm. With the same seed, a run makes the same draws."
+    )
+    start = Start({**found, **inputs, **numbers}, remarks, reading.methods)
+    if confidence is not None:
+        start = replace(start, confidence_of_tests=confidence)
     if not start.holes:
-        build_spec(start.settings)  # refuses what the file would be refused for
+        build_spec(start.settings, project)  # refuses what the file would be refused for
     return start
 
 
@@ -413,7 +431,7 @@ def _audited(ctx: click.Context) -> tuple[AuditResult, int]:
     """Return the result of the audit that was written down, and its exit code."""
     from dpaudit.config.loading import load_config
 
-    spec = load_config(CONFIG)[0]
+    spec = load_config(CONFIG, project=here())[0]
     spec = replace(spec, command=f"dpaudit run {CONFIG} -k {spec.name}")
     with auditing() as requests:
         debug = ctx.meta.get(DEBUG, False)
@@ -428,6 +446,15 @@ def _to_fill_in(start: Start) -> str:
             f"dpaudit run {CONFIG}"
         )
     )
+
+
+def _origin() -> str:
+    """Return that the workflow lacks the place that GitHub gets dpaudit from."""
+    said = (
+        f"In {WORKFLOW}, put in where GitHub gets dpaudit from, in the place of FILL_IN: this one "
+        "was installed from a folder that no other machine has."
+    )
+    return "\n\n" + "\n".join(wrap(said))
 
 
 def _next(result: AuditResult | None) -> str:

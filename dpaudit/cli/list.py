@@ -78,8 +78,10 @@ def audits(files: tuple[Path, ...]) -> None:
     -k; what they name is imported, and nothing is run.
     """
     from dpaudit.config.loading import load_config
+    from dpaudit.config.project import here
 
-    specs = [spec for file in files for spec in load_config(file)]
+    project = here()
+    specs = [spec for file in files for spec in load_config(file, project=project)]
     width = min(_COLUMN, max(width_of(spec.name) for spec in specs))
     for spec in specs:
         expected = f", expect {spec.expect}" if spec.expect else ""

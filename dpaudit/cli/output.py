@@ -9,7 +9,13 @@ import click
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.errors import UsageError
-from dpaudit.reports.batch import name_width, render_remarks, render_row, render_summary
+from dpaudit.reports.batch import (
+    name_width,
+    render_not_run,
+    render_remarks,
+    render_row,
+    render_summary,
+)
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.text import render, render_line, render_warnings
 
@@ -39,15 +45,19 @@ class Printer:
         if in_full and not self._quiet:
             self._block(_coloured(render(result, verbose=self._verbose), result))
             return
+        if self._width is None and result.failing_warnings:
+            return  # the line has them
         remarks = render_warnings if self._quiet else render_remarks
         for text in remarks(result):
             self._line(text)
 
-    def summarise(self, results: Sequence[AuditResult]) -> None:
-        """Print the summary of several audits."""
+    def summarise(self, results: Sequence[AuditResult], not_run: Sequence[str] = ()) -> None:
+        """Print the summary of several audits. not_run: names of those that were left out."""
         if self._width is not None:
+            for name in not_run:
+                self._line(render_not_run(name, self._width))
             self._needs_blank = True
-            self._block(render_summary(results, in_full=not self._quiet))
+            self._block(render_summary(results, not_run, in_full=not self._quiet))
 
     def _line(self, text: str) -> None:
         """Print one of the lines that stand together."""

@@ -35,7 +35,7 @@ from dpaudit.certificates.result import AuditResult, Progress, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
-from dpaudit.cli.completing import files
+from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_of_inputs
 from dpaudit.cli.options import NUMBER, option
 from dpaudit.cli.process.interruption import Requests
@@ -43,6 +43,7 @@ from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, command_line, repeating
 from dpaudit.config.building import build_spec
+from dpaudit.config.project import here
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.import_path import split
 from dpaudit.reports.layout import wrap
@@ -78,7 +79,7 @@ _TIMED, _SLOW = 1.0, 1_000
 Example:
   dpaudit plan mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1 --excess 1.1""",
 )
-@click.argument("target", required=False, metavar="TARGET", shell_complete=files)
+@click.argument("target", required=False, metavar="TARGET", shell_complete=complete_targets)
 @some_flags(*_FLAGS)
 @option(
     "--excess",
@@ -199,7 +200,9 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
-    return build_spec({**named, **settings})
+    # A plan decides the draws, and what it is to catch is asked for by its own options.
+    given = here().beneath(settings, ("confidence", "seed", "workers"))
+    return build_spec({**named, **given})
 
 
 def _check_speed(spec: AuditSpec) -> None:

@@ -24,7 +24,7 @@ from dpaudit.cli.saving import STDOUT, Results, destinations
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.batch import unended
-from dpaudit.reports.json import read_document
+from dpaudit.reports.json import Planned, read_document
 from dpaudit.reports.layout import wrap
 from dpaudit.wording import visible
 
@@ -81,7 +81,8 @@ def report(
         _check_badge(badge, file, plain=not (quiet or verbose or report))
     results, planned = read_results(file)
     saved = Results(destinations(None, report, [file]), sys.stdout, planned=planned)
-    names = [result.name for result in results]
+    saved.not_run = planned.not_run
+    names = [*(result.name for result in results), *planned.not_run]
     printer = Printer(names, quiet=quiet, verbose=verbose, to=saved.beside)
     disagreements = []
     for result in results:
@@ -91,7 +92,7 @@ def report(
             printer.show(result)
     disagreements += _recheck_families(results, planned)
     if badge is None:
-        printer.summarise(results)
+        printer.summarise(results, planned.not_run)
     ended = [result for result in results if result.verdict is not Verdict.ERROR]
     if rerun and not disagreements:
         from dpaudit.cli.rerun import differences
@@ -111,7 +112,7 @@ def report(
     if not quiet and badge is None:
         said = wrap(_said(ended, len(results) - len(ended), rerun=rerun))
         click.echo("\n" + "\n".join(said), file=saved.beside)
-    missing = unended(len(results), planned)
+    missing = unended(len(results), planned, planned.not_run)
     if missing:
         click.echo(folded(visible(f"error: {file}: {missing}")), err=True)
         return exit_codes.FAILURE
@@ -187,7 +188,7 @@ def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
     return f"{said}{unscheduled} {_UNSEEN}"
 
 
-def read_results(file: Path) -> tuple[list[AuditResult], int]:
+def read_results(file: Path) -> tuple[list[AuditResult], Planned]:
     """Return the results in a file, and how many there were to be. Raises UsageError, and
     ContradictoryFile for a file that was changed."""
     if file == Path("-") and sys.stdin is None:

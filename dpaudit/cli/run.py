@@ -16,8 +16,8 @@ from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
-from dpaudit.cli.completing import files
-from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.completing import targets as complete_targets
+from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
 from dpaudit.cli.output import Printer
@@ -25,6 +25,7 @@ from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, command_line, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
+from dpaudit.config.project import Project, here
 from dpaudit.errors import ConfigurationError, UsageError
 from dpaudit.float_errors import ours
 from dpaudit.import_path import split, there_is
@@ -44,7 +45,9 @@ Examples:
 
 docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
 )
-@click.argument("targets", nargs=-1, metavar="TARGET|FILE.yaml...", shell_complete=files)
+@click.argument(
+    "targets", nargs=-1, metavar="[TARGET|FILE.yaml...]", shell_complete=complete_targets
+)
 @some_flags(*(one.name for one in OPTIONS.values() if one.flag))
 @click.pass_context
 def run(
@@ -52,6 +55,8 @@ def run(
     /,
     targets: tuple[str, ...],
     pattern: str | None,
+    exitfirst: bool,
+    maxfail: int | None,
     json: str | None,
     report: list[str],
     journal: str | None,
@@ -62,15 +67,20 @@ def run(
     **flags: Any,
 ) -> int:
     """Audit a mechanism, package.module:function or path/to/file.py:function, or all audits of
-    configuration files. Flags override the values in the files.
+    configuration files. Flags override the values in the files, and these override [tool.dpaudit]
+    in pyproject.toml. Without arguments, run the files that it names as audits, else audits.yaml.
     """
     stdout = ctx.with_resource(set_apart())
-    settings = given_settings(ctx, flags)
+    most = _most_failures(maxfail, exitfirst=exitfirst)
+    settings, project = given_settings(ctx, flags), here()
     if not targets and "command" not in settings:
-        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-    requested = _requested(ctx, targets, settings, familywise=familywise)
+        if {"d1", "d2"} & settings.keys():  # of one mechanism, which was left out
+            raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
+        targets = tuple(project.files())
+    requested = _requested(ctx, targets, settings, project, familywise=familywise)
     specs = _selected(requested, pattern)
-    specs = journaled(specs, journal, resume, settings.get("seed"))
+    refuse_misread(ctx, specs)
+    specs = journaled(specs, journal, resume, settings.get("seed"), project)
     inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
     results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
@@ -82,7 +92,18 @@ def run(
     with auditing() as requests:
         debug, is_lone = ctx.meta.get(DEBUG, False), not _are_files(targets)
         outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=is_lone)
-        return finished(outcomes, specs, printer, results)
+        code = finished(outcomes, specs, printer, results, most)
+    if journal is None:
+        forget(specs)
+    return code
+
+
+def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
+    """Return how many audits may fail before the run stops; None for all."""
+    OPTIONS["maxfail"].verify(maxfail)
+    if exitfirst and maxfail not in (None, 1):
+        raise UsageError(f"-x is --maxfail 1, and --maxfail is {maxfail}; give one of them")
+    return 1 if exitfirst else maxfail
 
 
 @ours()
@@ -91,8 +112,10 @@ def finished(
     specs: Sequence[AuditSpec],
     printer: Printer,
     results: Results,
+    most: int | None = None,
 ) -> int:
-    """Show and save results as they come; return the exit code of all."""
+    """Show and save results as they come; return the exit code of all. most: how many audits may
+    fail before the others are left out."""
     seen: list[AuditResult] = []
     codes: list[int] = []
     try:
@@ -104,6 +127,9 @@ def finished(
                 results.keep()
             if not is_open(result):  # else its verdict is not known yet
                 printer.show(result)
+            if most is not None and sum(map(bool, codes)) >= most:
+                results.not_run = [spec.name for spec in specs[len(seen) :]]
+                break
         final = _final(seen, len(specs), results)
         for before, after in zip(seen, final, strict=True):
             if is_open(before):
@@ -128,7 +154,7 @@ def finished(
         if before.verdict is not after.verdict:
             codes[place] = exit_codes.of_result(after)
     results.finish()
-    printer.summarise(final)
+    printer.summarise(final, results.not_run)
     return exit_codes.worst(codes)
 
 
@@ -145,12 +171,17 @@ def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[
 
 
 def _requested(
-    ctx: click.Context, targets: Sequence[str], settings: dict[str, Any], *, familywise: bool
+    ctx: click.Context,
+    targets: Sequence[str],
+    settings: dict[str, Any],
+    project: Project,
+    *,
+    familywise: bool,
 ) -> list[AuditSpec]:
     """Return the audits asked for, from files, all of which are read before anything runs."""
     if _are_files(targets):
         paths = [Path(target) for target in targets]
-        return _from_files(ctx, paths, settings, familywise=familywise)
+        return _from_files(ctx, paths, settings, project, familywise=familywise)
     if familywise:
         raise UsageError("--familywise is about the audits of a configuration file; give one")
     for target in targets:
@@ -171,7 +202,7 @@ def _requested(
     example = f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {"mechanism": targets[0]} if targets else {}
-    spec = build_spec({**named, **settings})
+    spec = build_spec({**named, **settings}, project)
     return [replace(spec, command=repeating(ctx, targets, spec.seed))]
 
 
@@ -203,7 +234,12 @@ def _check_no_other_file(target: str) -> None:
 
 
 def _from_files(
-    ctx: click.Context, paths: Sequence[Path], settings: dict[str, Any], *, familywise: bool
+    ctx: click.Context,
+    paths: Sequence[Path],
+    settings: dict[str, Any],
+    project: Project,
+    *,
+    familywise: bool,
 ) -> list[AuditSpec]:
     # PyYAML is not imported where a target is given on the command line.
     from dpaudit.config.loading import load_config
@@ -215,7 +251,7 @@ def _from_files(
         seen[path.resolve()] = path
     loaded = []
     for path in paths:
-        specs = load_config(path, settings, familywise=familywise)
+        specs = load_config(path, settings, familywise=familywise, project=project)
         for spec in specs:
             # The command line that repeats it alone.
             name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
@@ -230,10 +266,17 @@ def _from_files(
 
 
 def journaled(
-    specs: list[AuditSpec], journal: str | None, resume: bool, seed: int | None
+    specs: list[AuditSpec],
+    journal: str | None,
+    resume: bool,
+    seed: int | None,
+    project: Project,
 ) -> list[AuditSpec]:
-    """Return the audits with their journals, having seen that none is in the way. seed: as the
-    command line has it."""
+    """Return the audits with their journals, having seen that none is in the way: those of the
+    project, from which a run goes on, where the command line names none. seed: as the command line
+    has it."""
+    if journal is None and project.journal is not None:
+        journal, resume = project.journal, True
     if journal is None and not resume:
         return specs
     from dpaudit.auditing.journal.opening import check_free
@@ -242,6 +285,15 @@ def journaled(
     journaled = [replace(spec, journal=journal, resume=resume, **more) for spec in specs]
     check_free(journaled)
     return journaled
+
+
+def forget(specs: Sequence[AuditSpec]) -> None:
+    """Remove the journals of a run that has ended, so that the next run makes new draws."""
+    for spec in specs:
+        if spec.journal is not None:
+            from dpaudit.auditing.journal.opening import remove
+
+            remove(spec.journal, spec.name)
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:

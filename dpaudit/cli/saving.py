@@ -87,6 +87,8 @@ class Results:
         """planned: how many results there are to be."""
         self._entries: dict[Destination, list[Any]] = {one: [] for one in to}
         self._planned = planned
+        # Names of audits that the run has stopped before.
+        self.not_run: Sequence[str] = ()
         self._stdout = stdout
         self._kept: Path | None = None
 
@@ -134,7 +136,7 @@ class Results:
                 write_whole(Path(to.file), _bytes(text))
 
     def _text(self, to: Destination, entries: Sequence[Any]) -> str:
-        return to.format.document(entries, self._planned)
+        return to.format.document(entries, self._planned, self.not_run)
 
     def _aside(self) -> Path:
         """Return a file that the process which watches this one shows if need be."""

@@ -11,21 +11,22 @@ import click
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.batch import auditing, run_batch
-from dpaudit.cli.completing import files
-from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.completing import targets as complete_targets
+from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.options import option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
-from dpaudit.cli.run import finished, journaled
+from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
+from dpaudit.config.project import Project, here
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 
 # What names the inputs, or draws nothing, or is about several audits.
-_LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise")
+_LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise", "exitfirst", "maxfail")
 _FLAGS = tuple(one.name for one in OPTIONS.values() if one.flag and one.name not in _LEFT_OUT)
 _SECTION = "Usual options"
 
@@ -39,7 +40,7 @@ Example:
 
 docs/guides/find-the-pair.md lists spaces and relations.""",
 )
-@click.argument("target", required=False, metavar="TARGET", shell_complete=files)
+@click.argument("target", required=False, metavar="TARGET", shell_complete=complete_targets)
 @option(
     "--space",
     metavar="SPACE",
@@ -92,22 +93,28 @@ def search(
     about the space. A leak on inputs outside of it is noted; with --outside it counts.
     """
     stdout = ctx.with_resource(set_apart())
-    settings = given_settings(ctx, flags)
+    settings, project = given_settings(ctx, flags), here()
     how: dict[str, Any] = {"space": space, "keep": keep}
     how |= {"inside": inside or None, "outside": outside or None}
     how = {name: value for name, value in how.items() if value is not None}
-    spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})})
-    specs = journaled([spec], journal, resume, settings.get("seed"))
+    spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})}, project)
+    refuse_misread(ctx, [spec])
+    specs = journaled([spec], journal, resume, settings.get("seed"), project)
     inputs: list[str | Path] = [*([] if target is None else [target]), *spec.files]
     results = Results(destinations(json, report, inputs), stdout, planned=1)
     printer = Printer([spec.name], quiet=quiet, verbose=verbose, to=results.beside)
     with auditing() as requests:
         debug = ctx.meta.get(DEBUG, False)
         outcomes = run_batch(specs, requests, quiet=quiet, debug=debug, is_lone=True)
-        return finished(outcomes, specs, printer, results)
+        code = finished(outcomes, specs, printer, results)
+    if journal is None:
+        forget(specs)
+    return code
 
 
-def _spec(ctx: click.Context, target: str | None, settings: dict[str, Any]) -> AuditSpec:
+def _spec(
+    ctx: click.Context, target: str | None, settings: dict[str, Any], project: Project
+) -> AuditSpec:
     if target is None and "command" not in settings:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     if target is not None and target.endswith((".yaml", ".yml")):
@@ -124,5 +131,5 @@ def _spec(ctx: click.Context, target: str | None, settings: dict[str, Any]) -> A
     said = {**settings, **({"space": settings["search"]} if "search" in settings else {})}
     check_complete(said, ("space", "adjacency"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
-    spec = build_spec({**named, **settings})
+    spec = build_spec({**named, **settings}, project)
     return replace(spec, command=repeating(ctx, [] if target is None else [target], spec.seed))

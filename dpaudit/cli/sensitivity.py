@@ -10,7 +10,7 @@ import click
 
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.cli import exit_codes
-from dpaudit.cli.completing import files
+from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import given_settings, some_flags
 from dpaudit.cli.options import Choice, option
@@ -40,7 +40,7 @@ Example:
   dpaudit sensitivity mine.py:total --space 'list of number in [0, 1]' \\
     --adjacency add-remove --claimed 1""",
 )
-@click.argument("function", metavar="FUNCTION", shell_complete=files)
+@click.argument("function", metavar="FUNCTION", shell_complete=complete_targets)
 @option(
     "--space",
     metavar="SPACE",

@@ -10,7 +10,7 @@ import click
 from dpaudit.auditing.options import owned
 from dpaudit.certificates.traced import Trace
 from dpaudit.cli import exit_codes
-from dpaudit.cli.completing import files
+from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_of_inputs
 from dpaudit.cli.options import option
@@ -42,7 +42,7 @@ _SECONDS, _GRACE = 60.0, 0.2
 Example:
   dpaudit trace mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1""",
 )
-@click.argument("target", metavar="TARGET", shell_complete=files)
+@click.argument("target", metavar="TARGET", shell_complete=complete_targets)
 @some_flags("d1", "d2", "params", *_CALLED, "as", *_CLAIM)
 @option(
     "--follow",

@@ -27,6 +27,7 @@ from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
 from dpaudit.config.named_files import named_files
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, refusal, reported
+from dpaudit.config.project import NO_PROJECT, Project
 from dpaudit.config.quantities import parse_duration
 from dpaudit.config.schema import SEARCH_KEYS, check_audit_keys, check_keys, check_types
 from dpaudit.config.targets import Folder, Settings, target_of
@@ -44,10 +45,12 @@ from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_ta
 _NOT_REPEATED = ("seed", "workers", "executor")
 
 
-def build_spec(settings: Mapping[str, Any]) -> AuditSpec:
-    """Return the audit that flags describe, with the keys of a configuration file. Raises a
-    UsageError."""
-    return located_spec(settings, lambda path: "", flags=OPTIONS)
+def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> AuditSpec:
+    """Return the audit that flags describe, with the keys of a configuration file, and with what
+    the project says. Raises a UsageError."""
+    locate = project.locating(settings, lambda path: "")
+    flags = set(OPTIONS) - project.inherited(settings)
+    return located_spec(project.beneath(settings), locate, flags=flags)
 
 
 def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped | None]:

@@ -27,6 +27,7 @@ from dpaudit.config.loading import (
     with_curve,
 )
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, reported
+from dpaudit.config.project import NO_PROJECT, Project
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.adjacency import parse_adjacency
 
@@ -178,9 +179,10 @@ class _Mending:
             self.problems.append(error)
 
 
-def check_config(path: pathlib.Path) -> Found:
+def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     """Return the audits of a configuration file, and all that is wrong with it. Of a file without
-    the version or the shape of one, no audit is built."""
+    the version or the shape of one, no audit is built. project: what holds where the file says
+    nothing."""
     try:
         document = Document(path)
     except DpauditError as error:
@@ -198,9 +200,11 @@ def check_config(path: pathlib.Path) -> Found:
         locate = partial(document.locate_in, index)
         found: list[_Mending] = []
         for one in _mendings(document, index, problems):
+            placed = project.locating(one.settings, locate)
+            one.settings = project.beneath(one.settings)
             one.build(path.parent)
             found.append(one)
-            problems += [_located(error, locate) for error in one.problems]
+            problems += [_located(error, placed) for error in one.problems]
         names += [(index, default_name(one.settings)) for one in found]
         specs += [(locate, one.spec) for one in found if one.spec and one.can_be_loaded]
     problems += [_located(one, document.locate) for one in name_problems(names, document)]

@@ -18,6 +18,7 @@ from dpaudit.config.building import default_name, located_spec
 from dpaudit.config.holes import check_filled_in
 from dpaudit.config.matrix import expand
 from dpaudit.config.problems import Path, PlacedError, about, problem, refusal, reported
+from dpaudit.config.project import NO_PROJECT, Project
 from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, unknown_keys
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.did_you_mean import did_you_mean
@@ -59,9 +60,11 @@ def load_config(
     overrides: Mapping[str, Any] | None = None,
     *,
     familywise: bool = False,
+    project: Project = NO_PROJECT,
 ) -> list[AuditSpec]:
     """Return the audits of a configuration file, in its order, matrices expanded. overrides: keys
-    of an audit, from flags, which win over the file. familywise: as the key, from a flag. Raises
+    of an audit, from flags, which win over the file. familywise: as the key, from a flag. project:
+    what holds where neither the flags nor the file say anything. Raises
     ConfigurationError (and the errors of claims, datasets and audits) with `file.yaml:12: ` in
     front."""
     document = Document(path)
@@ -72,8 +75,11 @@ def load_config(
     built = [
         (index, spec)
         for index, settings in _audits(document)
-        for spec in document.specs(index, settings, overrides or {})
+        for spec in document.specs(index, settings, overrides or {}, project)
     ]
+    if document.doubted and any(spec.strict for _, spec in built):
+        line, said = document.doubted[0]
+        raise ConfigurationError(f"{path}:{line}: {said} (strict: this warning fails the run)")
     with reported(document.locate):
         for one in name_problems([(index, spec.name) for index, spec in built], document):
             raise one
@@ -82,6 +88,18 @@ def load_config(
             return specs
         with about("familywise"):
             return together(specs, str(path))
+
+
+def audit_names(path: pathlib.Path) -> list[str]:
+    """Return the names of the audits of a file, as far as they are known without building any.
+    Raises ConfigurationError for a file that cannot be read."""
+    content, found = Document(path).content, list[str]()
+    entries = content["audits"] if has_shape(content) else ()
+    for index in (place for place, one in enumerate(entries) if isinstance(one, Mapping)):
+        with suppress(PlacedError):
+            for settings in expanded_settings(content, index):
+                found += [default_name(one) for one in with_curve(settings)]
+    return found
 
 
 class Document:
@@ -107,7 +125,8 @@ class Document:
             raise ConfigurationError(f"{path}{line}: {error}") from None
         self.lines = dict(_lines(node))
         self.misread = list(dict.fromkeys(_misread(node, text)))
-        for number, said in dict.fromkeys(_doubted(node)):
+        self.doubted = list(dict.fromkeys(_doubted(node)))
+        for number, said in self.doubted:
             _log.warning("%s:%d: %s", path, number, said)
 
     def misread_problems(self) -> list[ConfigurationError]:
@@ -135,7 +154,11 @@ class Document:
         return self.locate(inherited if is_inherited else own)
 
     def specs(
-        self, index: int, settings: Mapping[str, Any], overrides: Mapping[str, Any]
+        self,
+        index: int,
+        settings: Mapping[str, Any],
+        overrides: Mapping[str, Any],
+        project: Project,
     ) -> list[AuditSpec]:
         """Return the audit that settings describe, and that of its claim's curve."""
         locate = partial(self.locate_in, index, flags=overrides)
@@ -144,7 +167,9 @@ class Document:
             check_filled_in(given)
             audits = list(with_curve(given))
         flags = {*overrides, *overrides.get("claim", ())}
-        return [located_spec(one, locate, self.path.parent, flags) for one in audits]
+        placed = project.locating(given, locate)
+        complete = map(project.beneath, audits)
+        return [located_spec(one, placed, self.path.parent, flags) for one in complete]
 
 
 def _read(path: pathlib.Path) -> str:

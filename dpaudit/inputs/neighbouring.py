@@ -18,6 +18,8 @@ from dpaudit.inputs.pairs import NeighbouringPair, short, unlike_inputs
 from dpaudit.inputs.records import comparable, exchanged, is_scalar, named_records, records_of
 from dpaudit.wording import counted, shortened
 
+# Why an audit of equal inputs is under-powered; EQUAL is the warning of a pair.
+EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
 _IF_REPLACED = (
     *(" (a replaced row is one removed and one added: state replace, or claim for ",),

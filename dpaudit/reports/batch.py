@@ -16,6 +16,8 @@ from dpaudit.wording import counted, shortened, visible
 # Verdict, name and finding share a line.
 _VERDICT = max(len(one.value) for one in Verdict)
 _LONGEST_NAME = 34
+# In the place of the verdict of an audit that the run stopped before.
+NOT_RUN = "not run"
 _SHARED = (
     "Audits with the same seed share their random numbers: false alarms come together, and a rerun "
     "with that seed adds no evidence."
@@ -27,12 +29,15 @@ def name_width(names: Iterable[str]) -> int:
     return min(_LONGEST_NAME, max((width_of(visible(one)) for one in names), default=0))
 
 
-def title(are_met: Sequence[bool], planned: int) -> str:
+def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return how many audits there were, and how many of them did not come out as expected; of a
-    run that did not end, that it did not. planned: how many there are to be."""
+    run that did not end, or was stopped, that too. planned: how many there are to be. not_run:
+    names of those that the run stopped before."""
     ended, unmet = len(are_met), are_met.count(False)
     if ended < planned:
-        said = f"{ended:,} of {counted(planned, 'privacy audit')}, the run did not end"
+        is_stopped = ended + len(not_run) >= planned
+        how = f"{len(not_run):,} not run" if is_stopped else "the run did not end"
+        said = f"{ended:,} of {counted(planned, 'privacy audit')}, {how}"
         return f"{said}: {unmet:,} not as expected" if unmet else said
     said = counted(ended, "privacy audit")
     return f"{said}: {unmet:,} not as expected" if unmet else f"{said}, as expected"
@@ -45,6 +50,8 @@ def render_row(result: AuditResult, width: int) -> str:
         said = bounds(result)[0].brief(result)
     elif result.underpowered is not None:
         said = "under-powered"
+    elif result.failing_warnings:
+        said = f"failed by {counted(len(result.failing_warnings), 'warning')} (strict)"
     else:
         said = f"expected: {result.expect}" if result.expect else ""
     name = padded(shortened(visible(result.name), width), width)
@@ -57,11 +64,19 @@ def render_remarks(result: AuditResult) -> list[str]:
     return [numbers.unglued(line) for lines in every for line in lines]
 
 
-def render_summary(results: Sequence[AuditResult], *, in_full: bool = False) -> str:
+def render_not_run(name: str, width: int) -> str:
+    """Return an audit that was not run as one line of a batch."""
+    return f"{NOT_RUN:<{_VERDICT}}  {shortened(visible(name), width)}"
+
+
+def render_summary(
+    results: Sequence[AuditResult], not_run: Sequence[str] = (), *, in_full: bool = False
+) -> str:
     """Return how many audits came out as expected, and for each of the others its name, why, and
-    how to repeat it. in_full: the others were reported above, so that a lone one is not explained
-    again; of several, the reasons side by side are the overview."""
-    lines = _table(results)
+    how to repeat it. not_run: names of audits that the run stopped before. in_full: the others were
+    reported above, so that a lone one is not explained again; of several, the reasons side by side
+    are the overview."""
+    lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
     others = [one for one in results if not is_expected(one)]
     for result in others:
         wanted = f" (expected: {result.expect})" if result.expect else ""
@@ -83,11 +98,19 @@ def chances(results: Sequence[AuditResult]) -> list[str]:
     return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
 
 
-def unended(ended: int, planned: int) -> str:
-    """Return that a run did not come to its end; nothing when it did."""
-    return (
-        "" if ended >= planned else f"{ended} of {counted(planned, 'audit')}: the run did not end"
-    )
+def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return that a run did not come to its end; nothing when it did, or was stopped by a failure.
+    not_run: names of audits that it stopped before."""
+    if ended + len(not_run) >= planned:
+        return ""
+    return f"{ended} of {counted(planned, 'audit')}: the run did not end"
+
+
+def stopped(not_run: Sequence[str]) -> str:
+    """Return that a failure stopped a run, and how many audits were not run."""
+    verb = "was" if len(not_run) == 1 else "were"
+    left_out = f"{counted(len(not_run), 'audit')} {verb} not run"
+    return f"A failure stopped the run (-x, --maxfail): {left_out}."
 
 
 def entry(result: AuditResult) -> AuditResult:
@@ -95,19 +118,20 @@ def entry(result: AuditResult) -> AuditResult:
     return result
 
 
-def document(results: Sequence[AuditResult], planned: int) -> str:
+def document(results: Sequence[AuditResult], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the text report of one audit, or of several: details only of what nobody expected.
-    planned: how many there are to be."""
+    planned: how many there are to be. not_run: names of those that the run stopped before."""
     parts: list[str] = []
-    if len(results) == 1:
+    if len(results) == 1 and not not_run:
         parts.append(render(results[0]))
     else:
-        width = name_width(one.name for one in results)
+        width = name_width([*(one.name for one in results), *not_run])
         for one in results:
             parts += [render_row(one, width), *(render_remarks(one) if is_expected(one) else [])]
+        parts += [render_not_run(name, width) for name in not_run]
         parts += [f"\n{render(one)}" for one in results if not is_expected(one)]
-        parts += ["", render_summary(results, in_full=True)]
-    missing = unended(len(results), planned)
+        parts += ["", render_summary(results, not_run, in_full=True)]
+    missing = unended(len(results), planned, not_run)
     parts += [f"\n{missing}."] if missing else []
     return "\n".join([*parts, ""])
 

@@ -25,7 +25,7 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
-from dpaudit.reports.batch import name_width
+from dpaudit.reports.batch import NOT_RUN, name_width
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.layout import padded, wrap
@@ -82,10 +82,13 @@ class Comparison:
 
 
 def compare(
-    before: Sequence[AuditResult], now: Sequence[AuditResult], remarks: Sequence[str] = ()
+    before: Sequence[AuditResult],
+    now: Sequence[AuditResult],
+    remarks: Sequence[str] = (),
+    not_run: Sequence[str] = (),
 ) -> Comparison:
-    """Compare two runs, audit by audit, by their names. Raises UsageError where a name is used
-    twice."""
+    """Compare two runs, audit by audit, by their names. not_run: names of audits that the second
+    run stopped before. Raises UsageError where a name is used twice."""
     old, new = _by_name(before, "first"), _by_name(now, "second")
     changes: list[Change] = []
     for name in dict.fromkeys([*old, *new]):
@@ -95,7 +98,9 @@ def compare(
             is_bad = not is_expected(found)
             changes.append(Change(name, _new(found), is_bad, now=_shown(found)))
         elif found is None and was is not None:
-            changes.append(Change(name, "vanished", is_regression=True, before=_shown(was)))
+            is_left_out = name in not_run
+            what = NOT_RUN if is_left_out else "vanished"
+            changes.append(Change(name, what, not is_left_out, before=_shown(was)))
         elif was is not None and found is not None:
             for what, is_regression in _differences(was, found):
                 changes.append(Change(name, what, is_regression, _shown(was), _shown(found)))
@@ -154,6 +159,8 @@ def _new(found: AuditResult) -> str:
         return "new audit"
     if found.verdict is Verdict.ERROR:
         return "an error, in a new audit"
+    if found.failing_warnings:
+        return f"{_strictly(found)}, in a new audit"
     if found.verdict is Verdict.VIOLATION:
         return "new violation, in a new audit"
     if found.underpowered is not None:
@@ -168,10 +175,17 @@ def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bo
         yield verdict
     if found.verdict is Verdict.NO_VIOLATION_FOUND and was.verdict is not Verdict.ERROR:
         yield from _power(was, found)
+    if found.failing_warnings and not was.failing_warnings:
+        yield _strictly(found), True
     yield from _asked(was, found)
     yield from _moved(was, found)
     if verdict is None and _should_be_equal(was, found) and _drawn(was) != _drawn(found):
         yield "other draws from the same seed: the code of the mechanism has changed", False
+
+
+def _strictly(found: AuditResult) -> str:
+    """Return which warnings fail a strict audit."""
+    return f"failed by warnings (strict): {'; '.join(found.failing_warnings)}"
 
 
 def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
@@ -179,9 +193,9 @@ def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
     if found.verdict is Verdict.ERROR:
         return ("an error, where there was a verdict", True) if is_new else None
     if found.verdict is Verdict.VIOLATION:
-        if is_expected(found):
+        if found.meets_expectation:
             return ("violation, as expected", False) if is_new else None
-        if is_new or is_expected(was):
+        if is_new or was.meets_expectation:
             return "new violation" if is_new else "a violation that is not expected any more", True
         return None
     if not is_new:

@@ -156,8 +156,9 @@ def leaves_open(result: AuditResult) -> bool:
 
 
 def is_expected(result: AuditResult) -> bool:
-    """Return whether nobody has to look at an audit: it came out as foreseen, and could fail."""
-    return result.meets_expectation and result.underpowered is None
+    """Return whether an audit came out as expected, could fail, and no warning fails it."""
+    is_able = result.underpowered is None
+    return result.meets_expectation and is_able and not result.failing_warnings
 
 
 def verdict_of(result: AuditResult) -> str:
@@ -165,6 +166,8 @@ def verdict_of(result: AuditResult) -> str:
     verdict = result.verdict.value
     if result.underpowered is not None:
         return f"{verdict} (under-powered)"
+    if result.failing_warnings:
+        return f"{verdict} (failed by warnings)"
     if result.expect is None:
         return verdict
     wanted = Verdict.VIOLATION.value if result.expect == "violation" else "no violation"

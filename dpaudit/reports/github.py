@@ -1,7 +1,8 @@
 """Audits as annotations of GitHub Actions: lines of output that GitHub shows at the code.
 
 Of what nobody expected, an error each, at the line that is the likely cause where a trace has found
-one, else at that of the mechanism; GitHub shows ten of a step.
+one, else at that of the mechanism, its file named from the root of the repository; GitHub shows ten
+of a step.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports import trace
-from dpaudit.reports.batch import unended
+from dpaudit.reports.batch import stopped, unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
+from dpaudit.reports.places import located
 from dpaudit.reports.text import reason
 from dpaudit.wording import counted, visible
 
@@ -35,19 +37,23 @@ def entry(result: AuditResult) -> Annotation:
     parts = [unglued(reason(result)), trace.briefly(result), result.command]
     message = "\n".join(part for part in parts if part)
     file, _, line = (trace.place(result) or "").rpartition(":")
-    where = {"file": file, "line": line} if file and line.isdigit() else {}
+    where = {"file": located(file).path, "line": line} if file and line.isdigit() else {}
     return Annotation(command("error", message, {**where, "title": title}))
 
 
-def document(found: Sequence[Annotation], planned: int) -> str:
-    """Return the lines of all annotations. planned: how many audits there are to be."""
+def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the lines of all annotations. planned: how many audits there are to be. not_run: names
+    of those that the run stopped before."""
     lines = [one.line for one in found if one.line is not None]
-    missing = unended(len(found), planned)
+    missing = unended(len(found), planned, not_run)
     if missing:
         lines.insert(0, command("error", missing, {"title": "dpaudit"}))
     if len(lines) > _MOST:
         more = f"{counted(len(lines) - _MOST + 1, 'audit')} more did not come out as expected"
         lines = [*lines[: _MOST - 1], command("error", more, {"title": "dpaudit"})]
+    if not_run:  # a warning: GitHub shows ten errors and ten warnings
+        message = "\n".join([stopped(not_run), *not_run])
+        lines.append(command("warning", message, {"title": "dpaudit"}))
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -28,8 +28,10 @@ History of the format (`version`):
     rule that is shown; a rule of a curve may test another `point`. Wealth and `epsilon_betting` are
     about `bet_against`, or about `point` where that is null. `first_version` is that of the file
     which an audit was first written to, where that is older; `detectable_rare` is null there.
-7   `digest` covers `version` and `planned`, too. The settings of a `request` have the `name` of the
-    audit and, where one was given, `expect`, so that a rerun compares both.
+7   `digest` covers all fields of the document. The settings of a `request` have the `name` of the
+    audit and, where one was given, `expect`, so that a rerun compares both. `strict` of an audit:
+    whether a warning fails it. `not_run` of the document, where a failure stopped the run: names of
+    the audits that were not run.
 """
 
 from __future__ import annotations
@@ -110,13 +112,21 @@ def entry(result: AuditResult) -> Entry:
     return Entry("\n".join(f"    {line}" for line in _lines(audit)), _canonical(audit))
 
 
-def document(entries: Sequence[Entry], planned: int) -> str:
+class Planned(int):
+    """How many audits there were to be. not_run: names of those that the run stopped before."""
+
+    not_run: tuple[str, ...] = ()
+
+
+def document(entries: Sequence[Entry], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the strictly standard document of audits; planned: how many there are to be, if there
-    are more."""
+    are more. not_run: names of those that the run stopped before."""
     lines = ",\n".join(one.lines for one in entries)
     fields: dict[str, Any] = {"version": VERSION, "count": len(entries)}
     if planned > len(entries):
         fields["planned"] = planned
+    if not_run:
+        fields["not_run"] = list(not_run)
     fields["digest"] = _digest(fields, [one.digested for one in entries])
     head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in fields.items())
     audits = f"[\n{lines}\n  ]" if entries else "[]"
@@ -125,7 +135,7 @@ def document(entries: Sequence[Entry], planned: int) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def read_document(text: str) -> tuple[list[AuditResult], int]:
+def read_document(text: str) -> tuple[list[AuditResult], Planned]:
     """Return the audits of a document, equal to those it was made of, and how many there were to
     be.
 
@@ -229,7 +239,7 @@ def _is_deep(value: Any) -> bool:
 _AGAIN = "run the audit again, or continue it from its journal: --journal DIR --resume"
 
 
-def _audits(text: str) -> tuple[list[Any], int]:
+def _audits(text: str) -> tuple[list[Any], Planned]:
     """Return the audits as they are written, and how many there were to be."""
     if not text.strip():
         raise UsageError("it is empty; name a file that dpaudit run --json wrote")
@@ -266,9 +276,12 @@ def _audits(text: str) -> tuple[list[Any], int]:
             "there are no audits in it, so that there is nothing to recheck: the run that wrote it "
             "did not end; run it again"
         )
-    planned = document.get("planned", len(audits))
-    if type(planned) is not int or planned < len(audits):
-        raise DamagedRecord(f"planned={planned!r} must be a number, at least that of the audits")
+    not_run = decode(tuple[str, ...], document.get("not_run", []), "not_run")
+    number, least = document.get("planned", len(audits)), len(audits) + len(not_run)
+    if type(number) is not int or number < least:
+        raise DamagedRecord(f"planned={number!r} must be a number, at least that of the audits")
+    planned = Planned(number)
+    planned.not_run = not_run
     return audits, planned
 
 
@@ -348,7 +361,7 @@ def _digest(document: dict[str, Any], audits: Sequence[str]) -> str:
     """Return the digest of a document, under the rule of its version. audits: canonical."""
     text = f"[{','.join(audits)}]"
     if document["version"] >= _COVERED:
-        covered = {key: document.get(key) for key in ("version", "planned")}
+        covered = {key: document.get(key) for key in ("version", "planned", "not_run")}
         text = f'{{"audits":{text},{_canonical(covered)[1:]}'
     return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
 

@@ -40,9 +40,13 @@ def entry(result: AuditResult) -> ElementTree.Element:
     return suite
 
 
-def document(suites: Sequence[ElementTree.Element], planned: int) -> str:
-    """Return the document of audits; with an error where there are to be more of them."""
-    words = unended(len(suites), planned)
+def document(
+    suites: Sequence[ElementTree.Element], planned: int, not_run: Sequence[str] = ()
+) -> str:
+    """Return the document of audits; with an error where there are to be more of them, and skipped
+    cases for those that the run stopped before."""
+    words = unended(len(suites), planned, not_run)
+    suites = [*suites, *map(_skipped, not_run)]
     if words:
         suite = _suite("the run", "0.000")
         ElementTree.SubElement(_case(suite, "dpaudit"), "error", message=words, type="ERROR")
@@ -54,6 +58,15 @@ def document(suites: Sequence[ElementTree.Element], planned: int) -> str:
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+
+
+def _skipped(name: str) -> ElementTree.Element:
+    """Return the suite of an audit that was not run."""
+    suite = _suite(visible(name), "0.000")
+    message = "not run: a failure stopped the run (-x, --maxfail)"
+    ElementTree.SubElement(_case(suite, "dpaudit"), "skipped", message=message)
+    suite.set("skipped", "1")
+    return suite
 
 
 def _suite(name: str, time: str) -> ElementTree.Element:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.batch import title, unended
+from dpaudit.reports.batch import NOT_RUN, stopped, title, unended
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open, verdict_of
 from dpaudit.reports.numbers import unglued
@@ -53,12 +53,16 @@ def entry(result: AuditResult) -> Part:
     return Part(_row(cells), section, is_met, leaves_open(result))
 
 
-def document(parts: Sequence[Part], planned: int) -> str:
-    """Return the document. planned: how many audits there are to be."""
-    missing = unended(len(parts), planned)
-    lines = [f"### dpaudit: {title([one.is_met for one in parts], planned)}", ""]
+def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the document. planned: how many audits there are to be. not_run: names of those that
+    the run stopped before."""
+    missing = unended(len(parts), planned, not_run)
+    lines = [f"### dpaudit: {title([one.is_met for one in parts], planned, not_run)}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
-    rows = [_row(_HEAD), _row(["---"] * len(_HEAD)), *_first(_ordered(parts))]
+    lines += [escaped(stopped(not_run)), ""] if not_run else []
+    names = (escaped(shortened(name, _LONGEST_NAME)) for name in not_run)
+    left_out = [_row([NOT_RUN, name, *[""] * (len(_HEAD) - 2)]) for name in names]
+    rows = [_row(_HEAD), _row(["---"] * len(_HEAD)), *_first([*_ordered(parts), *left_out])]
     reports = _within(parts, sum(map(_size, rows)))
     remark = [UNPROVEN, ""] if any(one.is_open for one in parts) else []
     return "\n".join([*lines, *rows, "", *reports, *remark])

@@ -38,10 +38,11 @@ class Format:
         with ours():  # rather than as a mechanism has left it
             return self._home().entry(result)
 
-    def document(self, entries: Sequence[Any], planned: int) -> str:
-        """Return the text of all that were kept, in order. planned: how many there are to be."""
+    def document(self, entries: Sequence[Any], planned: int, not_run: Sequence[str] = ()) -> str:
+        """Return the text of all that were kept, in order. planned: how many there are to be.
+        not_run: names of those that the run stopped before."""
         with ours():
-            text: str = self._home().document(entries, planned)
+            text: str = self._home().document(entries, planned, not_run)
         return text
 
     def _home(self) -> ModuleType:

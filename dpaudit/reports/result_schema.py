@@ -72,6 +72,11 @@ def result_schema() -> Schema:
                 **_COUNT,
                 "description": "How many there were to be, where the run did not come to its end.",
             },
+            "not_run": {
+                "type": "array",
+                "items": _TEXT,
+                "description": "Names of the audits that a run stopped before, after a failure.",
+            },
             "digest": {
                 **_TEXT,
                 "pattern": "^sha256:[0-9a-f]{64}$",

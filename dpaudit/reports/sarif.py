@@ -9,20 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import trace
-from dpaudit.reports.batch import unended
+from dpaudit.reports.batch import NOT_RUN, stopped, unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
+from dpaudit.reports.places import located, root, uri
 from dpaudit.reports.text import reason, render
 from dpaudit.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _CLAIM, _ERROR, _POWER, _EXPECTED = "claim-refuted", "audit-error", "under-powered", "not-refuted"
+_STRICT = "strict-warning"
+# The root of the repository, which paths are relative to.
+_ROOT = "%SRCROOT%"
 # By rule: its level, how severe it is as a security problem, and what it says.
 _RULES = {
     _CLAIM: (
@@ -53,6 +56,13 @@ _RULES = {
         "A violation that was expected was not found",
         "The audit expects a violation of the claim, and draws did not show one.",
         "Look whether the mechanism or the audit has changed.",
+    ),
+    _STRICT: (
+        "warning",
+        "3.0",
+        "A strict audit of a privacy claim has a warning",
+        "The verdict is as expected, and warnings fail the audit.",
+        "The message lists the warnings. Remove their cause, or do without strict.",
     ),
 }
 
@@ -92,13 +102,17 @@ def entry(result: AuditResult) -> Part:
     return Part(found)
 
 
-def document(parts: Sequence[Part], planned: int) -> str:
-    """Return the document. planned: how many audits there are to be."""
-    missing = unended(len(parts), planned)
-    invocation: dict[str, Any] = {"executionSuccessful": not missing}
-    if missing:
+def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the document. planned: how many audits there are to be. not_run: names of those that
+    the run stopped before."""
+    missing = unended(len(parts), planned, not_run)
+    said = [("error", missing)] if missing else []
+    said += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]
+    # A run without all audits is no proof that an earlier alert is closed.
+    invocation: dict[str, Any] = {"executionSuccessful": not said}
+    if said:
         invocation["toolExecutionNotifications"] = [
-            {"level": "error", "message": {"text": missing}}
+            {"level": level, "message": {"text": text}} for level, text in said
         ]
     driver = {
         "name": "dpaudit",
@@ -109,6 +123,7 @@ def document(parts: Sequence[Part], planned: int) -> str:
     run = {
         "tool": {"driver": driver},
         "invocations": [invocation],
+        "originalUriBaseIds": {_ROOT: {"uri": f"{uri(root()).removesuffix('/')}/"}},
         "columnKind": "unicodeCodePoints",
         "results": [one.result for one in parts if one.result is not None],
     }
@@ -118,6 +133,8 @@ def document(parts: Sequence[Part], planned: int) -> str:
 def _rule(result: AuditResult) -> str:
     if result.verdict is Verdict.ERROR:
         return _ERROR
+    if result.failing_warnings:
+        return _STRICT
     if result.verdict is Verdict.VIOLATION:
         return _CLAIM
     return _EXPECTED if result.underpowered is None else _POWER
@@ -144,13 +161,13 @@ def _location(source: str | None) -> dict[str, Any]:
     """Return a line of code, e.g. `mine.py:12`; the folder where none is known."""
     file, _, number = (source or "").rpartition(":")
     if not file or not number.isdigit():
-        return {"physicalLocation": {"artifactLocation": {"uri": "."}}}
+        return {"physicalLocation": {"artifactLocation": {"uri": ".", "uriBaseId": _ROOT}}}
     line = int(number)
     start, end = _columns(Path(file), line)
     region = {"startLine": line, "endLine": line, "startColumn": start, "endColumn": end}
-    # Relative to the folder that the command was run in, as code hosts want it.
-    uri = quote(PurePath(file).as_posix(), errors="replace")
-    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
+    found = located(file)
+    artifact = {"uri": uri(found.path), **({"uriBaseId": _ROOT} if found.is_inside else {})}
+    return {"physicalLocation": {"artifactLocation": artifact, "region": region}}
 
 
 def _columns(file: Path, line: int) -> tuple[int, int]:
@@ -165,6 +182,7 @@ def _columns(file: Path, line: int) -> tuple[int, int]:
 def _fingerprint(rule: str, result: AuditResult) -> str:
     """Return what is the same for the same finding, though its line may move."""
     file = (result.source or "").rpartition(":")[0]
+    file = located(file).path if file else file
     said = "\0".join((rule, file, result.name, result.claim.describe()))
     return f"{hashlib.sha256(said.encode(errors='surrogatepass')).hexdigest()[:16]}:1"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from dpaudit.auditing.underpowered import EQUAL_INPUTS
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,
@@ -15,7 +14,7 @@ from dpaudit.certificates.result import (
     Sampled,
     Verdict,
 )
-from dpaudit.inputs.neighbouring import EQUAL
+from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import drawn, exact, numbers, one_run, searched, trace
 from dpaudit.reports.layout import glued, pasted, row, wrap
 from dpaudit.wording import in_a_line
@@ -94,7 +93,8 @@ def render_warnings(result: AuditResult) -> list[str]:
 
 def headline(result: AuditResult) -> str:
     """Return the verdict, the name and the reason, as one sentence, and what was expected."""
-    is_met, is_able = result.meets_expectation, result.underpowered is None
+    is_met = result.meets_expectation
+    is_able = result.underpowered is None and not result.failing_warnings
     said = f"{result.verdict.value}  {result.name}: {reason(result)}"
     if result.expect is None or result.verdict is Verdict.ERROR or (is_met and not is_able):
         return said
@@ -102,10 +102,18 @@ def headline(result: AuditResult) -> str:
 
 
 def reason(result: AuditResult) -> str:
-    """Return why the verdict is what it is."""
+    """Return why the verdict is what it is, and which warnings fail the audit in spite of it."""
     if result.underpowered is not None:
-        return f"under-powered: {result.underpowered}"
-    return _VIEWS[type(result.ending)].said(result, result.ending)
+        said = f"under-powered: {result.underpowered}"
+    else:
+        said = _VIEWS[type(result.ending)].said(result, result.ending)
+    failing = result.failing_warnings
+    if not failing:
+        return said
+    if result.underpowered is not None and result.verdict is Verdict.NO_VIOLATION_FOUND:
+        said += "; the claim is not refuted"
+    fail = "warning fails" if len(failing) == 1 else f"{len(failing)} warnings fail"
+    return f"{said}; strict: {'1 ' * (len(failing) == 1)}{fail} the audit: {'; '.join(failing)}"
 
 
 def _asked(result: AuditResult) -> list[str]:
@@ -131,16 +139,17 @@ def _time(result: AuditResult) -> list[str]:
 
 
 def _warnings(result: AuditResult) -> list[str]:
-    said = [("warning", text) for text in warnings_of(result)]
+    # Those that fail the audit are in the headline.
+    shown = [text for text in warnings_of(result) if text not in result.failing_warnings]
+    said = [("warning", text) for text in shown]
     said += [("note", text) for text in notes_of(result)]
     return [line for label, text in said for line in row(label, text)]
 
 
 def warnings_of(result: AuditResult) -> list[str]:
     """Return every warning of an audit once; without what the headline says."""
-    every = [*result.warnings, *(text for one in result.by_pair for text in one.warnings)]
     is_said = result.underpowered == EQUAL_INPUTS
-    return [text for text in dict.fromkeys(every) if not (is_said and text == EQUAL)]
+    return [text for text in result.all_warnings if not (is_said and text == EQUAL)]
 
 
 def notes_of(result: AuditResult) -> list[str]:

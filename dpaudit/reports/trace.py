@@ -9,12 +9,12 @@ import json
 import math
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import PurePath
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.reports.layout import WIDTH, row, wrap
 from dpaudit.reports.numbers import unglued
+from dpaudit.reports.places import located
 from dpaudit.reports.records import encode_record
 from dpaudit.version import __version__
 from dpaudit.wording import counted, in_a_line, shortened, visible
@@ -98,18 +98,16 @@ def briefly(result: AuditResult) -> str:
 
 def place(result: AuditResult) -> str | None:
     """Return the line that a finding is shown at, as `mine.py:12`: of the likely cause, or of what
-    calls it, where it lies below the working directory as code hosts want it; else of the
-    mechanism."""
+    calls it, where it lies in the repository as code hosts want it; else of the mechanism."""
     trace = traced(result)
     first = None if trace is None or not trace.causes else trace.causes[0]
     lines = [] if first is None else [first.line, *first.others]
-    return next((str(one) for one in lines if _is_below(one)), result.source)
+    return next((str(one) for one in lines if _is_inside(one)), result.source)
 
 
-def _is_below(one: SourceLine) -> bool:
-    path = PurePath(one.file)
-    is_file = bool(path.name) and not path.is_absolute() and ".." not in path.parts
-    return one.line > 0 and is_file and visible(in_a_line(one.file)) == one.file
+def _is_inside(one: SourceLine) -> bool:
+    is_plain = one.line > 0 and visible(in_a_line(one.file)) == one.file
+    return is_plain and located(one.file).is_inside
 
 
 def said(finding: Finding) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from dpaudit.api import MoreOptions, audit, search
-from dpaudit.auditing.journal.opening import SEARCH_SUFFIX, journal_path
-from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.auditing.journal.opening import remove
+from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
+from dpaudit.reports.findings import is_expected
 from dpaudit.reports.json import entry
 from dpaudit.reports.text import warnings_of
 from dpaudit.testing.session import Kept, Session, current
@@ -80,7 +80,7 @@ def assert_private(
     AssertionError
         With the report, if the claim is refuted, the audit ended with an error, or it could not
         have failed (`allow_underpowered=True` allows that), or not as surely as `require_power` and
-        `require_rare` ask for.
+        `require_rare` ask for; with `strict=True` also for a warning.
     UsageError
         For a request that cannot be carried out.
 
@@ -102,7 +102,7 @@ def assert_private(
     """
     __tracebackhide__ = True
     result = audited(mechanism, d1, d2, claim, options, expect="pass")
-    if result.verdict is not Verdict.NO_VIOLATION_FOUND or result.underpowered is not None:
+    if not is_expected(result):
         raise AssertionError(_said(result))
     _warn(result)
     return result
@@ -130,7 +130,8 @@ def assert_violates(
     Raises
     ------
     AssertionError
-        With the report, if the claim is not refuted or the audit ended with an error.
+        With the report, if the claim is not refuted or the audit ended with an error; with
+        `strict=True` also for a warning.
     UsageError
         For a request that cannot be carried out.
 
@@ -144,7 +145,7 @@ def assert_violates(
     """
     __tracebackhide__ = True
     result = audited(mechanism, d1, d2, claim, options, expect="violation")
-    if result.verdict is not Verdict.VIOLATION:
+    if not is_expected(result):
         raise AssertionError(_said(result))
     _warn(result)
     return result
@@ -208,7 +209,8 @@ def _audited(
     result = replace(result, expect=expect)
     if session.test is not None:
         alpha = 1 - result.confidence if result.ending.by_chance else 0.0
-        session.test.kept.append(Kept(result.name, tuple(entry(result)), alpha))
+        draws = max((one.budget for one in result.certificates), default=0)
+        session.test.kept.append(Kept(result.name, tuple(entry(result)), alpha, draws))
     return result
 
 
@@ -267,10 +269,7 @@ def _run(
         return run(**given)
     given.setdefault("resume", True)
     result = run(**given)
-    path = journal_path(given["journal"], result.name)
-    for one in (path, path.with_suffix(SEARCH_SUFFIX)):
-        with suppress(FileNotFoundError):
-            one.unlink()
+    remove(given["journal"], result.name)
     return result
 
 

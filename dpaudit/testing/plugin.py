@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from dpaudit.config.project import project_of
+from dpaudit.errors import ConfigurationError
 from dpaudit.testing.session import Kept, RunningTest, Session, begin, end, settings_of
 
 _MARKER = "dpaudit"
@@ -77,8 +79,8 @@ class Plugin:
         self._has_run = False
         self._file = _file(config)
         try:
-            settings = settings_of(config.rootpath)
-        except ValueError as error:
+            settings = settings_of(project_of(config.rootpath))
+        except ConfigurationError as error:
             raise pytest.UsageError(str(error)) from None
         self.session = Session(settings, _forced(config))
         begin(self.session)
@@ -108,7 +110,7 @@ class Plugin:
         report = yield
         test = self.session.test
         if test is not None and test.kept and report.when == "teardown":
-            carried = [[one.name, list(one.entry), one.alpha] for one in test.kept]
+            carried = [[one.name, list(one.entry), one.alpha, one.draws] for one in test.kept]
             setattr(report, _CARRIED, carried)
         return report
 
@@ -116,8 +118,9 @@ class Plugin:
         self._has_run = True
         carried = getattr(report, _CARRIED, ())
         if carried:
-            kept = [Kept(name, tuple(entry), alpha) for name, entry, alpha in carried]
-            self._kept[report.nodeid] = kept
+            self._kept[report.nodeid] = [
+                Kept(name, tuple(entry), alpha, draws) for name, entry, alpha, draws in carried
+            ]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
@@ -145,12 +148,19 @@ class Plugin:
 
 
 def summary(kept: list[Kept]) -> str:
-    """Return how many audits there were, and how often they are to raise a false alarm.
+    """Return how many audits there were, of how many draws and at which confidence, and how often
+    they are to raise a false alarm.
 
-    >>> summary([Kept("one", (), 0.0001), Kept("two", (), 0.0001)])
-    '2 privacy audits; with new seeds, at most 1 run in 5,000 has a false alarm'
+    >>> summary([Kept("one", (), 0.01, 500)])
+    '1 privacy audit of 500 draws at 99 %; with new seeds, at most 1 run in 100 has a false alarm'
     """
     audits = f"{len(kept)} privacy audit{'s' if len(kept) != 1 else ''}"
+    draws = [one.draws for one in kept if one.draws]
+    if draws:
+        # 10 digits: more are those of 1 - confidence in binary.
+        levels = [f"{100 * (1 - one.alpha):.10g} %" for one in kept if one.draws and one.alpha]
+        audits += f" of {_range([f'{one:,}' for one in sorted(draws)])} draws"
+        audits += f" at {_range(sorted(levels, key=lambda level: float(level[:-2])))}"
     alpha = sum(one.alpha for one in kept)
     if alpha == 0:
         return f"{audits}, all exact"
@@ -159,6 +169,12 @@ def summary(kept: list[Kept]) -> str:
     # Not above the truth, but for the rounding of 1 - confidence.
     runs = math.floor(1 / alpha * (1 + 1e-9))
     return f"{audits}; with new seeds, at most 1 run in {runs:,} has a false alarm"
+
+
+def _range(ordered: list[str]) -> str:
+    """Return the first and the last of several values, once where they are the same."""
+    first, last = ordered[0], ordered[-1]
+    return first if first == last else f"{first} to {last}"
 
 
 def _forced(config: pytest.Config) -> dict[str, Any]:

@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any
 
-# What tests audit with unless they say otherwise: a second or less, and a false alarm in 10,000
-# runs with new seeds.
-DEFAULTS: Mapping[str, Any] = {"samples": 100_000, "confidence": 0.9999, "seed": 0, "workers": 1}
-# What `[tool.dpaudit]` in pyproject.toml may set: which values, and in words.
-_RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "samples": (
-        lambda value: isinstance(value, int | float) and value > 0 and value == value // 1,
-        "a number of draws, such as 100_000",
-    ),
-    "confidence": (
-        lambda value: isinstance(value, int | float) and 0 < value < 1,
-        "a number between 0 and 1, such as 0.9999",
-    ),
-    "require_power": (
-        lambda value: isinstance(value, int | float) and 1 < value < math.inf,
-        "a number above 1, such as 1.2",
-    ),
-    "require_rare": (
-        lambda value: isinstance(value, int | float) and 0 < value < 1,
-        "a probability between 0 and 1, such as 1e-3",
-    ),
-    "journal": (lambda value: isinstance(value, str) and value != "", "the name of a folder"),
-    "workers": (
-        lambda value: value == "auto" or (isinstance(value, int) and value >= 1),
-        'a number of processes, at least 1, or "auto"',
-    ),
-}
-SETTINGS = tuple(_RIGHT)
-# What all tests may ask for, but those that allow an audit which cannot fail.
-_REQUIRED = ("require_power", "require_rare")
+from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +16,13 @@ class Kept:
     """One audit of a test run, as it is handed from worker to worker.
 
     entry: its parts of a result file.  alpha: how likely it is to raise a false alarm, with a new
-    seed.
+    seed.  draws: how many it may make for a pair, 0 where it makes none.
     """
 
     name: str
     entry: tuple[str, ...]
     alpha: float
+    draws: int = 0
 
 
 @dataclass(slots=True)
@@ -88,9 +58,9 @@ class Session:
         marked = {} if self.test is None else self.test.options
         settings = dict(self.settings)
         if given.get("allow_underpowered") or marked.get("allow_underpowered"):
-            for name in _REQUIRED:
+            for name in REQUIRED:
                 settings.pop(name, None)
-        merged = _over(_over(_over(_over(DEFAULTS, settings), marked), given), self.forced)
+        merged = _over(_over(_over(_over(TEST_DEFAULTS, settings), marked), given), self.forced)
         return {name: value for name, value in merged.items() if value is not None}
 
 
@@ -101,44 +71,10 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one for name, one in below.items() if name not in hidden} | dict(above)
 
 
-def settings_of(folder: Path) -> dict[str, Any]:
-    """Return what `[tool.dpaudit]` says in the pyproject.toml of a folder.
-
-    Raises ValueError, in words, for a key that is not known.
-    """
-    file = folder / "pyproject.toml"
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError:
-        return {}
-    if "dpaudit" not in text:
-        return {}
-    import tomllib
-
-    try:
-        found = tomllib.loads(text).get("tool", {}).get("dpaudit", {})
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{file}: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{file}: [tool.dpaudit] must be a table")
-    for key in found:
-        if key not in SETTINGS:
-            from dpaudit.did_you_mean import did_you_mean
-
-            known = ", ".join(SETTINGS)
-            raise ValueError(
-                f"{file}: unknown key {key!r} in [tool.dpaudit]; known: {known}."
-                + did_you_mean(key, SETTINGS)
-            )
-    for key, value in found.items():
-        is_right, words = _RIGHT[key]
-        if isinstance(value, bool) or not is_right(value):
-            raise ValueError(f"{file}: {key} = {value!r} in [tool.dpaudit] must be {words}")
-    if "samples" in found:
-        found["samples"] = int(found["samples"])
-    if "journal" in found:
-        found["journal"] = str(folder / found["journal"])
-    return found
+def settings_of(project: Project) -> dict[str, Any]:
+    """Return what a project says of the audits of tests."""
+    journal = {} if project.journal is None else {"journal": project.journal}
+    return {**project.settings, **journal}
 
 
 # The test run that is under way; outside of pytest, that of the working directory.
@@ -147,7 +83,7 @@ _current: list[Session] = []
 
 def current() -> Session:
     """Return the test run that is under way."""
-    return _current[-1] if _current else Session(settings_of(Path.cwd()))
+    return _current[-1] if _current else Session(settings_of(here()))
 
 
 def begin(session: Session) -> None:

@@ -20,6 +20,8 @@ from dpaudit.inputs.adjacency import ADJACENCY_KINDS
 from dpaudit.reports.registry import FORMATS
 from tests import warm
 
+# A line without a completion.
+NOTHING = [""]
 DPAUDIT = str(Path(sys.executable).parent / "dpaudit")
 
 
@@ -144,6 +146,97 @@ echo "${{COMPREPLY[@]}}"
         "complete -o nosort -F _dpaudit_completion dpaudit",
         "markdown",
     ]
+
+
+MINE = """
+raise SystemExit("nothing imports this")
+def noisy_count(rows): ...
+def _helper(): ...
+class Noisy:
+    def method(self): ...
+noisy_sum = lambda rows: 0
+number = 3
+try:
+    def noisy_mean(rows): ...
+except ValueError:
+    pass
+"""
+BATCH = """version: 1
+defaults: {mechanism: "nowhere:f", d1: 0, d2: 1, claim: {epsilon: 1}}
+audits:
+  - {name: count}
+  - {name: Counts of all}
+  - {matrix: {e: [1, 2]}, claim: {epsilon: "${e}"}, name: "sum-${e}"}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "audits.yaml").write_text(BATCH)
+    (tmp_path / "wrong.yaml").write_text("version: 1\naudits: 3\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["run", "init", "search", "plan", "trace", "sensitivity"])
+@pytest.mark.usefixtures("folder")
+def test_functions_of_a_file_without_an_import(command: str) -> None:
+    assert offered(f"dpaudit {command} mine.py:") == [
+        f"mine.py:{name}" for name in ("noisy_count", "Noisy", "noisy_sum", "noisy_mean")
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_functions_that_begin_as_typed_and_files_that_have_none() -> None:
+    assert offered("dpaudit run mine.py:noisy_c") == ["mine.py:noisy_count"]
+    for none in ("broken.py:", "absent.py:", "mine.py:x"):
+        assert offered(f"dpaudit run {none}") == NOTHING
+
+
+def test_names_of_audits_of_a_file_that_is_partly_wrong(folder: Path) -> None:
+    more = "  - 3\n  - {matrix: {e: 1}, name: matrix}\n  - {name: last, claim: {curve: 3}}\n"
+    (folder / "audits.yaml").write_text(BATCH + more + "  - {name: sound}\n")
+    assert offered("dpaudit run -k s") == ["sum-1", "sum-2", "sound"]
+
+
+def test_names_of_audits(folder: Path) -> None:
+    assert offered("dpaudit run -k ") == ["count", "'Counts of all'", "sum-1", "sum-2"]
+    assert offered("dpaudit run audits.yaml -k COUNT") == ["count", "'Counts of all'"]
+    assert offered("dpaudit run audits.yaml -k =sum") == ["=sum-1", "=sum-2"]
+    for none in ("wrong.yaml", "absent.yaml"):
+        assert offered(f"dpaudit run {none} -k ") == NOTHING
+    (folder / "audits.yaml").rename("other.yaml")
+    assert offered("dpaudit run -k ") == NOTHING
+    (folder / "pyproject.toml").write_text("[tool.dpaudit]\naudits = 'other.yaml'\n")
+    assert offered("dpaudit run -k s") == ["sum-1", "sum-2"]
+    (folder / "pyproject.toml").write_text("[tool.dpaudit]\naudit = 'other.yaml'\n")
+    assert offered("dpaudit run -k s") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "replies"),
+    [
+        ("dpaudit run mine.py :", 3, "noisy_count Noisy noisy_sum noisy_mean"),
+        ("dpaudit run mine.py : noisy_m", 4, "noisy_mean"),
+        ("dpaudit run mine.py : noisy_count --expec", 5, "--expect"),
+        ("dpaudit run mine.py : noisy_count --expect v", 6, "violation"),
+        ("dpaudit run -k s", 3, "sum-1 sum-2"),
+        ("dpaudit run x --report = ju", 5, "junit"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_bash_divides_words_at_colons(words: str, number: int, replies: str) -> None:
+    script = f"""
+export PATH={Path(DPAUDIT).parent}:$PATH
+eval "$(_DPAUDIT_COMPLETE=bash_source dpaudit)"
+COMP_WORDS=({words}) COMP_CWORD={number}
+_dpaudit_completion dpaudit
+echo "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines() == [replies]
 
 
 @pytest.mark.parametrize("asks", ["bash", "bash_sourc", "1"])

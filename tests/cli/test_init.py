@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import pty
 import shlex
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -19,6 +21,7 @@ import yaml
 from dpaudit.cli import init as command
 from dpaudit.cli.commands import cli
 from dpaudit.cli.files import write_together
+from dpaudit.cli.starting.installed import UNKNOWN, requirement
 from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.loading import load_config
 from dpaudit.errors import ConfigurationError, UsageError
@@ -26,6 +29,7 @@ from dpaudit.inputs.values import with_tuples
 from dpaudit.inputs.values import written as written_value
 from dpaudit.inputs.yaml_values import parse_yaml
 from tests import warm
+from tests.house.test_action import valid
 
 MINE = '''
 from collections.abc import Callable
@@ -490,9 +494,10 @@ def test_the_workflow_has_only_commands_that_exist(folder: Path) -> None:
     ]
     installs = [words for words in commands if words[0] == "pip"]
     assert installs == [
-        ["pip", "install", "dpaudit", "pytest"],
+        ["pip", "install", requirement(), "pytest"],
         ["pip", "install", "-r", "requirements.txt"],
     ]
+    assert valid("github-workflows", folder / FILES[2])
     words, tests = [words for words in commands if words not in installs]
     assert words[0] == "dpaudit"
     assert tests == ["pytest", "test_privacy.py"]
@@ -500,6 +505,125 @@ def test_the_workflow_has_only_commands_that_exist(folder: Path) -> None:
     one = cli.get_command(click.Context(cli), words[1])
     assert one is not None
     assert "--report" in {name for param in one.params for name in param.opts}
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+GIT = {"vcs_info": {"vcs": "git", "commit_id": COMMIT, "requested_revision": "main"}}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "wanted"),
+    [
+        (None, "dpaudit==0.1.0"),
+        (
+            {"url": "https://host.example/them/dpaudit", **GIT},
+            f"dpaudit @ git+https://host.example/them/dpaudit@{COMMIT}",
+        ),
+        (  # without the password
+            {"url": "https://me:secret@host.example:8443/dpaudit.git", **GIT},
+            f"dpaudit @ git+https://host.example:8443/dpaudit.git@{COMMIT}",
+        ),
+        (
+            {"url": "ssh://git@host.example:22/them/dpaudit.git", **GIT, "subdirectory": "tools"},
+            f"dpaudit @ git+https://host.example/them/dpaudit.git@{COMMIT}#subdirectory=tools",
+        ),
+        ({"url": "file:///srv/dpaudit.git", **GIT}, UNKNOWN),
+        (
+            {
+                "url": "https://me@host.example/dpaudit-0.1.0.tar.gz",
+                "archive_info": {"hash": "sha256=abc"},
+            },
+            "dpaudit @ https://host.example/dpaudit-0.1.0.tar.gz#sha256=abc",
+        ),
+        (
+            {
+                "url": "https://host.example/dpaudit-0.1.0.tar.gz",
+                "archive_info": {"hashes": {"sha256": "def"}},
+                "subdirectory": "a",
+            },
+            "dpaudit @ https://host.example/dpaudit-0.1.0.tar.gz#sha256=def&subdirectory=a",
+        ),
+        (
+            {"url": "https://host.example/d.whl", "archive_info": {}},
+            "dpaudit @ https://host.example/d.whl",
+        ),
+        ({"url": "file:///nowhere/dpaudit", "dir_info": {"editable": True}}, UNKNOWN),
+    ],
+)
+def test_the_workflow_installs_what_was_installed_here(
+    dpaudit: Any,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    recorded: dict[str, Any] | None,
+    wanted: str,
+) -> None:
+    installed_as(recorded, monkeypatch)
+    assert requirement() == wanted
+    done = dpaudit("init", "mine.py:private_count", "--epsilon", "1", "--no-run")
+    assert done.exit_code == 0
+    assert ("FILL_IN" in done.stdout) is (wanted == UNKNOWN)
+    text = (folder / FILES[2]).read_text()
+    assert "secret" not in text
+    steps = yaml.safe_load(text)["jobs"]["audit"]["steps"]
+    (words,) = (
+        shlex.split(one["run"]) for one in steps if one.get("run", "").startswith("pip install")
+    )
+    assert words == ["pip", "install", wanted, "pytest"]
+    assert valid("github-workflows", folder / FILES[2])
+
+
+def test_a_clone_is_installed_from_its_origin_and_a_folder_here_from_here(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path_factory.mktemp("elsewhere") / "tools" / "dpaudit"
+    clone.mkdir(parents=True)
+    root = clone.parents[1]
+
+    def git(*words: str) -> str:
+        settings = ("-c", "user.name=me", "-c", "user.email=me@host.example")
+        done = subprocess.run(
+            ["git", "-C", str(root), *settings, *words], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    installed_as({"url": clone.as_uri(), "dir_info": {"editable": True}}, monkeypatch)
+    assert requirement() == UNKNOWN
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    assert requirement() == UNKNOWN
+    git("remote", "add", "origin", "git@host.example:them/tools.git")
+    commit = git("rev-parse", "HEAD")
+    wanted = f"dpaudit @ git+https://host.example/them/tools.git@{commit}"
+    assert requirement() == f"{wanted}#subdirectory=tools/dpaudit"
+    (folder / "vendored" / "dpaudit").mkdir(parents=True)
+    own = {"url": (folder / "vendored" / "dpaudit").as_uri(), "dir_info": {}}
+    installed_as(own, monkeypatch)
+    assert requirement() == "./vendored/dpaudit"
+
+
+def installed_as(recorded: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pip have recorded this; None for an index."""
+    found = SimpleNamespace(
+        version="0.1.0", read_text=lambda _: None if recorded is None else json.dumps(recorded)
+    )
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: found)
+
+
+def test_the_numbers_are_written_out(dpaudit: Any, folder: Path) -> None:
+    words = ("init", "mine.py:private_count", "--epsilon", "1", "--no-run")
+    assert dpaudit(*words).exit_code == 0
+    (audit,) = yaml.safe_load((folder / FILES[0]).read_text())["audits"]
+    assert (audit["samples"], audit["confidence"], audit["seed"]) == (100_000, 0.99, 0)
+    test = " ".join((folder / FILES[1]).read_text().split())
+    assert "samples=100_000, confidence=0.9999, seed=0" in test
+    (folder / "pyproject.toml").write_text(
+        "[tool.dpaudit]\nsamples = 3_000\nconfidence = 0.95\nseed = 4\n"
+    )
+    assert dpaudit(*words, "--force").exit_code == 0
+    (audit,) = yaml.safe_load((folder / FILES[0]).read_text())["audits"]
+    assert (audit["samples"], audit["confidence"], audit["seed"]) == (3_000, 0.95, 4)
+    test = " ".join((folder / FILES[1]).read_text().split())
+    assert "samples=3_000, confidence=0.95, seed=4" in test
 
 
 def test_a_parameter_with_a_default_gets_the_number_of_the_claim(folder: Path) -> None:

@@ -195,6 +195,8 @@ def _encoded(encoding: str, *words: str) -> subprocess.CompletedProcess[bytes]:
         ({"NO_COLOR": ""}, True),  # as no-color.org has it
         ({"TERM": "dumb"}, False),
         ({"TERM": "xterm"}, True),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )
 def test_colours_on_a_terminal_only(variables: dict[str, str], is_coloured: bool) -> None:
@@ -212,6 +214,27 @@ def test_colours_on_a_terminal_only(variables: dict[str, str], is_coloured: bool
     os.close(theirs)
     assert (b"\x1b[" in text) is is_coloured
     assert "\x1b[" not in _run(ANSWERING, *TARGET, python=warm.python()).stdout
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_coloured"),
+    [
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "0"}, True),  # any text, as force-color.org has it
+        ({"FORCE_COLOR": ""}, False),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colours_in_a_pipe_where_they_are_forced(
+    variables: dict[str, str], is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = _run(ANSWERING, *TARGET, python=warm.python())
+    assert ("\x1b[" in done.stdout) is is_coloured
+    assert "\x1b[" not in done.stderr
 
 
 HEAVY = ("scipy.stats", "statsmodels", "pydantic", "pandas", "rich", "yaml", "sklearn", "xml.etree")

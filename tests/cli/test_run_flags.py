@@ -187,7 +187,8 @@ def _without(flag: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "missing argument"),
+        ([], "there is no audits.yaml here"),
+        (["--d1", "0", "--d2", "1"], "missing argument"),
         (["m:f"], "--d1, --d2, --epsilon are missing"),
         (["m:f", "--d1", "0", "--d2", "1"], "--epsilon is missing"),
         (["m:f", "m:g", "--d1", "0"], "one import path at a time"),

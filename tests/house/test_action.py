@@ -211,6 +211,18 @@ def test_only_annotations_are_commands(folder: Path) -> None:
     assert token not in run_action(folder).log
 
 
+def test_strict_fails_for_a_warning(folder: Path) -> None:
+    (folder / "seven.py").write_text("def seven(x):\n    return 7\n")
+    (folder / "audits.yaml").write_text(
+        AUDITS.replace("mechanisms.laplace:laplace", "seven.py:seven")
+    )
+    assert run_action(folder).code == 0
+    assert run_action(folder, strict="false").code == 0
+    ran = run_action(folder, strict="true")
+    assert ran.code == 1, ran.log
+    assert "::error " in ran.log
+
+
 def test_other_packages_have_another_cache(folder: Path) -> None:
     keys = {run_action(folder, packages=one).outputs["key"] for one in ("", "a==1", "a==2")}
     assert len(keys) == 3
@@ -230,7 +242,8 @@ def test_other_packages_have_another_cache(folder: Path) -> None:
         ({"version": "1; touch pwned"}, 2),
         ({"version": "1 --index-url=http://evil"}, 2),
         ({"version": "$(touch pwned)"}, 2),
-        ({"config": ""}, 2),
+        ({"config": ""}, 0),  # audits.yaml
+        ({"strict": "true; touch pwned"}, 2),
         ({"packages": "$(touch pwned)"}, 0),
     ],
 )

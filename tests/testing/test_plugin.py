@@ -62,7 +62,10 @@ def test_a_run_states_its_audits_and_saves_them(project: pytest.Pytester) -> Non
     result.assert_outcomes(passed=4)
     # 0.001 for each of three, 0.01 for each of two.
     result.stdout.fnmatch_lines(
-        ["dpaudit: 5 privacy audits; with new seeds, at most 1 run in 43 has a false alarm"]
+        [
+            "dpaudit: 5 privacy audits of 2,000 to 5,000 draws at 99 % to 99.9 %; with new seeds, "
+            "at most 1 run in 43 has a false alarm"
+        ]
     )
     assert budgets_of(project.path / "out.json") == {
         "test_mine.py::test_marked": 4_000,
@@ -87,7 +90,7 @@ def test_several_workers_give_the_same_results(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     result = project.runpytest(*WORKERS, "2", "--dpaudit-json", "two.json")
     result.assert_outcomes(passed=4)
-    result.stdout.fnmatch_lines(["dpaudit: 5 privacy audits; *1 run in 43*"])
+    result.stdout.fnmatch_lines(["dpaudit: 5 privacy audits of *1 run in 43*"])
     one, two = (audits_of(project.path / name) for name in ("one.json", "two.json"))
     for audits in (one, two):
         for audit in audits.values():
@@ -165,6 +168,51 @@ def test_wrong_settings_are_refused_before_any_test(
     result = pytester.runpytest(*flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{words}*"])
+
+
+STRICT = """
+import pytest
+from dpaudit.testing import assert_private, assert_violates
+
+def seven(x):
+    return 7
+
+def is_text(x):
+    return isinstance(x, str)
+
+@pytest.mark.parametrize("own", [{}, {"strict": False}, {"strict": True}])
+def test_private(own):
+    assert_private(seven, 0, 1, epsilon=1, **own)
+
+def test_violates():
+    assert_violates(is_text, "a", 1, epsilon=1)
+
+@pytest.mark.dpaudit(strict=True)
+def test_marked():
+    assert_private(seven, 0, 1, epsilon=1)
+
+def test_allowed():
+    def noisy(x, size, rng):
+        return x + rng.laplace(size=size)
+    assert_private(noisy, 0, 0, epsilon=1, allow_underpowered=True)
+"""
+
+
+@pytest.mark.parametrize(("lines", "failed"), [("", 2), ("strict = true", 4)])
+def test_warnings_fail_strict_tests(pytester: pytest.Pytester, lines: str, failed: int) -> None:
+    pytester.makepyfile(test_mine=STRICT)
+    pytester.makepyprojecttoml(f"[tool.dpaudit]\nsamples = 2_000\n{lines}\n")
+    result = pytester.runpytest("-W", "ignore")
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed") == failed
+    shown = " ".join(word for word in result.stdout.str().split() if word != "E")
+    assert "do not refute 1-DP at 99.99 %; strict: 1 warning fails the audit: all" in shown
+
+
+def test_the_default_numbers_are_in_the_summary(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_mine=TESTS)
+    result = pytester.runpytest("-k", "private")
+    result.stdout.fnmatch_lines(["dpaudit: 1 privacy audit of 100,000 draws at 99.99 %; *"])
 
 
 def test_draws_may_be_written_as_a_power_of_ten(project: pytest.Pytester) -> None:

@@ -83,6 +83,13 @@ def journal_path(folder: Folder, name: str) -> Path:
     return Path(folder) / f"{plain}{_SUFFIX}"
 
 
+def remove(folder: Folder, name: str) -> None:
+    """Remove the journal of an audit, and what a search has found, where they are there."""
+    path = journal_path(folder, name)
+    for one in (path, path.with_suffix(SEARCH_SUFFIX)):
+        one.unlink(missing_ok=True)
+
+
 def _opened(spec: AuditSpec, records: Records) -> FileJournal:
     there = [one.words for one in records.read()]
     if there:

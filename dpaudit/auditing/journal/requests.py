@@ -38,7 +38,7 @@ Request = dict[str, list[str]]
 # What neither the draws nor what is made of them depend on: how it is run, and what is said of it.
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
-    *("name", "expect", "group", "grouped", "request", "command", "family"),
+    *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
 }
 _CODE = "the code of "
 _HASH_SEED = "PYTHONHASHSEED"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.holes import FILL_IN, holes
 from dpaudit.config.matrix import escaped
+from dpaudit.config.project import TEST_DEFAULTS
 from dpaudit.import_path import is_file, split
 
 CONFIG = Path("audits.yaml")
@@ -50,7 +52,7 @@ jobs:
       - uses: actions/setup-python@v6
         with:
           python-version: "{python}"
-      # dpaudit, from where you have it, and all that {module} imports.
+{remark}
 {installs}
       - run: dpaudit run {config} --report github
       # Also where the audits fail, so that both are seen at once.
@@ -63,11 +65,12 @@ jobs:
 class Start:
     """A first audit. settings: its keys, FILL_IN in the place of what is to be filled in.
     remarks: on keys, in a sentence. options: further ones of a line. methods: those that `call` may
-    be."""
+    be. confidence_of_tests: that of the test for pytest."""
 
     settings: Mapping[str, Any]
     remarks: Mapping[str, str] = field(default_factory=dict)
     methods: Sequence[str] = ()
+    confidence_of_tests: float = TEST_DEFAULTS["confidence"]
 
     @property
     def holes(self) -> list[str]:
@@ -79,9 +82,9 @@ class Start:
         return str(self.settings["mechanism"])
 
 
-def contents(start: Start) -> dict[Path, str]:
-    """Return the text of every file."""
-    return {CONFIG: config(start), TEST: test(start), WORKFLOW: workflow(start)}
+def contents(start: Start, requirement: str) -> dict[Path, str]:
+    """Return the text of every file. requirement: what pip is to install as dpaudit."""
+    return {CONFIG: config(start), TEST: test(start), WORKFLOW: workflow(start, requirement)}
 
 
 def config(start: Start) -> str:
@@ -127,9 +130,17 @@ def _to_do(key: str, value: Any, start: Start) -> str:
     return f"  # {_REMARKS[key]}{several}"
 
 
-def workflow(start: Start) -> str:
-    """Return a workflow for GitHub Actions."""
-    found = ["dpaudit pytest"]
+def workflow(start: Start, requirement: str) -> str:
+    """Return a workflow for GitHub Actions. requirement: what pip is to install as dpaudit."""
+    module = _plain(split(start.target)[0])
+    remark = f"dpaudit as it was installed here, and all that {module} imports."
+    if FILL_IN in requirement:
+        remark = (
+            "FILL_IN: where GitHub gets dpaudit from, such as "
+            "git+https://HOST/OWNER/dpaudit@COMMIT. Here it was installed from a folder that "
+            f"GitHub does not have. Then all that {module} imports."
+        )
+    found = [f"{shlex.quote(requirement)} pytest"]
     if Path("requirements.txt").is_file():
         found.append("-r requirements.txt")
     if any(Path(one).is_file() for one in ("pyproject.toml", "setup.py")):
@@ -137,12 +148,17 @@ def workflow(start: Start) -> str:
     version = ".".join(map(str, sys.version_info[:2]))
     return _WORKFLOW.format(
         target=_plain(start.target),
-        module=_plain(split(start.target)[0]),
+        remark="\n".join(f"      # {line}" for line in textwrap.wrap(remark, _WIDTH - 8)),
         python=version,
-        installs="\n".join(f"      - run: pip install {one}" for one in found),
+        installs="\n".join(f"      - run: {_scalar(f'pip install {one}')}" for one in found),
         config=CONFIG,
         test=TEST,
     )
+
+
+def _scalar(command: str) -> str:
+    """Return a command as YAML has it: in quotes where something else would be read."""
+    return in_yaml(command) if re.search(r":\s|\s#", command) else command
 
 
 def test(start: Start) -> str:
@@ -278,6 +294,8 @@ class _Call:
         if self._after is not None:
             yield f"post_process={self._after}"
         yield f"samples={settings['samples']:_}"
+        yield f"confidence={self._start.confidence_of_tests!r}"
+        yield f"seed={settings['seed']}"
 
 
 def _named(arguments: Any) -> Iterable[tuple[Any, Any]]:

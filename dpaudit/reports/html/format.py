@@ -36,8 +36,9 @@ def entry(result: AuditResult) -> Part:
     return Part(result)
 
 
-def document(parts: Sequence[Part], planned: int) -> str:
-    """Return the page. planned: how many audits there are to be."""
+def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the page. planned: how many audits there are to be. not_run: names of those that the
+    run stopped before."""
     from dpaudit.reports.html.page import written
 
-    return written(parts, planned)
+    return written(parts, planned, not_run)

@@ -19,7 +19,7 @@ from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
-from dpaudit.reports.batch import chances, title, unended
+from dpaudit.reports.batch import chances, stopped, title, unended
 from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open
 from dpaudit.reports.html import canvas
 from dpaudit.reports.html.pictures.choice import left_out, pictures
@@ -72,8 +72,9 @@ class Part:
         return self._made[made]
 
 
-def written(parts: Sequence[Part], planned: int) -> str:
-    """Return the page. planned: how many audits there are to be."""
+def written(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the page. planned: how many audits there are to be. not_run: names of those that the
+    run stopped before."""
     safe = _environment().filters["ours"]
     order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)
     drawn = set(order[:MOST_WITH_FIGURES])
@@ -89,10 +90,12 @@ def written(parts: Sequence[Part], planned: int) -> str:
         policy=safe(_policy(style, script)),
         style=safe(style),
         script=safe(script),
-        title=title([one.is_met for one in parts], planned),
+        title=title([one.is_met for one in parts], planned, not_run),
         counts=_counts(parts),
         chances=chances([one.result for one in parts]),
-        missing=unended(len(parts), planned),
+        missing=unended(len(parts), planned, not_run),
+        stopped=stopped(not_run) if not_run else "",
+        not_run=not_run,
         undrawn=len(parts) - len(drawn),
         drawn=len(drawn),
         rows=[(place + 1, parts[place].row) for place in order],

@@ -19,13 +19,12 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
 )
-from dpaudit.auditing.underpowered import EQUAL_INPUTS
 from dpaudit.certificates.certificate import DivergenceTest, RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.errors import UsageError
-from dpaudit.inputs.neighbouring import EQUAL
+from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers
 from dpaudit.reports.batch import document, render_remarks
 from dpaudit.reports.bounds import bounds

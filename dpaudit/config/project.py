@@ -1,0 +1,193 @@
+"""`[tool.dpaudit]` in pyproject.toml: what holds for all audits of a project, in pytest and on the
+command line.
+
+pytest reads it at every start, so nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpaudit.errors import ConfigurationError, UsageError
+
+# What `dpaudit run` runs where neither the command line nor the project names a file.
+DEFAULT_FILE = "audits.yaml"
+# What tests audit with unless they say otherwise: a second or less, and a false alarm in 10,000
+# runs with new seeds.
+TEST_DEFAULTS: Mapping[str, Any] = {
+    "samples": 100_000,
+    "confidence": 0.9999,
+    "seed": 0,
+    "workers": 1,
+}
+# What a project may ask of all audits; an audit that may be under-powered is asked for neither.
+REQUIRED = ("require_power", "require_rare")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _are_texts(value: Any) -> bool:
+    return _is_text(value) or (
+        isinstance(value, list) and value != [] and all(map(_is_text, value))
+    )
+
+
+# By key: which values it takes, and in words.
+_RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "samples": (
+        lambda value: _is_number(value) and value > 0 and value == value // 1,
+        "a number of draws, such as 100_000",
+    ),
+    "confidence": (
+        lambda value: _is_number(value) and 0 < value < 1,
+        "a number between 0 and 1, such as 0.9999",
+    ),
+    "seed": (lambda value: _is_whole(value, 0), "a whole number, at least 0"),
+    "workers": (
+        lambda value: value == "auto" or _is_whole(value, 1),
+        'a number of processes, at least 1, or "auto"',
+    ),
+    "require_power": (
+        lambda value: _is_number(value) and 1 < value < math.inf,
+        "a number above 1, such as 1.2",
+    ),
+    "require_rare": (
+        lambda value: _is_number(value) and 0 < value < 1,
+        "a probability between 0 and 1, such as 1e-3",
+    ),
+    "strict": (lambda value: isinstance(value, bool), "true or false"),
+    "journal": (_is_text, "the name of a folder"),
+    "audits": (_are_texts, "a configuration file, or a list of them"),
+}
+SETTINGS = tuple(_RIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What a project says of its audits.
+
+    file: its pyproject.toml; None where none has the table.  settings: keys of an audit.
+    journal: the folder of journals.  audits: the files that `dpaudit run` runs by default.
+    """
+
+    file: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    journal: str | None = None
+    audits: tuple[Path, ...] = ()
+
+    def inherited(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
+        """Return the keys that an audit has from the project. given: its own settings. keys: those
+        that it may have."""
+        found = {key for key in self.settings if key in keys and given.get(key) is None}
+        if given.get("time") is not None:
+            found.discard("samples")
+        return found - set(REQUIRED) if given.get("allow_underpowered") else found
+
+    def beneath(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> dict[str, Any]:
+        """Return the settings of an audit, with those of the project where it says nothing."""
+        return {**given, **{key: self.settings[key] for key in self.inherited(given, keys)}}
+
+    def locating(
+        self, given: Mapping[str, Any], locate: Callable[[Any], str]
+    ) -> Callable[[Any], str]:
+        """Return what says where a key stands that may be the project's. locate: says where one of
+        the audit's own stands."""
+        inherited = self.inherited(given)
+        return lambda path: f"{self.file}: " if {*path[:1]} & inherited else locate(path)
+
+    def files(self) -> list[str]:
+        """Return the files that `dpaudit run` runs by default. Raises UsageError where there are
+        none."""
+        for one in self.audits:
+            if not one.is_file():
+                raise UsageError(
+                    f"{self.file}: audits names {str(one)!r}, and there is no such file"
+                )
+        if self.audits:
+            return [os.path.relpath(one) for one in self.audits]
+        if Path(DEFAULT_FILE).is_file():
+            return [DEFAULT_FILE]
+        raise UsageError(
+            f"there is no {DEFAULT_FILE} here, and nothing else was named; name a mechanism or a "
+            f"file (dpaudit run FILE.yaml), write {DEFAULT_FILE} with dpaudit init "
+            "mine.py:FUNCTION, or name files in pyproject.toml: [tool.dpaudit] audits = "
+            '["FILE.yaml"]'
+        )
+
+
+NO_PROJECT = Project()
+
+
+def project_of(folder: Path) -> Project:
+    """Return what `[tool.dpaudit]` says, in the pyproject.toml of a folder or else of the nearest
+    folder above it. Raises ConfigurationError, which names the key."""
+    for one in (folder, *folder.parents):
+        file = one / "pyproject.toml"
+        found = _table(file)
+        if found is not None:
+            return _checked(file, found)
+    return NO_PROJECT
+
+
+def here() -> Project:
+    """Return what holds in the working directory."""
+    return project_of(Path.cwd())
+
+
+def _table(file: Path) -> Any:
+    """Return the table of a file; None where there is none."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if "dpaudit" not in text:
+        return None
+    import tomllib
+
+    try:
+        tool = tomllib.loads(text).get("tool", {})
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{file}: {error}") from None
+    return tool.get("dpaudit") if isinstance(tool, dict) else None
+
+
+def _checked(file: Path, found: Any) -> Project:
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{file}: [tool.dpaudit] must be a table")
+    for key, value in found.items():
+        if key not in SETTINGS:
+            from dpaudit.did_you_mean import did_you_mean
+
+            known = ", ".join(SETTINGS)
+            raise ConfigurationError(
+                f"{file}: unknown key {key!r} in [tool.dpaudit]; known: {known}."
+                + did_you_mean(key, SETTINGS)
+            )
+        is_right, words = _RIGHT[key]
+        if not is_right(value):
+            raise ConfigurationError(f"{file}: {key} = {value!r} in [tool.dpaudit] must be {words}")
+    settings = dict(found)
+    audits, journal = settings.pop("audits", []), settings.pop("journal", None)
+    if "samples" in settings:
+        settings["samples"] = int(settings["samples"])
+    return Project(
+        file,
+        settings,
+        None if journal is None else str(file.parent / journal),
+        tuple(file.parent / one for one in ([audits] if isinstance(audits, str) else audits)),
+    )

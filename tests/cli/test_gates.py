@@ -1,0 +1,267 @@
+"""What makes a gate strict, and what stops it: --strict, -x, --maxfail."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as XML
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft4Validator
+
+from dpaudit import PureDP, Verdict, audit
+from dpaudit.reports.registry import FORMATS
+from tests.unit.reports.test_junit import schema as junit_schema
+from tests.unit.reports.test_sarif import SCHEMA as SARIF_SCHEMA
+
+MECHANISMS = """
+def laplace(x, size, rng): return x + rng.laplace(size=size)
+def seven(x): return 7
+def is_text(x): return isinstance(x, str)
+def broken(x): raise ValueError("broken")
+"""
+PAIR = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", "2000")
+BATCH = """version: 1
+defaults: {mechanism: "m.py:laplace", d1: 0, d2: 1, claim: {epsilon: 2}, samples: 2_000}
+audits:
+  - {name: first}
+  - {name: second, claim: {epsilon: 0.1}}
+  - {name: third, claim: {epsilon: 0.1}}
+  - {name: fourth}
+"""
+NAMES = ["first", "second", "third", "fourth"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISMS)
+    (tmp_path / "audits.yaml").write_text(BATCH)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def saved(file: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(Path(file).read_text("utf-8"))
+    return document
+
+
+def names(file: str) -> list[str]:
+    return [one["name"] for one in saved(file)["audits"]]
+
+
+def test_a_warning_fails_a_strict_audit_and_no_other(dpaudit: Any) -> None:
+    result = dpaudit("run", "m.py:seven", *PAIR, "-q")
+    assert result.exit_code == 0
+    (warning,) = result.stdout.splitlines()[1:]
+    text = warning.removeprefix("warning: seven: ")
+    strict = dpaudit("run", "m.py:seven", *PAIR, "-q", "--strict", "--json", "r.json")
+    assert strict.exit_code == 1
+    (line,) = strict.stdout.splitlines()
+    assert line.startswith("NO VIOLATION FOUND  seven: 2,000 draws do not refute 1-DP")
+    assert line.endswith(f"strict: 1 warning fails the audit: {text}")
+    (found,) = saved("r.json")["audits"]
+    assert (found["strict"], found["verdict"]) == (True, "NO VIOLATION FOUND")
+    assert dpaudit("run", "m.py:laplace", *PAIR, "--strict").exit_code == 0
+
+
+def test_strict_holds_in_a_file_for_one_audit(dpaudit: Any) -> None:
+    text = BATCH.replace("{name: first}", '{name: first, mechanism: "m.py:seven"}')
+    text = text.replace("claim: {epsilon: 0.1}", "claim: {epsilon: 2}")
+    Path("audits.yaml").write_text(text)
+    assert dpaudit("run", "audits.yaml").exit_code == 0
+    Path("audits.yaml").write_text(text.replace("name: first,", "name: first, strict: true,"))
+    result = dpaudit("run", "audits.yaml", "--report", "junit:r.xml", "--report", "sarif:r.sarif")
+    assert result.exit_code == 1
+    assert "first: NO VIOLATION FOUND" in result.stdout
+    root = XML.fromstring(Path("r.xml").read_bytes())
+    assert (root.get("tests"), root.get("failures")) == ("4", "1")
+    (found,) = saved("r.sarif")["runs"][0]["results"]
+    assert (found["ruleId"], found["level"]) == ("strict-warning", "warning")
+
+
+def test_a_violation_that_was_expected_fails_for_its_warnings(dpaudit: Any) -> None:
+    # One input is a text and the other a number, which warns.
+    words = ("run", "m.py:is_text", "--d1", '"a"', "--d2", "1", *PAIR[4:], "--expect", "violation")
+    assert dpaudit(*words).exit_code == 0
+    strict = dpaudit(*words, "-q", "--strict", "--json", "r.json")
+    assert strict.exit_code == 1
+    (found,) = saved("r.json")["audits"]
+    assert found["verdict"] == "VIOLATION"
+    assert strict.stdout.startswith("VIOLATION  is_text: refuted at 99 %")
+    assert "strict: 2 warnings fail the audit: d1 is a text" in strict.stdout
+
+
+def test_what_was_allowed_fails_no_strict_audit(dpaudit: Any) -> None:
+    equal = ("run", "m.py:laplace", "--d1", "0", "--d2", "0", *PAIR[4:], "--strict")
+    assert dpaudit(*equal).exit_code == 4
+    assert dpaudit(*equal, "--allow-underpowered").exit_code == 0
+    weak = ("run", "m.py:laplace", *PAIR[:4], "--epsilon", "12", "--samples", "2000", "--strict")
+    assert dpaudit(*weak).exit_code == 4
+    assert dpaudit(*weak, "--allow-underpowered").exit_code == 0
+    # A warning beats it: 1 before 4.
+    assert dpaudit("run", "m.py:seven", *weak[2:]).exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["run", "search"])
+def test_a_warning_about_a_flag_refuses_a_strict_run(dpaudit: Any, command: str) -> None:
+    more = ("--space", "number in [0, 1]", "--adjacency", "l1:1") if command == "search" else ()
+    inputs = PAIR[4:] if command == "search" else ("--d1", "0", "--d2", "1", *PAIR[4:])
+    words = (command, "m.py:laplace", *inputs, *more, "--param", "size=None")
+    result = dpaudit(*words, "--strict")
+    assert result.exit_code == 2
+    assert "--param: None is text here; write null" in result.stderr.splitlines()[-1]
+
+
+def test_a_warning_about_a_value_of_a_file_refuses_a_strict_run(dpaudit: Any) -> None:
+    text = BATCH.replace("{name: first}", "{name: first, d1: nan}")
+    Path("audits.yaml").write_text(text)
+    assert dpaudit("run", "audits.yaml", "-k", "first").exit_code != 2
+    result = dpaudit("run", "audits.yaml", "-k", "first", "--strict")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith("error: audits.yaml:4: d1: nan is text here")
+
+
+def test_strict_recordings(dpaudit: Any) -> None:
+    np.save("a.npy", np.zeros(1_000))
+    np.save("b.npy", np.zeros(1_000))
+    words = ("bound", "a.npy", "b.npy", "--epsilon", "1")
+    assert dpaudit(*words).exit_code == 0
+    assert dpaudit(*words, "--strict").exit_code == 1
+
+
+def test_strict_in_python() -> None:
+    result = audit(lambda x: 7, 0, 1, PureDP(1.0), samples=2_000, strict=True)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert result.failing_warnings == result.all_warnings
+    assert len(result.all_warnings) == 1
+    assert audit(lambda x: 7, 0, 1, PureDP(1.0), samples=2_000).failing_warnings == ()
+
+
+def test_a_comparison_tells_a_warning_that_fails(dpaudit: Any) -> None:
+    dpaudit("run", "m.py:seven", *PAIR, "--json", "old.json")
+    dpaudit("run", "m.py:seven", *PAIR, "--json", "new.json", "--strict")
+    assert dpaudit("report", "new.json", "--rerun").exit_code == 0
+    result = dpaudit("compare", "old.json", "new.json")
+    assert result.exit_code == 1
+    assert "failed by warnings (strict)" in result.stdout
+    assert dpaudit("compare", "new.json", "old.json").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "ended"),
+    [
+        (["-x"], 2),
+        (["--exitfirst"], 2),
+        (["--maxfail", "1"], 2),
+        (["-x", "--maxfail=1"], 2),
+        (["--maxfail", "2"], 3),
+        (["--maxfail", "3"], 4),
+        (["-x", "--workers", "2"], 2),
+    ],
+)
+def test_a_run_stops_at_its_failures(dpaudit: Any, flags: list[str], ended: int) -> None:
+    result = dpaudit("run", "audits.yaml", "--json", "r.json", *flags)
+    assert result.exit_code == 1
+    assert names("r.json") == NAMES[:ended]
+    assert saved("r.json").get("not_run", []) == NAMES[ended:]
+    listed = [line.split() for line in result.stdout.splitlines() if line.startswith("not run")]
+    assert [words[-1] for words in listed] == NAMES[ended:]
+
+
+@pytest.mark.parametrize("flags", [["--maxfail", "0"], ["--maxfail", "1.5"], ["-x", "--maxfail=2"]])
+def test_no_such_number_of_failures(dpaudit: Any, flags: list[str]) -> None:
+    result = dpaudit("run", "audits.yaml", *flags)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--maxfail" in result.stderr
+
+
+def test_errors_weak_audits_and_warnings_are_failures(dpaudit: Any) -> None:
+    for own, code in (
+        ('mechanism: "m.py:absent"', 2),
+        ('mechanism: "m.py:broken", on_error: fail', 3),
+        ("samples: 100, claim: {epsilon: 12}", 4),
+        ('mechanism: "m.py:seven", strict: true', 1),
+    ):
+        Path("audits.yaml").write_text(BATCH.replace("{name: first}", f"{{name: first, {own}}}"))
+        result = dpaudit("run", "audits.yaml", "-x", "--json", "r.json")
+        assert result.exit_code == code, own
+        assert names("r.json") == ["first"], own
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_lists_what_was_not_run(dpaudit: Any, form: str) -> None:
+    nasty = "third <b>&amp;</b>\\n::error::|*"
+    text = BATCH.replace("name: third", f'name: "{nasty}"')
+    Path("audits.yaml").write_text(text)
+    result = dpaudit("run", "audits.yaml", "-x", "--report", f"{form}:out", "--json", "r.json")
+    assert result.exit_code == 1
+    written = Path("out").read_text("utf-8")
+    assert "fourth" in written
+    assert "2 audits were not run" in written or form in ("json", "junit")
+    again = dpaudit("report", "r.json", "--report", f"{form}:again")
+    assert again.exit_code == 0
+    assert "fourth" in Path("again").read_text("utf-8")
+    if form == "github":
+        assert [line.split(" ")[0] for line in written.splitlines()] == ["::error", "::warning"]
+    if form == "html":
+        assert "<b>&amp;</b>" not in written
+
+
+def test_stopped_reports_are_what_their_schemas_ask_for(dpaudit: Any) -> None:
+    dpaudit("run", "audits.yaml", "-x", "--report", "junit:r.xml", "--report", "sarif:r.sarif")
+    text = Path("r.xml").read_text("utf-8")
+    junit_schema().validate(text)
+    root = XML.fromstring(text.encode())
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("4", "1", "0")
+    cases = list(root.iter("testcase"))
+    assert [one.get("name") for one in cases if one.find("skipped") is not None] == NAMES[2:]
+    document = saved("r.sarif")
+    Draft4Validator(SARIF_SCHEMA).validate(document)
+    (invocation,) = document["runs"][0]["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert len(invocation["toolExecutionNotifications"]) == 2
+
+
+def test_a_comparison_knows_what_was_not_run_from_what_vanished(dpaudit: Any) -> None:
+    dpaudit("run", "audits.yaml", "--json", "old.json")
+    dpaudit("run", "audits.yaml", "-x", "--json", "new.json")
+    result = dpaudit("compare", "old.json", "new.json")
+    assert result.exit_code == 2  # no regression, and no pass
+    assert "vanished" not in result.stdout
+    assert [line.split()[:2] for line in result.stdout.splitlines() if "  not run" in line] == [
+        ["change", "third"],
+        ["change", "fourth"],
+    ]
+
+
+def test_a_stopped_run_goes_on_from_its_journals(dpaudit: Any) -> None:
+    dpaudit("run", "audits.yaml", "--json", "whole.json")
+    assert dpaudit("run", "audits.yaml", "-x", "--journal", "j", "--json", "r.json").exit_code == 1
+    assert names("r.json") == NAMES[:2]
+    dpaudit("run", "audits.yaml", "-x", "--journal", "j", "--resume", "--json", "r.json")
+    assert names("r.json") == NAMES[:2]
+    result = dpaudit("run", "audits.yaml", "--journal", "j", "--resume", "--json", "r.json")
+    assert result.exit_code == 1
+    numbers = [
+        [(one["name"], one["p_value"], one["draws"]) for one in saved(file)["audits"]]
+        for file in ("whole.json", "r.json")
+    ]
+    assert numbers[0] == numbers[1]
+
+
+def test_a_family_that_was_stopped_has_its_shares_alone(dpaudit: Any) -> None:
+    Path("audits.yaml").write_text(f"familywise: true\n{BATCH}")
+    assert dpaudit("run", "audits.yaml", "-x", "--json", "r.json").exit_code == 1
+    levels = [one["family"]["level"] for one in saved("r.json")["audits"]]
+    assert levels == pytest.approx([0.01 / 4] * 2)
+    assert dpaudit("report", "r.json").exit_code == 0
+
+
+def test_a_results_file_that_lists_too_many_is_damaged(dpaudit: Any) -> None:
+    dpaudit("run", "audits.yaml", "-x", "--json", "r.json")
+    document = saved("r.json")
+    for bent in ({"planned": 3}, {"not_run": [3]}, {"not_run": "third"}):
+        Path("bent.json").write_text(json.dumps({**document, **bent}))
+        assert dpaudit("report", "bent.json").exit_code == 2

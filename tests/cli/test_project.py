@@ -1,0 +1,186 @@
+"""`[tool.dpaudit]` in pyproject.toml, and `dpaudit run` without arguments."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.cli.starting.files import FILES
+from dpaudit.config.project import SETTINGS
+from tests import warm
+from tests.documents import ROOT, blocks
+
+MECHANISM = "def noisy(x, size, rng): return x + rng.laplace(size=size)\n"
+BATCH = """version: 1
+defaults: {mechanism: "m.py:noisy", d1: 0, d2: 1, claim: {epsilon: 2}}
+audits:
+  - {name: first}
+  - {name: second, samples: 3_000, confidence: 0.9, seed: 3}
+"""
+TARGET = ("m.py:noisy", "--d1", "0", "--d2", "1", "--epsilon", "2")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "m.py").write_text(MECHANISM)
+    (tmp_path / "audits.yaml").write_text(BATCH)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def project(text: str, folder: str = ".") -> None:
+    Path(folder, "pyproject.toml").write_text(f"[tool.dpaudit]\n{text}\n")
+
+
+def asked(file: str = "r.json") -> list[tuple[int, float, int]]:
+    """Return draws, confidence and seed of the audits in a file of results."""
+    audits = json.loads(Path(file).read_text("utf-8"))["audits"]
+    return [(one["certificates"][0]["budget"], one["confidence"], one["seed"]) for one in audits]
+
+
+def test_flags_come_before_files_and_files_before_the_project(dpaudit: Any) -> None:
+    project("samples = 2_000\nconfidence = 0.95\nseed = 7")
+    assert dpaudit("run", "--json", "r.json").exit_code == 0
+    assert asked() == [(2_000, 0.95, 7), (3_000, 0.9, 3)]
+    assert dpaudit("run", "--json", "r.json", "--samples", "4000", "--seed", "9").exit_code == 0
+    assert asked() == [(4_000, 0.95, 9), (4_000, 0.9, 9)]
+    assert dpaudit("run", *TARGET, "--json", "r.json").exit_code == 0
+    assert asked() == [(2_000, 0.95, 7)]
+    assert dpaudit("run", *TARGET, "--json", "r.json", "--confidence", "0.8").exit_code == 0
+    assert asked() == [(2_000, 0.8, 7)]
+    Path("pyproject.toml").unlink()
+    assert dpaudit("run", *TARGET, "--json", "r.json", "--samples", "2000").exit_code == 0
+    assert asked() == [(2_000, 0.99, 0)]
+
+
+def test_a_time_takes_the_place_of_draws(dpaudit: Any) -> None:
+    project("samples = 2_000")
+    assert dpaudit("run", *TARGET, "--time", "0.2", "--json", "r.json").exit_code == 0
+    assert asked()[0][0] != 2_000
+
+
+def test_other_commands_take_what_they_have(dpaudit: Any) -> None:
+    project("samples = 2_000\nconfidence = 0.9\nseed = 5\nrequire_rare = 0.3\nstrict = true")
+    words = ("--space", "number in [0, 1]", "--adjacency", "l1:1", "--epsilon", "3")
+    dpaudit("search", "m.py:noisy", *words, "--json", "r.json", "--samples", "3000")
+    assert asked()[0][1:] == (0.9, 5)
+    Path("guesses.csv").write_text("included,guess\n" + "1,1\n0,0\n" * 50)
+    dpaudit("bound", "--guesses", "guesses.csv", "--epsilon", "9", "--json", "g.json")
+    (found,) = json.loads(Path("g.json").read_text("utf-8"))["audits"]
+    assert (found["confidence"], found["strict"]) == (0.9, True)
+    assert dpaudit("plan", *TARGET, "-q", "--excess", "2").exit_code == 0
+
+
+def test_strict_and_what_is_required_hold_for_the_project(dpaudit: Any) -> None:
+    Path("m.py").write_text("def noisy(x): return 7\n")
+    project("samples = 2_000\nstrict = true")
+    assert dpaudit("run", *TARGET).exit_code == 1
+    project("samples = 2_000\nrequire_rare = 1e-4")
+    assert dpaudit("run", *TARGET).exit_code == 4
+    assert dpaudit("run", *TARGET, "--allow-underpowered").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sampels = 5", "unknown key 'sampels' in [tool.dpaudit]"),
+        ("samples = 'many'", "samples = 'many' in [tool.dpaudit] must be a number of draws"),
+        ("samples = 5", "samples=5 is too few"),
+        ("strict = 1", "strict = 1 in [tool.dpaudit] must be true or false"),
+        ("seed = -1", "seed = -1 in [tool.dpaudit] must be a whole number"),
+        ("audits = []", "audits = [] in [tool.dpaudit] must be a configuration file"),
+        ("audits = 'none.yaml'", "audits names '"),
+        ("=", "pyproject.toml: Invalid"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_mistakes_name_the_file_and_the_key(
+    dpaudit: Any, text: str, said: str, command: str
+) -> None:
+    project(text)
+    result = dpaudit(command)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{Path.cwd() / 'pyproject.toml'}: " in result.stderr
+    assert said in result.stderr
+    if "sampels" in text:
+        assert "Did you mean 'samples'?" in result.stderr
+
+
+def test_the_nearest_table_above_counts(dpaudit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("inner/deep").mkdir(parents=True)
+    project("samples = 2_000\naudits = ['audits.yaml']")
+    Path("inner/pyproject.toml").write_text("[project]\nname = 'dpaudit-of-another'\n")
+    monkeypatch.chdir("inner/deep")
+    assert dpaudit("run", "--json", "r.json", "-k", "first").exit_code == 0
+    assert asked() == [(2_000, 0.99, 0)]
+    project("samples = 2_500", "..")
+    assert dpaudit("run", "../../audits.yaml", "--json", "r.json", "-k", "first").exit_code == 0
+    assert asked() == [(2_500, 0.99, 0)]
+
+
+def test_run_without_arguments(dpaudit: Any) -> None:
+    project("samples = 2_000")
+    result = dpaudit("run", "-q")
+    assert result.exit_code == 0
+    assert [line.split()[3] for line in result.stdout.splitlines()[:2]] == ["first", "second"]
+    assert dpaudit("check").stdout == "audits.yaml: 2 audits\n"
+    Path("audits.yaml").rename("other.yaml")
+    for command in ("run", "check"):
+        none = dpaudit(command)
+        assert (none.exit_code, none.stdout) == (2, "")
+        assert "there is no audits.yaml here" in none.stderr
+    project("samples = 2_000\naudits = 'other.yaml'")
+    assert dpaudit("run", "-q", "-k", "=first").exit_code == 0
+
+
+def test_a_rerun_does_not_ask_the_project_again(dpaudit: Any) -> None:
+    project("samples = 2_000\nconfidence = 0.9")
+    dpaudit("run", "--json", "r.json")
+    project("samples = 5_000\nconfidence = 0.8\nseed = 4")
+    assert dpaudit("report", "r.json", "--rerun", "-q").exit_code == 0
+
+
+def test_a_journal_of_the_project_is_gone_once_a_run_has_ended(dpaudit: Any) -> None:
+    project("samples = 2_000\njournal = '.kept'")
+    for _ in range(2):
+        assert dpaudit("run", "-q").exit_code == 0
+        assert list(Path(".kept").iterdir()) == []
+    assert dpaudit("run", "-q", "--journal", "own").exit_code == 0
+    assert len(list(Path("own").iterdir())) == 2
+
+
+def test_an_interrupted_run_goes_on_from_the_journal_of_the_project() -> None:
+    project("samples = 20_000_000\nworkers = 1\njournal = '.kept'")
+    Path("audits.yaml").write_text(BATCH.replace("samples: 3_000, ", ""))
+    words = [*warm.dpaudit(), "run", "-q", "--json", "r.json"]
+    with subprocess.Popen(words, start_new_session=True, stdout=subprocess.DEVNULL) as process:
+        while not Path(".kept").exists() or not any(
+            one.stat().st_size > 5_000 for one in Path(".kept").iterdir()
+        ):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    time.sleep(0.2)
+    assert list(Path(".kept").iterdir()) != []
+    subprocess.run([*words[:-2], "--json", "r.json"], check=True, stdout=subprocess.DEVNULL)
+    resumed = [one["resumed"] for one in json.loads(Path("r.json").read_text("utf-8"))["audits"]]
+    assert resumed == [1, 0]
+    assert list(Path(".kept").iterdir()) == []
+
+
+def test_the_defaults_of_the_pages_are_those_of_the_code() -> None:
+    page = (ROOT / "docs/configuration.md").read_text("utf-8")
+    table = page.partition("## Defaults of a project")[2].partition("\n## ")[0]
+    assert [key for key in SETTINGS if f"`{key}`" not in table] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_no_page_for_newcomers_writes_a_file_that_init_writes(page: str) -> None:
+    written = {block.file for block in blocks(ROOT / page)}
+    assert written & {str(one) for one in FILES} == set()
