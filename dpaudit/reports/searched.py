@@ -11,7 +11,7 @@ from typing import Any
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.searched import Leader
-from dpaudit.inputs.datasets import ARRAYS
+from dpaudit.inputs.frames import ARRAYS
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists

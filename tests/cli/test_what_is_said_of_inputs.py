@@ -86,7 +86,7 @@ def test_a_result_from_before_says_nothing_of_it(dpaudit: Any, folder: Path) -> 
     document = json.loads((folder / "r.json").read_text())
     document["version"] = 1
     del document["digest"]
-    for name in ("adjacency", "notes", "first_failures", "schedule"):
+    for name in ("adjacency", "notes", "first_failures", "schedule", "detectable_rare"):
         del document["audits"][0]["certificates"][0][name]
     (folder / "old.json").write_text(json.dumps(document))
     result = dpaudit("report", "old.json")
