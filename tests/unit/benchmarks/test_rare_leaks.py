@@ -90,6 +90,12 @@ def test_representations_are_equal_but_printed_differently(name: str) -> None:
     assert first == second or list(first) == list(second)
 
 
+def test_orders_of_text_keys_are_refuted_by_the_command() -> None:
+    audits = run_commands("order_of_keys", seeds=2)
+    assert (audits.refuted, audits.count) == (2, 2)
+    assert audits.draws <= REPRESENTATION_DRAWS
+
+
 def test_pure_line_shows_counts_and_draws_in_units_of_one_over_p() -> None:
     audits = Audits(refuted=7, count=10, draws=45_000.0, seconds=0.26)
     words = pure_line("tail", 1e-3, 80, audits).split()
