@@ -309,7 +309,7 @@ def run_commands(name: str, seeds: int) -> Audits:
         file = Path(folder, "audits.yaml")
         file.write_text(json.dumps({"version": 1, "audits": every}), encoding="utf-8")
         words = [sys.executable, "-m", "dpaudit", "run", str(file), "--quiet", "--json", "-"]
-        done = subprocess.run(words, env=plain, stdout=subprocess.PIPE, check=False)
+        done = subprocess.run(words, env=plain, capture_output=True, check=False)
     audits = json.loads(done.stdout)["audits"]
     refuted = [one["certificates"][0]["refuted_after"] or math.inf for one in audits]
     seconds = sum(one["seconds"] for one in audits) / seeds

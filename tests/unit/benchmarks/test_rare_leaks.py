@@ -11,12 +11,14 @@ import pytest
 
 from benchmarks.rare_leaks import (
     PURE_KINDS,
+    REPRESENTATION_DRAWS,
     REPRESENTATIONS,
     Audits,
     main,
     pooled_line,
     pure_audits,
     pure_line,
+    run_commands,
 )
 
 DRAWS = 2_000
@@ -91,7 +93,7 @@ def test_representations_are_equal_but_printed_differently(name: str) -> None:
 
 
 def test_orders_of_text_keys_are_refuted_by_the_command() -> None:
-    audits = run_commands("order_of_keys", seeds=2)
+    audits = run_commands("key_order", seeds=2)
     assert (audits.refuted, audits.count) == (2, 2)
     assert audits.draws <= REPRESENTATION_DRAWS
 
