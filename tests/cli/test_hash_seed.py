@@ -257,3 +257,35 @@ def test_closed_streams_stay_closed(closed: str) -> None:
     assert (result.returncode == 0) == (closed != ">&-")
     assert ("Gaussian" in result.stdout) == (closed != ">&-")
     assert "Traceback" not in result.stderr
+
+
+FROM_PYTHON = """
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import dpaudit
+from m import order_of_keys
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        for executor in (None, pool):
+            result = dpaudit.audit(
+                order_of_keys, 0, 1, dpaudit.PureDP(1.0), samples=1_000, executor=executor
+            )
+            print(result.verdict.value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [
+        (USUAL, ["VIOLATION", "NO VIOLATION FOUND"]),
+        ("random", ["NO VIOLATION FOUND", "NO VIOLATION FOUND"]),
+    ],
+)
+def test_from_python_orders_count_under_a_hash_seed_of_all_processes(
+    folder: Path, seed: str, expected: list[str]
+) -> None:
+    (folder / "script.py").write_text(FROM_PYTHON)
+    result = run("script.py", program=(sys.executable,), seed=seed)
+    assert result.stdout.splitlines() == expected, result.stderr
