@@ -15,18 +15,25 @@ a multiple of 1/p draws (--times). In the kinds `both` and `column` both inputs 
 values; in all other kinds only d1 leaks.
 
 With --representations, the two inputs give outputs that Python calls equal but a recipient can tell
-from each other, in 90 % of draws. The claim is ε = 1 and the budget is 10,000 draws.
+from each other, in 90 % of draws. The claim is ε = 1 and the budget is 10,000 draws. These audits
+are run by the command `dpaudit run`, since orders of text keys count where it fixes the hash seed.
 """
 
 from __future__ import annotations
 
 import argparse
 import decimal
+import json
 import math
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -290,9 +297,27 @@ def pooled_line(times: float, audits: Sequence[Audits]) -> str:
 
 def representation_line(name: str, seeds: int) -> str:
     """Return a line of the table of representations."""
-    claim = PureDP(PURE_EPSILON)
-    audits = run_audits(REPRESENTATIONS[name], claim, REPRESENTATION_DRAWS, seeds)
+    audits = run_commands(name, seeds)
     return f"{name:14} {audits.refuted:4d} of {seeds:<4d} {audits.seconds:8.1f} s"
+
+
+def run_commands(name: str, seeds: int) -> Audits:
+    """Audit the inputs 1 and 0 of a representation by `dpaudit run`, in a shell without
+    PYTHONHASHSEED: the command sets it for itself."""
+    audit = {"mechanism": f"{__file__}:{name}", "d1": 1, "d2": 0, "samples": REPRESENTATION_DRAWS}
+    audit["claim"] = {"epsilon": PURE_EPSILON}
+    every = [{**audit, "name": f"seed {seed}", "seed": seed} for seed in range(seeds)]
+    plain = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "audits.yaml")
+        file.write_text(json.dumps({"version": 1, "audits": every}), encoding="utf-8")
+        words = [sys.executable, "-m", "dpaudit", "run", str(file), "--quiet", "--json", "-"]
+        done = subprocess.run(words, env=plain, capture_output=True, check=False)
+    audits = json.loads(done.stdout)["audits"]
+    refuted = [one["certificates"][0]["refuted_after"] or math.inf for one in audits]
+    seconds = sum(one["seconds"] for one in audits) / seeds
+    violations = [one["verdict"] for one in audits].count("VIOLATION")
+    return Audits(violations, seeds, median(refuted), seconds)
 
 
 def print_approximate(names: Sequence[str], probabilities: Sequence[float], seeds: int) -> None:

@@ -38,6 +38,7 @@ from dpaudit.certificates.result import (
 from dpaudit.certificates.searched import Searched
 from dpaudit.errors import MechanismError
 from dpaudit.float_errors import ours
+from dpaudit.hash_seed import USUAL, VARIABLE
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import NeighbouringPair, notes, stated
 from dpaudit.levels.candidate import Attack
@@ -260,8 +261,8 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
         "python": platform.python_version(),
     }
     seed = hash_seed()
-    if seed not in (None, "0"):
-        found["PYTHONHASHSEED"] = seed
+    if seed not in (None, USUAL):
+        found[VARIABLE] = seed
     # Trees that were left out in the end may have been tried on fewer draws.
     if any(tried.attack == NAME for one in certificates for tried in one.attacks):
         from importlib import metadata

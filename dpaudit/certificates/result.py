@@ -245,7 +245,7 @@ class AuditResult:
         Wall time.
     versions : mapping of str to str
         Of dpaudit, numpy, scipy and Python, and of scikit-learn where it may have been used. And
-        PYTHONHASHSEED, where a user has set it to another seed than 0.
+        PYTHONHASHSEED, where a user has set it to another seed than the usual one.
     expect : {'violation', 'pass'} or None
         The verdict that was expected.
     warnings : tuple of str

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
-_HASH_SEED = "PYTHONHASHSEED"
+from dpaudit import hash_seed
 
 
 def main() -> None:
@@ -51,19 +51,20 @@ def _runs_a_command() -> bool:
 
 
 def _fix_hash_seed() -> None:
-    """Start this program over with PYTHONHASHSEED=0 where no seed is set, so that a set has the
+    """Start this program over with a fixed hash seed where none is set, so that a set has the
     same order in every run and in all processes that draw.
 
     A program goes on without a seed if it is neither the console script nor `python -m dpaudit`, or
     if its interpreter ignores the variable.
     """
-    if os.environ.get(_HASH_SEED, "random") not in ("", "random"):
+    if os.environ.get(hash_seed.VARIABLE, "random") not in ("", "random"):
         return
     if sys.flags.ignore_environment or not sys.executable or not _is_whole_program():
         return
     words = [sys.executable, *sys.orig_argv[1:]]
     try:
-        os.execve(sys.executable, words, {**os.environ, _HASH_SEED: "0"})  # noqa: S606  # itself
+        environment = {**os.environ, hash_seed.VARIABLE: hash_seed.USUAL}
+        os.execve(sys.executable, words, environment)  # noqa: S606  # itself
     except OSError:  # such as more arguments than the system takes with one variable more
         return
 

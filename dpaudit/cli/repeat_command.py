@@ -10,6 +10,7 @@ import click
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import DrawnSeed
 from dpaudit.cli.options import SECTIONS
+from dpaudit.hash_seed import USUAL, VARIABLE
 from dpaudit.outcomes.set_order import hash_seed
 
 _WORDS = "dpaudit.words"
@@ -45,7 +46,7 @@ def command_line(words: Iterable[str]) -> str:
     """Return the command line of `dpaudit` with these words, and with the hash seed of this process
     unless it is the one that dpaudit sets."""
     seed = hash_seed()
-    variable = [] if seed in (None, "0") else [f"PYTHONHASHSEED={seed}"]
+    variable = [] if seed in (None, USUAL) else [f"{VARIABLE}={seed}"]
     return shlex.join([*variable, "dpaudit", *words])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.searched import Leader
+from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.frames import ARRAYS
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
@@ -113,8 +114,8 @@ def command(result: AuditResult) -> str | None:
     number, settings = witness_of(result), _settings(result)
     if number is None or result.searched is None or settings is None:
         return None
-    seed = result.versions.get("PYTHONHASHSEED")
-    words: list[str | None] = [] if seed is None else [f"PYTHONHASHSEED={seed}"]
+    seed = result.versions.get(VARIABLE)
+    words: list[str | None] = [] if seed is None else [f"{VARIABLE}={seed}"]
     words += ["dpaudit", "run", *([settings["mechanism"]] if "mechanism" in settings else [])]
     pair, form = list(map(as_lists, result.searched.found[number])), settings.get("as")
     columns = columns_of(*pair)

@@ -114,7 +114,7 @@ def test_no_event_is_shown_that_no_output_is_in() -> None:
     assert recheck(audit) == []
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@pytest.mark.parametrize("name", ["sign of zero", "type", "order", "list", "digits"])
 def test_it_is_refuted_in_a_process_of_its_own(name: str) -> None:
     result = audited(LEAKS[name][0], isolate=True)
     assert result.verdict is Verdict.VIOLATION
@@ -274,8 +274,10 @@ def test_the_order_of_a_set_is_never_refuted(seed: int, literal: str) -> None:
 
 
 _RECORDED = """
+import random
 import dpaudit
-d1, d2 = ([{key: one for key in keys} for one in range(500)] for keys in (%r, %r))
+noise = random.Random(1)
+d1, d2 = ([{key: noise.random() for key in keys} for _ in range(500)] for keys in (%r, %r))
 print(dpaudit.bound(d1, d2, dpaudit.PureDP(1.0)).verdict.name)
 """
 

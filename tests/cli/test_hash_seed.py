@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dpaudit.cli import main
+from dpaudit.hash_seed import USUAL
 
 SCRIPT = str(Path(sys.executable).with_name("dpaudit"))
 MODULE = (sys.executable, "-m", "dpaudit")
@@ -134,13 +135,14 @@ def test_an_order_that_a_set_of_a_program_has_is_not_refuted(folder: Path) -> No
 @pytest.mark.parametrize(
     ("program", "seed", "expected"),
     [
-        ((SCRIPT,), None, "0 False"),
-        ((SCRIPT,), "random", "0 False"),
-        ((SCRIPT,), "", "0 False"),
+        ((SCRIPT,), None, f"{USUAL} False"),
+        ((SCRIPT,), "random", f"{USUAL} False"),
+        ((SCRIPT,), "", f"{USUAL} False"),
         ((SCRIPT,), "7", "7 False"),
-        (MODULE, None, "0 False"),
-        ((sys.executable, "-X", "dev", "-mdpaudit"), None, "0 True"),
-        (("./link",), None, "0 False"),
+        ((SCRIPT,), "0", "0 False"),
+        (MODULE, None, f"{USUAL} False"),
+        ((sys.executable, "-X", "dev", "-mdpaudit"), None, f"{USUAL} True"),
+        (("./link",), None, f"{USUAL} False"),
         ((sys.executable, "-E", "-m", "dpaudit"), None, "None False"),
         ((sys.executable, "-c", "from dpaudit.cli.main import main; main()"), None, "None False"),
     ],
@@ -208,7 +210,7 @@ def test_which_programs_start_over(
     monkeypatch.setattr("signal.getsignal", begins)
     with pytest.raises(Began):
         main.main()
-    assert calls == [(sys.executable, [sys.executable, *started[1:]], "0")] * expected
+    assert calls == [(sys.executable, [sys.executable, *started[1:]], USUAL)] * expected
 
 
 def test_the_repeat_line_gives_the_same_digits_in_a_plain_shell() -> None:
@@ -244,7 +246,7 @@ def test_a_journal_is_not_continued_under_another_hash_seed() -> None:
     assert run(*words, seed="7").returncode == 0
     refused = run(*words, "--resume")
     assert refused.returncode == 2
-    assert "PYTHONHASHSEED was 7, is 0" in " ".join(refused.stderr.split())
+    assert f"PYTHONHASHSEED was 7, is {USUAL}" in " ".join(refused.stderr.split())
     assert run(*words, "--resume", seed="7").returncode == 0
 
 
@@ -255,3 +257,35 @@ def test_closed_streams_stay_closed(closed: str) -> None:
     assert (result.returncode == 0) == (closed != ">&-")
     assert ("Gaussian" in result.stdout) == (closed != ">&-")
     assert "Traceback" not in result.stderr
+
+
+FROM_PYTHON = """
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import dpaudit
+from m import order_of_keys
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        for executor in (None, pool):
+            result = dpaudit.audit(
+                order_of_keys, 0, 1, dpaudit.PureDP(1.0), samples=1_000, executor=executor
+            )
+            print(result.verdict.value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [
+        (USUAL, ["VIOLATION", "NO VIOLATION FOUND"]),
+        ("random", ["NO VIOLATION FOUND", "NO VIOLATION FOUND"]),
+    ],
+)
+def test_from_python_orders_count_under_a_hash_seed_of_all_processes(
+    folder: Path, seed: str, expected: list[str]
+) -> None:
+    (folder / "script.py").write_text(FROM_PYTHON)
+    result = run("script.py", program=(sys.executable,), seed=seed)
+    assert result.stdout.splitlines() == expected, result.stderr

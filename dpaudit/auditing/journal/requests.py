@@ -18,6 +18,7 @@ import numpy as np
 from dpaudit.auditing.options import DEFAULTS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import DpauditError
+from dpaudit.hash_seed import VARIABLE
 from dpaudit.import_path import is_file, resolve
 from dpaudit.inputs.equality import fingerprint
 from dpaudit.inputs.frames import Rows
@@ -41,7 +42,6 @@ _FREE = {
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
 }
 _CODE = "the code of "
-_HASH_SEED = "PYTHONHASHSEED"
 _LONGEST = 80
 _FIXED = (
     "the number of draws is fixed before the exact test and never changed after it, "
@@ -61,7 +61,7 @@ def request(spec: AuditSpec) -> Request:
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     seed = hash_seed()
     if seed is not None:
-        asked[_HASH_SEED] = [seed, digest(seed)]
+        asked[VARIABLE] = [seed, digest(seed)]
     for name, file in _files(spec):
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()
@@ -77,7 +77,7 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
-    if name.startswith(_CODE) or name == _HASH_SEED:
+    if name.startswith(_CODE) or name == VARIABLE:
         # Files are found or not by where the command is run, which is no difference by itself.
         # Nor is a process without a fixed hash seed: no other one has its hashes in any case.
         return name in then and name in now and then[name][1] != now[name][1]

@@ -11,12 +11,14 @@ import pytest
 
 from benchmarks.rare_leaks import (
     PURE_KINDS,
+    REPRESENTATION_DRAWS,
     REPRESENTATIONS,
     Audits,
     main,
     pooled_line,
     pure_audits,
     pure_line,
+    run_commands,
 )
 
 DRAWS = 2_000
@@ -88,6 +90,12 @@ def test_representations_are_equal_but_printed_differently(name: str) -> None:
         first, second = first.item(), second.item()
     assert repr(first) != repr(second)
     assert first == second or list(first) == list(second)
+
+
+def test_orders_of_text_keys_are_refuted_by_the_command() -> None:
+    audits = run_commands("key_order", seeds=2)
+    assert (audits.refuted, audits.count) == (2, 2)
+    assert audits.draws <= REPRESENTATION_DRAWS
 
 
 def test_pure_line_shows_counts_and_draws_in_units_of_one_over_p() -> None:
