@@ -688,7 +688,7 @@ def test_what_no_claim_can_have_is_refused_where_it_is_asked_for(folder: Path) -
 
 
 def test_a_terminal_is_asked(folder: Path) -> None:
-    answers = {"claims": "1", "its δ": "", "sensitivity": "one: [", "expected": "1"}
+    answers = {"claims": "1", "its δ": "", "sensitivity": "one: [", "value is missing": "1"}
     code, said = at_terminal("mine.py:scaled", answers)
     assert code == 0
     assert "NO VIOLATION FOUND" in said

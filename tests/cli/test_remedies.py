@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "the start of an option": (("m.py:laplace", "--eps", "1"), "Did you mean '--epsilon'? (see"),
     "a dash short of an option": (
         ("m.py:laplace", "-d1", "0", "--d2", "1"),
-        "there is no option '-d'. (see",
+        "there is no option '-d'. Names of several letters take two dashes, as --d1.",
     ),
     "Python for data": (
         ("m.py:laplace", "--d1", "@m.py", *ASKED[2:]),

@@ -21,7 +21,7 @@ def test_a_target_alone_takes_the_defaults_of_an_audit(dpaudit: Any, asked: Any)
     assert (spec.pairs[0].d1, spec.pairs[0].d2) == (0, 1)
     assert (spec.samples, spec.confidence, spec.seed) == (1_000_000, 0.99, 0)
     assert (spec.workers, spec.bound, spec.full) == ("auto", "game", False)
-    assert (spec.on_error, spec.expect, spec.claim) == ("outcome", None, PureDP(1.0))
+    assert (spec.on_error, spec.expect, spec.claim) == ("auto", None, PureDP(1.0))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_flags_override_a_file_only_where_they_are_given(
         (["--timeout", "5s"], "--timeout needs a separate process"),
         (["--resume"], "--resume needs the journal to continue from; give --journal DIR as well"),
         (["--d1", "{"], "--d1: "),
-        (["--d1", ""], "--d1: the dataset is empty"),
+        (["--d1", ""], "--d1: the value is empty"),
         (["--d1", "@missing.csv"], "there is no such file"),
         (["--d1", "!!python/object:os.system {}"], "is refused"),
         (["--param", "scale"], "--param 'scale' must be name=value"),
