@@ -37,7 +37,9 @@ class Printer:
             self._line(_coloured(render_line(result), result))
         in_full = self._width is None or self._verbose or not is_expected(result)
         if in_full and not self._quiet:
-            self._block(_coloured(render(result, verbose=self._verbose), result))
+            in_batch = self._width is not None
+            text = render(result, verbose=self._verbose, in_batch=in_batch)
+            self._block(_coloured(text, result))
             return
         remarks = render_warnings if self._quiet else render_remarks
         for text in remarks(result):

@@ -89,6 +89,8 @@ def encode(value: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _encoded_array(value)
+    if _has_torch() and _torch().is_tensor(kind):
+        return _encoded_array(_torch().readable(value).numpy())
     return _described(value)
 
 
@@ -131,14 +133,28 @@ def _described(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
-def _set_order() -> Any:
-    """Return the module that knows the orders of sets, a file of dpaudit.outcomes."""
+def _file_of_dpaudit(*names: str) -> Any:
+    """Return a file of dpaudit as a module: it need not be installed here."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    path = os.path.join(folder, "outcomes", "set_order.py")  # noqa: PTH118
-    spec: Any = importlib.util.spec_from_file_location("dpaudit_set_order", path)
+    path = os.path.join(folder, *names)  # noqa: PTH118
+    name = "dpaudit_" + names[-1].partition(".")[0]
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _set_order() -> Any:
+    return _file_of_dpaudit("outcomes", "set_order.py")
+
+
+def _torch() -> Any:
+    """Return what seeds torch, and reads its tensors."""
+    return _file_of_dpaudit("torch_use.py")
+
+
+def _has_torch() -> bool:
+    return "torch" in sys.modules and bool(_torch().is_loaded())
 
 
 def _place(kind: type) -> str:
@@ -232,7 +248,12 @@ def generators() -> list[Any]:
     gc.collect()  # puts all in one order, by age
     numpy: Any = sys.modules.get("numpy")
     theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
-    found = [one for one in gc.get_objects() if issubclass(type(one), (random.Random, *theirs))]
+    every = gc.get_objects()
+    found = [one for one in every if issubclass(type(one), (random.Random, *theirs))]
+    if _has_torch():  # of whose generators the collector keeps no list
+        kinds = _torch().generator_types()
+        own = [one for one in gc.get_referents(*every) if issubclass(type(one), kinds)]
+        found += {id(one): one for one in own}.values()
     return [one for one in found if _reseed(one, 0, "to see whether it can be")]
 
 
@@ -244,6 +265,8 @@ def _reseed(generator: Any, seed: int, purpose: str) -> bool:
             bits.state = type(bits)(number).state
         elif isinstance(generator, random.Random):
             generator.seed(number)
+        elif hasattr(generator, "initial_seed"):
+            _torch().seed(generator, number)
         else:
             generator.seed([number >> (32 * word) & 0xFFFFFFFF for word in range(8)])
     except Exception:  # noqa: BLE001  # of a source without a seed or a state, whatever it is
@@ -300,6 +323,8 @@ class Service:
         self._requests += 1
         for place, one in enumerate(self._generators):
             _reseed(one, seed, f"generator {place}")
+        if _has_torch():
+            _torch().seed_globally(child_seed(seed, "torch"))
         if rng is not None:
             make = numpy.random.default_rng if numpy else random.Random
             more[rng] = make(child_seed(seed, "rng"))
@@ -308,6 +333,14 @@ class Service:
 
     def draw(self, count: int, seed: int, how: Any) -> Any:
         """Make single draws, for the datasets that the shared memory says."""
+        had_torch = _has_torch()
+        reply = self._drawn(count, seed, how)
+        if _has_torch() and not had_torch:  # a draw has imported it, unseeded
+            self._left_over, self._layout.counters[1] = None, 0
+            reply = self._drawn(count, seed, how)
+        return reply
+
+    def _drawn(self, count: int, seed: int, how: Any) -> Any:
         layout, draw, process = self._layout, self._prepared(seed, how), self._process
         datasets, counters = self._datasets, layout.counters
         kinds, floats, integers = layout.kinds, layout.floats, layout.integers
@@ -350,13 +383,17 @@ class Service:
 
     def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
         """Make many draws in one call; reply with an array, else with a list."""
-        draw = self._prepared(seed, how, **{batch: size})
+        had_torch = _has_torch()
         try:
-            outputs = draw(self._datasets[number])
+            outputs = self._prepared(seed, how, **{batch: size})(self._datasets[number])
+            if _has_torch() and not had_torch:  # as for single draws
+                outputs = self._prepared(seed, how, **{batch: size})(self._datasets[number])
         except FAILURES as error:
             end_if_forked(_OWNER, error)
             return {"failed": words(error)}
         self._check_unchanged()
+        if _has_torch() and _torch().is_tensor(type(outputs)):
+            outputs = _torch().readable(outputs)
         if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
             outputs = importlib.import_module("numpy").asarray(outputs)
         is_one = isinstance(outputs, (str, bytes, dict, set, frozenset))
