@@ -1,4 +1,4 @@
-"""Seed the generators of torch and read its tensors, where a mechanism has loaded it; torch is never
+"""Seed the generators of torch and read its tensors, where a mechanism has loaded it: it is never
 imported here.
 
 For Python 3.8 and later, without imports of dpaudit, since drawing processes run this file too.

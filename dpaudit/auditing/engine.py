@@ -474,10 +474,11 @@ def _few(number: int) -> Chunk[Any]:
 
 def _state_words(names: Sequence[str], is_reproducible: bool = True) -> str:
     listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    return (
-        f"{'' if is_reproducible else _UNLIKE}the mechanism keeps state between calls (calls changed "
-        f"{listed}); if its outputs depend on that state, they are not independent, and this verdict proves nothing"
+    words = (
+        f"the mechanism keeps state between calls (calls changed {listed}); if its outputs depend "
+        "on that state, they are not independent, and this verdict proves nothing"
     )
+    return words if is_reproducible else _UNLIKE + words
 
 
 def _in_a_new_process(sampler: Sampler, chunk: Chunk[Found]) -> Found:

@@ -103,9 +103,7 @@ class Sampler:
         }
         had_torch = torch_use.is_loaded()
         found: Found = kinds[type(chunk)](chunk)
-        if (
-            torch_use.is_loaded() and not had_torch
-        ):  # a draw has imported it, unseeded
+        if torch_use.is_loaded() and not had_torch:  # a draw has imported it, unseeded
             found = kinds[type(chunk)](chunk)
         self.changes_environment |= _environment() != environment
         return found

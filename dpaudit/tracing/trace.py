@@ -195,8 +195,8 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
     elif runs.draws == 0:
         yield (
             "no noise was seen: the trace knows the generators of NumPy, random, secrets, "
-            "scipy.stats, and mechanisms of diffprivlib, OpenDP and PyDP; name a function of your "
-            "own with --primitive module:function. This is no pass"
+            "scipy.stats and torch, and mechanisms of diffprivlib, OpenDP and PyDP; name a "
+            "function of your own with --primitive module:function. This is no pass"
         )
     elif not sites and not findings:
         yield "noise was seen, but not what it hides. This is no pass"

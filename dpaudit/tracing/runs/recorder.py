@@ -104,7 +104,7 @@ class Recorder:
         if spot is None:
             return values
         moment = self._moments.next("draw", spot)
-        if location is None and type(values) is float:
+        if location is None and outcomes is None and type(values) is float:
             return self._drawn(moment, primitive, law, values, scale, parameters)
         location = plain(location)
         base = values if location is None else np.subtract(values, location)
