@@ -302,6 +302,8 @@ class Service:
         asked = loaded(target, "the mechanism")
         self._params, process = asked["params"], asked["post_process"]
         self._function = asked["function"] or _built(asked)
+        self._name = asked.get("path") or type(self._function).__name__
+        self._maker = None if asked["function"] else resolved(asked["path"])
         self._process = resolved(process) if isinstance(process, str) else process
         parts = {"parameters": self._function, "process": self._process}
         return {name: _signature(one) for name, one in parts.items() if is_first}

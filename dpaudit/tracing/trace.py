@@ -32,9 +32,9 @@ from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.judging.judged import judged, unexplained
 from dpaudit.tracing.records import changes
 from dpaudit.tracing.runs.coupling import Runs, couple
-from dpaudit.tracing.runs.places import Followed, check_followed
+from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.primitives import Primitives
-from dpaudit.tracing.runs.running import OVER, Subject, files_of
+from dpaudit.tracing.runs.running import OVER, Subject, followed_for
 from dpaudit.tracing.wording import number, shown
 
 SEEDS = 3
@@ -127,6 +127,7 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
     except ValueError as error:
         raise UsageError(str(error)) from None
     function, post_process = functions(target)
+    maker = resolve(target.path) if isinstance(target, ImportedTarget) else None
     how = calling(function, target, is_made=is_made(target), unpacks=True)
     return Subject(
         function=function,
@@ -135,7 +136,7 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         rng=how.rng,
         batch=how.batch or how.alone,
         post_process=post_process,
-        followed=Followed(files_of(function), list(follow)),
+        followed=followed_for(function, follow, maker, target.name),
         primitives=Primitives(),
     )
 

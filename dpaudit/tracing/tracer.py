@@ -79,7 +79,7 @@ class Tracing(worker.Service):
             rng=rng,
             batch=batch,
             post_process=self._process,
-            followed=places.Followed(running.files_of(self._function), follow),
+            followed=running.followed_for(self._function, follow, self._maker, self._name),
             primitives=self._modules["primitives"].Primitives(
                 [self._run_begins, *map(self._primitive, _found(primitives))]
             ),
