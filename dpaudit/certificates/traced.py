@@ -13,6 +13,7 @@ FindingKind = Literal[
     "too-little-noise",
     "data-dependent-choice",
     "data-dependent-scale",
+    "data-dependent-parameter",
     "no-noise",
     "control-flow",
     "exception",

@@ -15,6 +15,10 @@ from dpaudit.tracing.runs.differences import Chosen, Hidden
 from dpaudit.tracing.wording import shown
 
 
+# Parameters of a library's mechanism: the value that it randomises, and where its outputs end.
+VALUE, BOUNDS = "value", ("lower", "upper")
+
+
 @dataclass(slots=True)
 class Gathered:
     """What all runs show of one call that draws."""
@@ -102,12 +106,27 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
     # A number that is compared on its way costs nothing there; what it costs is where it is added.
     first_known = next((one for one in every if one.cost is not None), every[0])
     law, cost = first_known.law, first_known.cost
+    if any(changed_bounds(one) for one in every):
+        cost = math.inf
     return [
         Piece(law, (_known(one), _known(other)), shift, bool(is_shown), cost, int(count))
         for (shift, one, other, is_shown), count in zip(
             unique.tolist(), counts.tolist(), strict=True
         )
     ]
+
+
+def changed_parameters(one: Hidden) -> list[str]:
+    """Return which parameters of a library's mechanism differ between the inputs."""
+    first, second = one.parameters
+    if VALUE not in first or VALUE not in second:
+        return []
+    return [name for name in first if name != VALUE and first[name] != second.get(name)]
+
+
+def changed_bounds(one: Hidden) -> list[str]:
+    """Return which ends of the range of the outputs differ between the inputs."""
+    return [name for name in changed_parameters(one) if name in BOUNDS]
 
 
 def _unless_released(piece: Piece) -> Piece:
