@@ -48,8 +48,10 @@ def of_noise(
         # What it cannot come to another draw may, or what is left of a division.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
-    by_effect = any(each.kind == "effect" for every in one.hidden for each in every)
-    if by_effect and (one.law != "uniform" or runs.draws > 1):
+    effects = [each for every in one.hidden for each in every if each.kind == "effect"]
+    if effects and not (
+        one.law == "uniform" and all(map(all, (each.released for each in effects)))
+    ):
         # Its shift is not that of the output, whose law is a mixture where there is other noise.
         is_cause = False
     if any(over):

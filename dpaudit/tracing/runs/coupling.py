@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .appearing import Appearing, appearing, marks
-from .comparing import compare
+from .comparing import are_picked, compare
 from .deciding import is_decided
-from .differences import Comparison
+from .differences import Comparison, Hidden
 from .effects import by_effect
 from .events import Draw, TooLong, Use
 from .flipping import Absorbed, Flips
@@ -262,14 +262,24 @@ def _couple(
             noised = [name for name in names if name not in bare]
             if noised and not bare and not raises and not comparison.uneven:
                 found_by = by_effect(subject, first, second, (before, after), seed, strict)
-                if found_by is not None:
-                    comparison = comparison._replace(hidden=[*comparison.hidden, found_by])
+                if found_by:
+                    comparison = _with_effects(comparison, found_by, first)
                     noised = []
     more: list[Appearing] = []
     if comparison.uneven and not bare:
         never = partial(free.is_never, 0 if forward else 1)
         more = appearing(subject, (first, second), inputs, seed, alignment, strict, never)
     return Coupled(forward, seed, comparison, absorbed, bare, noised, more)
+
+
+def _with_effects(comparison: Comparison, found: list[Hidden], first: Run) -> Comparison:
+    """Return a comparison with noise that is known by its effect: where it is compared as well, as
+    the sign of an inverse distribution function is, that picks no records."""
+    own = {piece for one in found for piece in one.pieces}
+    choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]
+    return comparison._replace(
+        hidden=[*comparison.hidden, *found], picks=bool(choices) or are_picked(first.recorder)
+    )
 
 
 class _Adaptive:

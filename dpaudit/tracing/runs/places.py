@@ -51,8 +51,8 @@ class Place(NamedTuple):
 class Followed:
     """Whose code counts as the user's own: all that is not installed, and what is named.
 
-    files: more files, by their paths.  packages: more packages, or folders.  home: what stands for a
-    mechanism that is a library's own object, such as the factory that has made it: noise that no
+    files: more files, by their paths.  packages: more packages, or folders.  home: what stands for
+    a mechanism that is a library's own object, such as the factory that has made it: noise that no
     code of the user's has asked for is drawn there.
     """
 

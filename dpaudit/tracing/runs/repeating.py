@@ -51,10 +51,11 @@ class Repetition:
                     self._freed.add(first + place)
         return values
 
-    def outcome(self, moment: Moment, values: Any) -> Any:
+    def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
         """Return what is drawn, picked or tossed: an override, else what the first run has there,
-        as far as that goes."""
-        values = self._again(moment, values)
+        as far as that goes; of other noise, what it comes to. ids: of the noise that is tossed."""
+        if not self._freed or self._freed.isdisjoint(np.ravel(ids).tolist()):
+            values = self._again(moment, values)
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:

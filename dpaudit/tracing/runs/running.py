@@ -70,8 +70,8 @@ def followed_for(
 ) -> Followed:
     """Return whose code counts as the user's own, for a mechanism.
 
-    packages: as of Followed.  maker: the factory or class that has made it.  name: of the mechanism,
-    where it is compiled.
+    packages: as of Followed.  maker: the factory or class that has made it.  name: of the
+    mechanism, where it is compiled.
     """
     own = _code_of(function)
     home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
