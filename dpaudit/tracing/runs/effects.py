@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Pieces of noise that are tried, and steps towards the output that is wanted.
 _PIECES, _STEPS = 32, 12
+# So far away, in parts of its range, another number is taken: by no symmetry the same.
+_ELSEWHERE = 0.382
 # Parts of the output that may differ.
 _PARTS = 8
 _STEP = 1e-6
@@ -104,7 +106,8 @@ class _Piece(NamedTuple):
     def elsewhere(self) -> float:
         """Another number that may be drawn."""
         if self.ends is not None:
-            return self.ends[0] + self.ends[1] - self.value
+            low, width = self.ends[0], self.ends[1] - self.ends[0]
+            return low + ((self.value - low) / width + _ELSEWHERE) % 1 * width
         return self.value + max(1.0, abs(self.value))
 
 
