@@ -26,6 +26,10 @@ FindingKind = Literal[
 ]
 
 
+# How the note of a trace begins that was ended before its end.
+CUT = "not all runs were made"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLine:
     """A line of code.
@@ -202,6 +206,11 @@ class Trace:
     excerpts: tuple[Excerpt, ...]
     runs: int
     notes: tuple[str, ...]
+
+    @property
+    def cut(self) -> str | None:
+        """Why the trace was ended before its end, as a sentence; None where it was not."""
+        return next((one for one in self.notes if one.startswith(CUT)), None)
 
     @property
     def causes(self) -> tuple[Finding, ...]:

@@ -59,6 +59,8 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
     lines += [f"  repeat      {pasted(result.command)}"] if result.command is not None else []
     witness = searched.command(result)
     lines += [f"  reproduce   {pasted(witness)}"] if witness is not None else []
+    traced = trace.command(result, witness or result.command)
+    lines += [f"  trace       {pasted(traced)}"] if traced is not None else []
     python = searched.snippet(result) if verbose or witness is None else None
     lines += [] if python is None else ["", *(f"    {line}" for line in python.splitlines())]
     lines += trace.details(result) if verbose else []

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
+from dpaudit.certificates.traced import CUT, Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import TargetError, UsageError
 from dpaudit.float_errors import theirs
@@ -213,7 +213,7 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
         )
     if runs.over is not None:
         more = "; give it more time" if runs.over == OVER else ""
-        yield f"not all runs were made: {runs.over}{more}"
+        yield f"{CUT}: {runs.over}{more}"
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:

@@ -30,7 +30,8 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
     if not isinstance(certificate, Certificate):
         return trace
     keeps_state = any("keeps state" in one for one in certificate.warnings)
-    is_unlike = keeps_state or not certificate.reproducible
+    was_cut = trace is not None and trace.cut is not None
+    is_unlike = keeps_state or not (certificate.reproducible or was_cut)
     if is_unlike and (trace is None or _may_be_stored(trace)):
         why = _CANNOT_BE_TRACED if keeps_state else _UNSEEN
         trace = replace(_empty(result, certificate), notes=(why,))
