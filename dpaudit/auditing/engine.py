@@ -309,7 +309,7 @@ class _Run:
                     found,
                     warnings=(*said, *found.warnings, *self._doubtful(pair, found)),
                     adjacency=stated(pair),
-                    notes=(*unseeded, *notes(pair, self._spec.group)),
+                    notes=(*unseeded, *found.notes, *notes(pair, self._spec.group)),
                 )
                 self.certificates.append(remarked)
             self._journal.ends()
