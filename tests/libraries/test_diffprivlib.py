@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.libraries.conftest import Program, environment
+from tests.libraries.conftest import environment, run, traces
 
 THERE = environment("diffprivlib-0.6.6")
 MECHANISMS = """
@@ -48,31 +50,54 @@ def whole(rows):
 PARAMETER = "data-dependent-parameter"
 
 
-@pytest.fixture(autouse=True)
-def file(tmp_path: Path) -> Path:
-    (tmp_path / "m.py").write_text(MECHANISMS)
-    return tmp_path
+BOUNDED = ["truncated", "folded", "bounded", "whole"]
 
 
-def traced(program: Program, name: str, *claim: str) -> list[tuple[str, bool]]:
-    """Return the findings: the kind, and whether it is a cause."""
-    words = (f"m.py:{name}", "--d1", "[1, 1]", "--d2", "[1]", *claim, "--json", "-")
-    said = program(THERE / "dpaudit", "trace", *words, "--python", str(THERE / "python"))
-    found = json.loads(said.stdout)["trace"]
-    return [(one["kind"], one["is_cause"]) for one in found["findings"]]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("diffprivlib")
+    (found / "m.py").write_text(MECHANISMS)
+    return found
 
 
-@pytest.mark.parametrize("name", ["truncated", "folded", "bounded", "whole"])
-def test_a_bound_that_depends_on_the_data_is_a_cause(program: Program, name: str) -> None:
-    assert traced(program, name, "--epsilon", "1") == [(PARAMETER, True)]
+@pytest.fixture(scope="module")
+def traced(folder: Path) -> dict[str, Any]:
+    names = [*BOUNDED, "far", "fixed", "scaled", "sensitive"]
+    return traces(THERE, folder, "m.py", *((one, 0.0) for one in names), ("far", 1e-9))
 
 
-def test_a_bound_that_no_output_comes_near_is_a_cause_but_for_a_delta(program: Program) -> None:
-    assert traced(program, "far", "--epsilon", "1") == [(PARAMETER, True)]
-    assert traced(program, "far", "--epsilon", "1", "--delta", "1e-9") == [(PARAMETER, False)]
+def findings(trace: Any) -> list[tuple[str, bool]]:
+    return [(one["kind"], one["is_cause"]) for one in trace["findings"]]
 
 
-def test_other_parameters_are_compared(program: Program) -> None:
-    assert traced(program, "fixed", "--epsilon", "1") == []
-    assert traced(program, "scaled", "--epsilon", "1") == [("data-dependent-scale", True)]
-    assert traced(program, "sensitive", "--epsilon", "1") == [(PARAMETER, False)]
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_bound_that_depends_on_the_data_is_a_cause(traced: dict[str, Any], name: str) -> None:
+    assert findings(traced[f"{name} 0"]) == [(PARAMETER, True)]
+
+
+def test_a_bound_that_no_output_comes_near_is_a_cause_but_for_a_delta(
+    traced: dict[str, Any],
+) -> None:
+    assert findings(traced["far 0"]) == [(PARAMETER, True)]
+    assert findings(traced["far 1e-09"]) == [(PARAMETER, False)]
+
+
+def test_other_parameters_are_compared(traced: dict[str, Any]) -> None:
+    assert findings(traced["fixed 0"]) == []
+    assert findings(traced["scaled 0"]) == [("data-dependent-scale", True)]
+    assert findings(traced["sensitive 0"]) == [(PARAMETER, False)]
+
+
+def test_another_python_traces_the_same(folder: Path) -> None:
+    words = ("trace", "m.py:truncated", "--d1", "[1, 1]", "--d2", "[1]", "--epsilon", "1")
+    here = Path(sys.executable).parent / "dpaudit"
+    said = run(folder, here, *words, "--json", "-", "--python", THERE / "python")
+    assert findings(json.loads(said.stdout)) == [(PARAMETER, True)]
+
+
+def test_the_class_of_a_library_is_the_mechanism(folder: Path) -> None:
+    words = ("trace", "diffprivlib.mechanisms:Laplace", "--call", "randomise", "--epsilon", "1")
+    made = ("--init", "{epsilon: 2.0, sensitivity: 1.0}", "--d1", "0.0", "--d2", "1.0")
+    found = json.loads(run(folder, THERE / "dpaudit", *words, *made, "--json", "-").stdout)
+    (cause,) = found["findings"]
+    assert (cause["kind"], cause["cost"]) == ("too-little-noise", 2.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.libraries.conftest import Program, environment
+from tests.libraries.conftest import environment, run, traces
 
 TORCH = environment("torch-2.13.0")
 MECHANISMS = """
@@ -60,51 +60,62 @@ PAIR = ("--d1", "[1, 1]", "--d2", "[1]")
 NORMAL = ["number", "tensor", "array", "with_a_gradient", "of_a_generator", "filled"]
 
 
-@pytest.fixture(autouse=True)
-def files(tmp_path: Path) -> Path:
-    (tmp_path / "m.py").write_text(MECHANISMS)
-    (tmp_path / "lazy.py").write_text(LAZY)
-    return tmp_path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("torch")
+    (found / "m.py").write_text(MECHANISMS)
+    (found / "lazy.py").write_text(LAZY)
+    return found
 
 
-def audited(program: Program, target: str, *more: str) -> dict[str, Any]:
-    words = (target, *PAIR, "--mu", "0.5", "--samples", "2000", "--quiet", "--json", "-")
-    (audit,) = json.loads(program(TORCH / "dpaudit", "run", *words, *more).stdout)["audits"]
+@pytest.fixture(scope="module")
+def traced(folder: Path) -> dict[str, Any]:
+    names = ["filled", "of_a_distribution", "of_a_generator", "a_coin", "a_seed", "enough"]
+    return traces(TORCH, folder, "m.py", *((one, 0.0) for one in [*NORMAL, *names]))
+
+
+def audited(folder: Path, target: str, *more: str) -> dict[str, Any]:
+    words = ("run", target, *PAIR, "--mu", "0.5", "--samples", "1000", "--quiet", "--json", "-")
+    (audit,) = json.loads(run(folder, TORCH / "dpaudit", *words, *more).stdout)["audits"]
     assert audit["verdict"] == "VIOLATION"
     return dict(audit)
 
 
-@pytest.mark.parametrize("target", ["m.py:number", "m.py:of_a_generator", "lazy.py:count"])
+@pytest.mark.parametrize(
+    ("target", "more"),
+    [
+        ("m.py:of_a_generator", ("--workers", "2")),
+        ("lazy.py:count", ("--workers", "2")),
+    ],
+)
 def test_equal_seeds_give_equal_draws_with_any_number_of_workers(
-    program: Program, target: str
+    folder: Path, target: str, more: tuple[str, ...]
 ) -> None:
-    one, two = (audited(program, target, "--workers", number) for number in ("1", "2"))
-    (first,), (second,) = one["certificates"], two["certificates"]
-    assert first["blocks"] == second["blocks"]
-    assert first["reproducible"]
-    assert first["warnings"] == first["notes"] == []
-    (other,) = audited(program, target, "--seed", "1")["certificates"]
-    assert other["blocks"] != first["blocks"]
+    one, two = audited(folder, target), audited(folder, target, *more)
+    assert one["blocks"] == two["blocks"]
+    (certificate,) = one["certificates"]
+    assert certificate["reproducible"]
+    assert certificate["warnings"] == certificate["notes"] == []
 
 
-def test_a_process_of_its_own_is_seeded_and_read_too(program: Program) -> None:
-    (found,) = audited(program, "m.py:with_a_gradient", "--isolate")["certificates"]
-    (again,) = audited(program, "m.py:with_a_gradient", "--isolate")["certificates"]
-    assert found["blocks"] == again["blocks"]
-    assert found["reproducible"]
-
-
-@pytest.mark.parametrize("name", ["tensor", "array", "with_a_gradient"])
-def test_a_report_names_the_line(program: Program, name: str) -> None:
-    audit = audited(program, f"m.py:{name}")
-    (cause,) = [one for one in audit["trace"]["findings"] if one["is_cause"]]
+def test_another_seed_gives_other_draws(folder: Path) -> None:
+    one, two = (audited(folder, "m.py:number", "--seed", seed) for seed in ("0", "1"))
+    assert one["blocks"] != two["blocks"]
+    (cause,) = [each for each in one["trace"]["findings"] if each["is_cause"]]
     assert (cause["kind"], cause["cost"]) == ("too-little-noise", 1.0)
-    assert "torch.randn" in cause["line"]["code"]
+    assert cause["line"]["code"] == "torch.randn(1)"
 
 
-def traced(program: Program, name: str, *claim: str) -> dict[str, Any]:
-    said = program(TORCH / "dpaudit", "trace", f"m.py:{name}", *PAIR, *claim, "--json", "-")
-    return dict(json.loads(said.stdout)["trace"])
+def test_a_process_of_its_own_is_seeded_and_read_too(folder: Path) -> None:
+    one, two = (audited(folder, "m.py:with_a_gradient", "--isolate") for _ in range(2))
+    assert one["blocks"] == two["blocks"]
+    assert one["certificates"][0]["reproducible"]
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_normal_noise_is_seen_whatever_becomes_of_it(traced: dict[str, Any], name: str) -> None:
+    (cause,) = [one for one in traced[f"{name} 0"]["findings"] if one["is_cause"]]
+    assert (cause["kind"], cause["cost"]) == ("too-little-noise", 1.0)
 
 
 @pytest.mark.parametrize(
@@ -117,14 +128,16 @@ def traced(program: Program, name: str, *claim: str) -> dict[str, Any]:
         ("a_seed", ["constant-seed", "too-little-noise"], "torch.manual_seed(3)"),
     ],
 )
-def test_what_draws_is_seen(program: Program, name: str, kinds: list[str], code: str) -> None:
-    causes = [one for one in traced(program, name, "--epsilon", "1")["findings"] if one["is_cause"]]
+def test_what_draws_is_named(
+    traced: dict[str, Any], name: str, kinds: list[str], code: str
+) -> None:
+    causes = [one for one in traced[f"{name} 0"]["findings"] if one["is_cause"]]
     assert [one["kind"] for one in causes] == kinds
     assert causes[0]["line"]["code"].startswith(code)
 
 
-def test_enough_noise_is_no_cause(program: Program) -> None:
-    found = traced(program, "enough", "--epsilon", "1")
+def test_enough_noise_is_no_cause(traced: dict[str, Any]) -> None:
+    found = traced["enough 0"]
     assert found["findings"] == []
     (site,) = found["sites"]
     assert site["cost"] == 1.0
