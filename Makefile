@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test check browser package lowest docs docs-links benchmarks gallery clean
+.PHONY: audit test check browser package libraries lowest docs docs-links benchmarks gallery clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -69,8 +69,14 @@ GALLERY := $(patsubst configs/gallery/%.txt,.gallery/%/installed,$(wildcard conf
 gallery: .venv/installed $(GALLERY)
 	$(BIN)/dpaudit run configs/gallery/*.yaml --quiet --json .gallery/results.json
 
+# What is tested with libraries that are too large for every environment, or do not fit this one.
+LIBRARIES := $(patsubst configs/libraries/%.txt,.libraries/%/installed,$(wildcard configs/libraries/*.txt))
+
+libraries: .venv/installed-test $(LIBRARIES)
+	$(BIN)/python -m pytest tests/libraries
+
 clean:
-	rm -rf .venv .gallery build
+	rm -rf .venv .gallery .libraries build
 
 # A virtual environment without pip would look finished to the next call, so it does not stay.
 .venv/bin/python:
@@ -102,4 +108,10 @@ clean:
 	rm -rf $(@D)
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.libraries/%/installed: configs/libraries/%.txt pyproject.toml | .venv/bin/python
+	rm -rf $(@D)
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $< --editable .
 	@touch $@

@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+# A note on an audit whose outputs equal seeds do not repeat, though no call has changed a variable.
+UNSEEDED = (
+    "the mechanism draws randomness that no seed controls, from the operating system or a native "
+    "library: another run will differ"
+)
 # Of the names of modules that are files, run by their paths: no message shows them.
 FILE_PREFIX = "dpaudit_file_"
 _KINDS = (

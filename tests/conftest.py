@@ -11,8 +11,9 @@ from contextlib import suppress
 
 import pytest
 
-# These need Chromium (make browser), and build and install (make package).
-collect_ignore = ["browser", "package"]
+# These need Chromium (make browser), environments of their own (make libraries), and build and
+# install (make package).
+collect_ignore = ["browser", "libraries", "package"]
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.

@@ -52,7 +52,7 @@ from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import is_elsewhere
 from dpaudit.version import __version__
-from dpaudit.wording import counted
+from dpaudit.wording import UNSEEDED, counted
 
 # Chunks that a new worker draws after a refutation; and seconds that the first may take to start
 # and draw, where nobody has asked for any, or a quarter of the time of the audit: some fifty times
@@ -72,11 +72,7 @@ _TIMED = (
     "and the verdict assumes that other programs favour neither input (calls alternate at random)"
 )
 
-_UNREPEATABLE = (
-    "equal seeds do not give equal outcomes: the mechanism uses randomness that no seed controls "
-    "(from the operating system or a native library), or keeps state between calls; another run "
-    "will differ"
-)
+_UNLIKE = "equal seeds do not give equal outcomes, and "
 
 _DIFFERED = (
     "a new process of the mechanism gave other outputs from the same seed than this one: if "
@@ -312,15 +308,16 @@ class _Run:
                 ]
                 said += [_TIMED] if self._spec.timing else []
                 is_doubted = found.refuted or self._spec.may_refute(found.p_value)
-                names = self._changed(number, sampler) if is_doubted else []
-                said += [_state_words(names)] if names else []
+                is_looked_at = is_doubted or not found.reproducible
+                names = self._changed(number, sampler) if is_looked_at else []
+                said += [_state_words(names, found.reproducible)] if names else []
                 said += [_DIFFERED] if is_doubted and crew.differed else []
-                said += [] if found.reproducible else [_UNREPEATABLE]
+                unseeded = () if found.reproducible or names else (UNSEEDED,)
                 remarked = replace(
                     found,
                     warnings=(*said, *found.warnings, *self._doubtful(pair, found)),
                     adjacency=stated(pair),
-                    notes=(*notes(pair, self._spec.group), *found.notes),
+                    notes=(*unseeded, *found.notes, *notes(pair, self._spec.group)),
                 )
                 self.certificates.append(remarked)
             self._journal.ends()
@@ -483,12 +480,13 @@ def _few(number: int) -> Chunk[Any]:
     return FirstCalls((number, PROBING, 2), FIRST_CALLS)
 
 
-def _state_words(names: Sequence[str]) -> str:
+def _state_words(names: Sequence[str], is_reproducible: bool = True) -> str:
     listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    return (
+    words = (
         f"the mechanism keeps state between calls (calls changed {listed}); if its outputs depend "
         "on that state, they are not independent, and this verdict proves nothing"
     )
+    return words if is_reproducible else _UNLIKE + words
 
 
 def _in_a_new_process(sampler: Sampler, chunk: Chunk[Found]) -> Found:

@@ -45,6 +45,7 @@ from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToCount, ToLearn, ToTime
 from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.sameness import never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
 from dpaudit.tally import Tally
@@ -90,6 +91,7 @@ class PairAudit:
         self._counts: Counts | None = None
         self._learned_from = self._counted_on = 0
         self._warnings: list[str] = []
+        self._notes: tuple[str, ...] = ()
         self._ignored: list[str] = []
         self._range = None if spec.range is None else FiniteRange.of(spec.range)
         self._interval: EpsilonInterval | None = None
@@ -314,6 +316,7 @@ class PairAudit:
         """Take notice of what was not looked at, and of what could not be counted."""
         selection = self._selection()
         self._warnings += filter(None, [narrowed(selection.outcomes)])
+        self._notes = tuple(never_repeated(selection))
         if not self._spec.floating_point:
             self._ignored += low_bits(selection.outcomes, "floating_point")
         self._warnings += single_outputs(self._claim, selection, self._ledger.point)[1]
@@ -392,7 +395,7 @@ class PairAudit:
             },
             reproducible=True,
             warnings=tuple(self._warnings),
-            notes=integer_noise(self._claim, self._selection().outcomes),
+            notes=(*integer_noise(self._claim, self._selection().outcomes), *self._notes),
             interval=self._interval,
             ignored=tuple(self._ignored),
             attacks=learned.tried,

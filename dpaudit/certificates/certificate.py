@@ -314,7 +314,8 @@ class Certificate:
     failures : mapping of str to pair of int
         Outcomes that were exceptions: draws of d1 and of d2, by kind.
     reproducible : bool
-        Whether equal seeds gave equal outcomes; `warnings` says so when they did not.
+        Whether equal seeds gave equal outcomes; a note says so when they did not, or a warning
+        where calls have changed variables of the mechanism, too.
     rounds : tuple of Round
         What the bettors believed, one entry for each time they learned.
     blocks : tuple of Block
@@ -339,7 +340,7 @@ class Certificate:
         The relation of the inputs that was stated, `not stated`, or None for draws that were made
         elsewhere.
     notes : tuple of str
-        What is worth knowing about the pair, and no reason for doubt.
+        What is worth knowing about the pair and its draws, and no reason for doubt.
     divergence : DivergenceTest or None
         For Rényi and zero-concentrated DP, where a divergence promised to show anything.
     unseen : Unseen or None

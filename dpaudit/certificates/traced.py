@@ -13,6 +13,7 @@ FindingKind = Literal[
     "too-little-noise",
     "data-dependent-choice",
     "data-dependent-scale",
+    "data-dependent-parameter",
     "no-noise",
     "control-flow",
     "exception",
@@ -23,6 +24,10 @@ FindingKind = Literal[
     "sum",
     "state",
 ]
+
+
+# How the note of a trace begins that was ended before its end.
+CUT = "not all runs were made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,11 @@ class Trace:
     excerpts: tuple[Excerpt, ...]
     runs: int
     notes: tuple[str, ...]
+
+    @property
+    def cut(self) -> str | None:
+        """Why the trace was ended before its end, as a sentence; None where it was not."""
+        return next((one for one in self.notes if one.startswith(CUT)), None)
 
     @property
     def causes(self) -> tuple[Finding, ...]:

@@ -146,7 +146,21 @@ def some_flags(*wanted: str, **other_help: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def _flag_of(one: Option, other_help: str | None) -> Callable[[Command], Command]:
+def ignored_flags(*known: str) -> Callable[[Command], Command]:
+    """Return what lets a command take, and ignore, the options of `dpaudit run` that decide how an
+    audit draws and judges, so that a line can be copied. known: what it takes itself."""
+    every = [one for one in OPTIONS.values() if one.flag and one.name not in known]
+
+    def decorate(command: Command) -> Command:
+        for one in every:
+            if one.of in ("audit", "file") or one.name == "adjacency":
+                command = _flag_of(one, None, hidden=True, expose_value=False)(command)
+        return command
+
+    return decorate
+
+
+def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Command], Command]:
     if one.name == "debug":
         return debug_option
     extra = dict(_READERS.get(one.kind, {}))
@@ -161,7 +175,7 @@ def _flag_of(one: Option, other_help: str | None) -> Callable[[Command], Command
     # The readers of others look at it.
     is_eager = one.name == "resume"
     extra["shell_complete"] = COMPLETERS.get(one.name)
-    return option(*names, help=said, section=section, is_eager=is_eager, **extra)
+    return option(*names, help=said, section=section, is_eager=is_eager, **extra, **more)
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:

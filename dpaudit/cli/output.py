@@ -43,7 +43,9 @@ class Printer:
             self._line(_coloured(render_line(result), result))
         in_full = self._width is None or self._verbose or not is_expected(result)
         if in_full and not self._quiet:
-            self._block(_coloured(render(result, verbose=self._verbose), result))
+            in_batch = self._width is not None
+            text = render(result, verbose=self._verbose, in_batch=in_batch)
+            self._block(_coloured(text, result))
             return
         if self._width is None and result.failing_warnings:
             return  # the line has them

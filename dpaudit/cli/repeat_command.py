@@ -30,9 +30,10 @@ class RepeatableCommand(click.Command):
         options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
         for title in SECTIONS:
             own = [one for one in options if getattr(one, "section", SECTIONS[-1]) == title]
-            if own:
+            records = list(filter(None, (one.get_help_record(ctx) for one in own)))
+            if records:
                 with formatter.section(title):
-                    formatter.write_dl(filter(None, (one.get_help_record(ctx) for one in own)))
+                    formatter.write_dl(records)
 
 
 def repeating(ctx: click.Context, targets: Sequence[str], seed: int, name: str = "") -> str:

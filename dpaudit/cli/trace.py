@@ -12,7 +12,13 @@ from dpaudit.certificates.traced import Trace
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.files import check_writable, write_whole
-from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_of_inputs
+from dpaudit.cli.flags import (
+    check_complete,
+    given_settings,
+    ignored_flags,
+    some_flags,
+    warn_of_inputs,
+)
 from dpaudit.cli.options import option
 from dpaudit.cli.process.deadline import over_after
 from dpaudit.cli.process.interruption import heeded
@@ -27,7 +33,10 @@ from dpaudit.import_path import split
 from dpaudit.tracing.runs.running import end_run
 from dpaudit.tracing.trace import SEEDS, trace_pair
 
-_CALLED = ("init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "post_process", "python")
+_CALLED = (
+    *("init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "post_process"),
+    *("python", "isolate", "timeout", "memory_limit", "repeat"),
+)
 _CLAIM = tuple(one.name for one in owned("claim") if one.flag)
 _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
 # Stands in for a claim where none is given; no site is held against it.
@@ -75,6 +84,7 @@ Example:
     verbose="Print all lines that draw noise, with the source code.",
 )
 @some_flags("debug")
+@ignored_flags("time")
 @click.pass_context
 def trace(
     ctx: click.Context,

@@ -78,7 +78,7 @@ def encode(value: Any) -> Any:
         else:
             node = {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
         # Another process has another hash seed.
-        is_as_in_a_set = len(value) > 1 and _shared("set_order").as_in_a_set(tuple(value))
+        is_as_in_a_set = len(value) > 1 and _set_order().as_in_a_set(tuple(value))
         return {"$as_in_a_set": node} if is_as_in_a_set else node
     if kind in (list, tuple, set, frozenset):
         parts = [encode(one) for one in value]
@@ -89,7 +89,9 @@ def encode(value: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _encoded_array(value)
-    tabular: Any = _tabular(value, _shared("frames")) if _has_tables() else None
+    if _has_torch() and _torch().is_tensor(kind):
+        return _encoded_array(_torch().readable(value).numpy())
+    tabular: Any = _tabular(value, _frames()) if _has_tables() else None
     return _described(value) if tabular is None else tabular
 
 
@@ -151,14 +153,32 @@ def _described(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
-def _shared(name: str) -> Any:
-    """Return a module of dpaudit.outcomes that runs here, too, by its file."""
+def _file_of_dpaudit(*names: str) -> Any:
+    """Return a file of dpaudit as a module: it need not be installed here."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    path = os.path.join(folder, "outcomes", name + ".py")  # noqa: PTH118
-    spec: Any = importlib.util.spec_from_file_location("dpaudit_" + name, path)
+    path = os.path.join(folder, *names)  # noqa: PTH118
+    name = "dpaudit_" + names[-1].partition(".")[0]
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _set_order() -> Any:
+    return _file_of_dpaudit("outcomes", "set_order.py")
+
+
+def _frames() -> Any:
+    return _file_of_dpaudit("outcomes", "frames.py")
+
+
+def _torch() -> Any:
+    """Return what seeds torch, and reads its tensors."""
+    return _file_of_dpaudit("torch_use.py")
+
+
+def _has_torch() -> bool:
+    return "torch" in sys.modules and bool(_torch().is_loaded())
 
 
 def _place(kind: type) -> str:
@@ -252,7 +272,12 @@ def generators() -> list[Any]:
     gc.collect()  # puts all in one order, by age
     numpy: Any = sys.modules.get("numpy")
     theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
-    found = [one for one in gc.get_objects() if issubclass(type(one), (random.Random, *theirs))]
+    every = gc.get_objects()
+    found = [one for one in every if issubclass(type(one), (random.Random, *theirs))]
+    if _has_torch():  # of whose generators the collector keeps no list
+        kinds = _torch().generator_types()
+        own = [one for one in gc.get_referents(*every) if issubclass(type(one), kinds)]
+        found += {id(one): one for one in own}.values()
     return [one for one in found if _reseed(one, 0, "to see whether it can be")]
 
 
@@ -264,6 +289,8 @@ def _reseed(generator: Any, seed: int, purpose: str) -> bool:
             bits.state = type(bits)(number).state
         elif isinstance(generator, random.Random):
             generator.seed(number)
+        elif hasattr(generator, "initial_seed"):
+            _torch().seed(generator, number)
         else:
             generator.seed([number >> (32 * word) & 0xFFFFFFFF for word in range(8)])
     except Exception:  # noqa: BLE001  # of a source without a seed or a state, whatever it is
@@ -299,6 +326,8 @@ class Service:
         asked = loaded(target, "the mechanism")
         self._params, process = asked["params"], asked["post_process"]
         self._function = asked["function"] or _built(asked)
+        self._name = asked.get("path") or type(self._function).__name__
+        self._maker = None if asked["function"] else resolved(asked["path"])
         self._process = resolved(process) if isinstance(process, str) else process
         parts = {"parameters": self._function, "process": self._process}
         return {name: _signature(one) for name, one in parts.items() if is_first}
@@ -320,6 +349,8 @@ class Service:
         self._requests += 1
         for place, one in enumerate(self._generators):
             _reseed(one, seed, f"generator {place}")
+        if _has_torch():
+            _torch().seed_globally(child_seed(seed, "torch"))
         if rng is not None:
             make = numpy.random.default_rng if numpy else random.Random
             more[rng] = make(child_seed(seed, "rng"))
@@ -328,6 +359,14 @@ class Service:
 
     def draw(self, count: int, seed: int, how: Any) -> Any:
         """Make single draws, for the datasets that the shared memory says."""
+        had_torch = _has_torch()
+        reply = self._drawn(count, seed, how)
+        if _has_torch() and not had_torch:  # a draw has imported it, unseeded
+            self._left_over, self._layout.counters[1] = None, 0
+            reply = self._drawn(count, seed, how)
+        return reply
+
+    def _drawn(self, count: int, seed: int, how: Any) -> Any:
         layout, draw, process = self._layout, self._prepared(seed, how), self._process
         datasets, counters = self._datasets, layout.counters
         kinds, floats, integers = layout.kinds, layout.floats, layout.integers
@@ -370,13 +409,17 @@ class Service:
 
     def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
         """Make many draws in one call; reply with an array, else with a list."""
-        draw = self._prepared(seed, how, **{batch: size})
+        had_torch = _has_torch()
         try:
-            outputs = draw(self._datasets[number])
+            outputs = self._prepared(seed, how, **{batch: size})(self._datasets[number])
+            if _has_torch() and not had_torch:  # as for single draws
+                outputs = self._prepared(seed, how, **{batch: size})(self._datasets[number])
         except FAILURES as error:
             end_if_forked(_OWNER, error)
             return {"failed": words(error)}
         self._check_unchanged()
+        if _has_torch() and _torch().is_tensor(type(outputs)):
+            outputs = _torch().readable(outputs)
         if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
             outputs = importlib.import_module("numpy").asarray(outputs)
         is_one = isinstance(outputs, (str, bytes, dict, set, frozenset))
@@ -438,7 +481,7 @@ _label = functools.lru_cache(maxsize=1024)(_text)
 
 def _digest(dataset: Any) -> int:
     try:
-        return hash(_shared("frames").content(dataset) if _has_tables() else pickle.dumps(dataset))
+        return hash(_frames().content(dataset) if _has_tables() else pickle.dumps(dataset))
     except Exception:  # noqa: BLE001  # what cannot be pickled has no digest
         return 0
 

@@ -10,8 +10,8 @@ from dpaudit.reports import numbers, trace
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.layout import padded, pasted, width_of, wrap
-from dpaudit.reports.text import reason, render, warnings_of
-from dpaudit.wording import counted, shortened, visible
+from dpaudit.reports.text import notes_of, reason, render, warnings_of
+from dpaudit.wording import UNSEEDED, counted, shortened, visible
 
 # Verdict, name and finding share a line.
 _VERDICT = max(len(one.value) for one in Verdict)
@@ -85,7 +85,7 @@ def render_summary(
         cause = "" if in_full else trace.briefly(result)
         lines += wrap(cause, "  ", "  ") if cause else []
         lines += [f"  {pasted(result.command)}"] if result.command else []
-    chance = [line for text in chances(results) for line in wrap(text)]
+    chance = [line for text in [*_unseeded(results), *chances(results)] for line in wrap(text)]
     return numbers.unglued("\n".join([*lines, *([""] if chance else []), *chance]))
 
 
@@ -96,6 +96,12 @@ def chances(results: Sequence[AuditResult]) -> list[str]:
     drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
     seeds = [one.seed for one in drawn]
     return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
+
+
+def _unseeded(results: Sequence[AuditResult]) -> list[str]:
+    """Return a note on audits that no seed repeats, once for all of them."""
+    number = sum(UNSEEDED in notes_of(one) for one in results)
+    return [f"Note: in {counted(number, 'audit')}, {UNSEEDED}."] if number else []
 
 
 def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
@@ -129,7 +135,7 @@ def document(results: Sequence[AuditResult], planned: int, not_run: Sequence[str
         for one in results:
             parts += [render_row(one, width), *(render_remarks(one) if is_expected(one) else [])]
         parts += [render_not_run(name, width) for name in not_run]
-        parts += [f"\n{render(one)}" for one in results if not is_expected(one)]
+        parts += [f"\n{render(one, in_batch=True)}" for one in results if not is_expected(one)]
         parts += ["", render_summary(results, not_run, in_full=True)]
     missing = unended(len(results), planned, not_run)
     parts += [f"\n{missing}."] if missing else []

@@ -17,7 +17,7 @@ from dpaudit.certificates.result import (
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import drawn, exact, numbers, one_run, searched, trace
 from dpaudit.reports.layout import glued, pasted, row, wrap
-from dpaudit.wording import in_a_line
+from dpaudit.wording import UNSEEDED, in_a_line
 
 
 class _View(Protocol):
@@ -47,17 +47,19 @@ class Statements(NamedTuple):
     meaning: list[str]
 
 
-def render(result: AuditResult, *, verbose: int = 0) -> str:
+def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> str:
     """Return the report of one audit, without a final newline; its first word is the verdict.
     verbose: 1 also shows every pair and event, how the result came about and what it does not
-    show."""
+    show.  in_batch: leave out what the summary of a batch says."""
     said = statements(result, verbose)
     lines = [*wrap(headline(result), further="  "), "", *said.rows]
-    lines += _warnings(result)
+    lines += _remarks(result, in_batch)
     # As it is, since a line that was broken could not be pasted.
     lines += [f"  repeat      {pasted(result.command)}"] if result.command is not None else []
     witness = searched.command(result)
     lines += [f"  reproduce   {pasted(witness)}"] if witness is not None else []
+    traced = trace.command(result, witness or result.command)
+    lines += [f"  trace       {pasted(traced)}"] if traced is not None else []
     python = searched.snippet(result) if verbose or witness is None else None
     lines += [] if python is None else ["", *(f"    {line}" for line in python.splitlines())]
     lines += trace.details(result) if verbose else []
@@ -138,11 +140,11 @@ def _time(result: AuditResult) -> list[str]:
     return lines + row("versions", versions)
 
 
-def _warnings(result: AuditResult) -> list[str]:
-    # Those that fail the audit are in the headline.
+def _remarks(result: AuditResult, in_batch: bool) -> list[str]:
+    # Warnings that fail the audit are in the headline.
     shown = [text for text in warnings_of(result) if text not in result.failing_warnings]
     said = [("warning", text) for text in shown]
-    said += [("note", text) for text in notes_of(result)]
+    said += [("note", text) for text in notes_of(result) if not (in_batch and text == UNSEEDED)]
     return [line for label, text in said for line in row(label, text)]
 
 

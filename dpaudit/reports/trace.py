@@ -64,11 +64,24 @@ def rows(result: AuditResult) -> list[str]:
     """Return the rows of the report of an audit that say what the likely cause is."""
     trace = traced(result)
     if trace is not None:
-        return [line for text in _likely(trace) for line in text]
+        lines = [line for text in _likely(trace) for line in text]
+        return lines + (row("", trace.cut) if trace.cut else [])
     made = result.trace
-    if result.verdict is Verdict.VIOLATION and made is not None and made.notes and not made.runs:
-        return row("cause", f"none: {made.notes[0]}")
-    return []
+    if result.verdict is not Verdict.VIOLATION or made is None or not made.notes:
+        return []
+    if made.cut:
+        return row("cause", f"none seen; {made.cut}")
+    return [] if made.runs else row("cause", f"none: {made.notes[0]}")
+
+
+def command(result: AuditResult, line: str | None) -> str | None:
+    """Return the command line of a trace that is given more time, where that of the report was cut
+    short. line: that of an audit of the pair."""
+    made, audit = result.trace, "dpaudit run "
+    is_cut = result.verdict is Verdict.VIOLATION and made is not None and made.cut is not None
+    if not is_cut or line is None or not line.startswith(audit) or " --d1" not in line:
+        return None
+    return f"dpaudit trace {line.removeprefix(audit)}"
 
 
 def details(result: AuditResult) -> list[str]:

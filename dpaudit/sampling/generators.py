@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.sampling.seeding import RandomSource, reseed, restorer
+from dpaudit.sampling.seeding import RandomSource, is_generator, reseed, restorer
 
 DEPTH = 4
 # A mechanism of a large library reaches much of it; what it carries itself comes first.
@@ -30,12 +30,13 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
 
     Looked at: attributes of the object it is bound to (up to four levels deep), closures, default
     arguments, functools.partial, and the module globals that its code and the code that it calls
-    in its own package name. The global generators of `random` and `numpy.random` are left out, and
-    what cannot be seeded, such as `random.SystemRandom`: a seed does not reach it.
+    in its own package name. The global generators of `random`, `numpy.random` and torch are left
+    out, and what cannot be seeded, such as `random.SystemRandom`: a seed does not reach it.
     """
     home = set().union(*map(home_of, parts))
-    # The singletons behind the functions of `random` and `numpy.random`.
+    # The singletons behind the functions of `random`, `numpy.random` and torch.
     shared = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
+    shared.add(id(getattr(sys.modules.get("torch"), "default_generator", None)))
     found: list[RandomSource] = []
     queue = deque((part, 0) for part in parts)
     # Kept alive, so that no two objects share an id.
@@ -47,7 +48,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
         seen[id(value)] = value
         if id(value) in shared:
             continue
-        if isinstance(value, RandomSource) and _takes_seeds(value):
+        if is_generator(value) and _takes_seeds(value):
             found.append(value)
             continue
         # Code is followed however long the chain of calls; data only to a certain depth.

@@ -1,15 +1,20 @@
-"""Whether all outputs are one and the same, so that an audit had nothing to look at."""
+"""Whether all outputs are one and the same, so that an audit had nothing to look at; and whether a
+part of them never repeats, so that it hides the others."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
 from dpaudit.stats.binomial import clopper_pearson_upper
 
 # What comes out of a computation that gave nothing.
 _EMPTY = {"None", "NaN"}
+# Draws by which a number that never repeats is known, and the share of distinct values of a part
+# that repeats, at most.
+_MANY, _REPEATING = 500, 0.1
 
 
 def all_equal(outcomes: Outcomes) -> bool:
@@ -37,6 +42,33 @@ def check_computed(outcomes: Outcomes) -> None:
         if word != "None":
             cause = "an overflow, a division by zero, or a missing value among the inputs?"
         raise MechanismError(f"every output was {word}: {cause}")
+
+
+def never_repeated(draws: SelectionDraws) -> list[str]:
+    """Return a note on a whole number, or a text, that is another one in every draw, next to a part
+    of the output that repeats: the seed of a hash function, as a rule, without which no event says
+    what the other part means."""
+    columns = draws.outcomes.columns
+    if draws.size < _MANY or len(columns) < 2:
+        return []
+    distinct = [len(np.unique(one.keys())) for one in columns]
+    if min(distinct) > draws.size * _REPEATING:
+        return []
+    return [
+        f"{one.name} was another one in each of {draws.size:,} draws. If it is the seed of a hash "
+        "function, as in local hashing, no event can use it: let --post-process (YAML: "
+        "post_process) make of each output the values that it supports"
+        for one, many in zip(columns, distinct, strict=True)
+        if many == draws.size and _is_discrete(one)
+    ][:1]
+
+
+def _is_discrete(column: Column) -> bool:
+    """Whether all entries are texts, or whole numbers: other numbers are noise."""
+    if column.codes is not None and np.all(column.codes > 0):
+        return True
+    numbers = column.numbers
+    return column.codes is None and bool(np.all(numbers == np.rint(numbers)))
 
 
 def _is_empty(column: Column) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import torch_use
 from dpaudit.adapters.adversary import attacked
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.adapters.mechanism import Mechanism, Outputs
@@ -103,7 +104,10 @@ class Sampler:
             ToProbe: self.probe,
             FirstCalls: self.first,
         }
+        had_torch = torch_use.is_loaded()
         found: Found = kinds[type(chunk)](chunk)
+        if torch_use.is_loaded() and not had_torch:  # a draw has imported it, unseeded
+            found = kinds[type(chunk)](chunk)
         self.changes_environment |= _environment() != environment
         return found
 

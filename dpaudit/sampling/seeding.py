@@ -8,11 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import torch_use
+
+# Or a generator of torch, which is never imported for this.
 RandomSource = np.random.Generator | np.random.RandomState | random.Random
+
+
+def is_generator(value: Any) -> bool:
+    return isinstance(value, (RandomSource, *torch_use.generator_types()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +51,28 @@ def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) ->
             bits.state = type(bits)(child).state
         elif isinstance(generator, np.random.RandomState):
             generator.seed(child.generate_state(8))
-        else:
+        elif isinstance(generator, random.Random):
             generator.seed(_integer(child.generate_state(8)))
+        else:
+            torch_use.seed(generator, _integer(child.generate_state(8)))
 
 
 def reseed_globals(seeds: np.random.SeedSequence) -> None:
-    """Re-seed the global generators of `random` and `numpy.random`, not alike."""
-    words = seeds.generate_state(16)
+    """Re-seed the global generators of `random`, `numpy.random` and, where it is loaded, torch, no
+    two alike."""
+    words = seeds.generate_state(24)
     random.seed(_integer(words[:8]))
-    np.random.seed(words[8:])
+    np.random.seed(words[8:16])
+    torch_use.seed_globally(_integer(words[16:]))
 
 
 @contextmanager
 def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
-    """Restore both global generators, and those given, to their present state afterwards."""
+    """Restore the global generators, and those given, to their present state afterwards."""
     with ExitStack() as stack:
         stack.callback(random.setstate, random.getstate())
         stack.callback(np.random.set_state, np.random.get_state())
+        stack.callback(torch_use.global_restorer())
         for generator in generators:
             stack.callback(restorer(generator))
         yield
@@ -72,7 +85,9 @@ def restorer(generator: RandomSource) -> Callable[[], None]:
         return partial(setattr, bits, "state", bits.state)
     if isinstance(generator, np.random.RandomState):
         return partial(generator.set_state, generator.get_state(legacy=False))
-    return partial(generator.setstate, generator.getstate())
+    if isinstance(generator, random.Random):
+        return partial(generator.setstate, generator.getstate())
+    return partial(generator.set_state, generator.get_state())
 
 
 def _integer(words: NDArray[np.unsignedinteger]) -> int:

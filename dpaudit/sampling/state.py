@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.sampling.generators import code_names, home_of, is_home
-from dpaudit.sampling.seeding import RandomSource
+from dpaudit.sampling.seeding import is_generator
 
 # Entries of one variable that are looked at, levels deep; bytes of an array; functions followed.
 _ENTRIES, _DEPTH, _BYTES, _FUNCTIONS = 2_000, 4, 1 << 20, 500
@@ -45,7 +45,7 @@ def kept_state(*parts: Any) -> State:
         for name, variable in _variables(value, home):
             if _is_code(variable):
                 queue.append(variable)
-            elif not isinstance(variable, ModuleType | RandomSource):
+            elif not (isinstance(variable, ModuleType) or is_generator(variable)):
                 state[name] = _digest(variable)
         queue.extend(_behind(value))
     return state
@@ -150,5 +150,5 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (part for pair in list(value.items()) for part in pair)
     elif isinstance(value, list | tuple | deque):
         yield from value
-    elif not isinstance(value, RandomSource | ModuleType) and not _is_code(value):
+    elif not (isinstance(value, ModuleType) or is_generator(value) or _is_code(value)):
         yield from _attributes(value).values()

@@ -13,9 +13,10 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from dpaudit.certificates.traced import Trace
+from dpaudit.certificates.traced import CUT, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import DpauditError
+from dpaudit.inputs.pairs import describe_pair
 from dpaudit.targets.target import AnyTarget, ComposedTarget, IsolatedTarget, is_elsewhere
 from dpaudit.tracing.trace import trace_pair
 
@@ -24,21 +25,24 @@ SECONDS = 2.0
 # Runs of a trace, about; a mechanism that is too slow for them is not begun.
 _RUNS = 20
 _PIECE = 1 << 16
+_LATE = object()
 
 
 def trace_apart(
     target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, *, pace: float
 ) -> Trace | None:
-    """Return the trace of a pair; None where it does not come to its end within two seconds, shows
-    nothing, or cannot be made.
+    """Return the trace of a pair, or why it does not come to its end within two seconds; None where
+    it shows nothing, or cannot be made.
 
     pace: seconds that a run of the mechanism takes, about.
     """
     if isinstance(target, IsolatedTarget):
         return _of_a_process(target, d1, d2, claim)
     cannot = is_elsewhere(target) or isinstance(target, ComposedTarget)
-    if cannot or pace * _RUNS > SECONDS or not hasattr(os, "fork"):
+    if cannot or not hasattr(os, "fork"):
         return None
+    if pace * _RUNS > SECONDS:
+        return _cut(target, d1, d2, claim)
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Of threads, which may hold a lock for ever: the copy is ended in time.
@@ -48,7 +52,8 @@ def trace_apart(
         _trace_and_leave(writing, reading, target, d1, d2, claim)
     os.close(writing)
     try:
-        return _received(reading, time.monotonic() + SECONDS)
+        found = _received(reading, time.monotonic() + SECONDS)
+        return _cut(target, d1, d2, claim) if found is _LATE else _telling(found)
     finally:
         os.close(reading)
         with suppress(ProcessLookupError):
@@ -65,7 +70,25 @@ def _of_a_process(target: IsolatedTarget, d1: Any, d2: Any, claim: PrivacyClaim)
 
 
 def _telling(found: Any) -> Trace | None:
-    return found if isinstance(found, Trace) and found.likely is not None else None
+    is_telling = isinstance(found, Trace) and (found.likely is not None or found.cut is not None)
+    return found if is_telling else None
+
+
+def _cut(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace:
+    """Return a trace that shows nothing but that it was ended."""
+    return Trace(
+        target=target.describe(),
+        pair=describe_pair(d1, d2),
+        claim=claim.describe(),
+        findings=(),
+        sites=(),
+        total=None,
+        exceeds=False,
+        not_understood=(),
+        excerpts=(),
+        runs=0,
+        notes=(f"{CUT}: they take longer than the {SECONDS:g} seconds that a report waits",),
+    )
 
 
 def _trace_and_leave(
@@ -89,20 +112,20 @@ def _trace_and_leave(
         os._exit(0)
 
 
-def _received(reading: int, deadline: float) -> Trace | None:
-    """Return what the copy has sent; None where the time is over before, or it is no trace."""
+def _received(reading: int, deadline: float) -> Any:
+    """Return what the copy has sent; `_LATE` where the time is over before, and None where that is
+    no pickle."""
     pieces = []
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([reading], [], [], left)[0]:
-            break
+            return _LATE
         piece = os.read(reading, _PIECE)
         if not piece:
             break
         pieces.append(piece)
     else:
-        return None
+        return _LATE
     try:
-        found = pickle.loads(b"".join(pieces))
+        return pickle.loads(b"".join(pieces))
     except (EOFError, pickle.UnpicklingError):
         return None
-    return _telling(found)

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
+from dpaudit.certificates.traced import CUT, Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import TargetError, UsageError
 from dpaudit.float_errors import theirs
@@ -32,9 +32,9 @@ from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.judging.judged import judged, unexplained
 from dpaudit.tracing.records import changes
 from dpaudit.tracing.runs.coupling import Runs, couple
-from dpaudit.tracing.runs.places import Followed, check_followed
+from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.primitives import Primitives
-from dpaudit.tracing.runs.running import OVER, Subject, files_of
+from dpaudit.tracing.runs.running import OVER, Subject, followed_for
 from dpaudit.tracing.wording import number, shown
 
 SEEDS = 3
@@ -127,6 +127,7 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
     except ValueError as error:
         raise UsageError(str(error)) from None
     function, post_process = functions(target)
+    maker = resolve(target.path) if isinstance(target, ImportedTarget) else None
     how = calling(function, target, is_made=is_made(target), unpacks=True)
     return Subject(
         function=function,
@@ -135,7 +136,7 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
         rng=how.rng,
         batch=how.batch or how.alone,
         post_process=post_process,
-        followed=Followed(files_of(function), list(follow)),
+        followed=followed_for(function, follow, maker, target.name),
         primitives=Primitives(),
     )
 
@@ -195,8 +196,8 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
     elif runs.draws == 0:
         yield (
             "no noise was seen: the trace knows the generators of NumPy, random, secrets, "
-            "scipy.stats, and mechanisms of diffprivlib, OpenDP and PyDP; name a function of your "
-            "own with --primitive module:function. This is no pass"
+            "scipy.stats and torch, and mechanisms of diffprivlib, OpenDP and PyDP; name a "
+            "function of your own with --primitive module:function. This is no pass"
         )
     elif not sites and not findings:
         yield "noise was seen, but not what it hides. This is no pass"
@@ -212,7 +213,7 @@ def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> It
         )
     if runs.over is not None:
         more = "; give it more time" if runs.over == OVER else ""
-        yield f"not all runs were made: {runs.over}{more}"
+        yield f"{CUT}: {runs.over}{more}"
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:

@@ -79,7 +79,7 @@ class Tracing(worker.Service):
             rng=rng,
             batch=batch,
             post_process=self._process,
-            followed=places.Followed(running.files_of(self._function), follow),
+            followed=running.followed_for(self._function, follow, self._maker, self._name),
             primitives=self._modules["primitives"].Primitives(
                 [self._run_begins, *map(self._primitive, _found(primitives))]
             ),
@@ -98,10 +98,11 @@ class Tracing(worker.Service):
         own = self._modules["primitives.own"]
         return lambda recorder: own.named(function, recorder)
 
-    def couple(self, seeds: int, seconds: float) -> Any:
-        """Run on both datasets; reply with what the runs show."""
+    def couple(self, seeds: int, seconds: float, patience: float) -> Any:
+        """Run on both datasets; reply with what the runs show. patience: seconds that the imports
+        of the first run may take besides."""
         deadline = importlib.import_module("time").monotonic() + seconds
-        subject = self._subject._replace(deadline=deadline)
+        subject = self._subject._replace(deadline=deadline, patience=patience)
         found = self._modules["coupling"].couple(subject, *map(self._datasets.get, (0, 1)), seeds)
         return {}, self._modules["sending"].written(found)
 

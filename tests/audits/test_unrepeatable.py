@@ -15,10 +15,12 @@ import pytest
 from dpaudit import AuditResult, PureDP
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import Progress
+from dpaudit.certificates.result import Progress, Verdict
 from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.reports.batch import document
 from dpaudit.reports.text import render
 from dpaudit.targets.target import CallableTarget
+from dpaudit.wording import UNSEEDED
 from tests.result_files import to_json
 
 
@@ -66,16 +68,41 @@ def cut_after(spec: AuditSpec, blocks: int) -> AuditResult:
     return run_audit(spec, count)
 
 
-@pytest.mark.parametrize("function", [from_the_system, Counter()])
-def test_draws_that_a_seed_does_not_decide_are_said_to_be(function: Callable[..., Any]) -> None:
-    result = run_audit(spec_of(function))
+def test_draws_that_no_seed_decides_have_a_note_and_no_warning() -> None:
+    result = run_audit(spec_of(from_the_system))
     (certificate,) = result.certificates
     assert not certificate.reproducible
-    (warning,) = (one for one in certificate.warnings if "equal seeds" in one)
-    assert "native library), or keeps state between calls" in warning
+    assert certificate.warnings == ()
+    assert certificate.notes == (UNSEEDED,)
     (recorded,) = json.loads(to_json([result]))["audits"][0]["certificates"]
-    assert warning in recorded["warnings"]
-    assert " ".join(render(result).split()).count("or keeps state between calls") == 1
+    assert UNSEEDED in recorded["notes"]
+    assert " ".join(render(result).split()).count(f"note {UNSEEDED}") == 1
+
+
+def test_a_batch_says_it_once() -> None:
+    results = [run_audit(spec_of(from_the_system, name=f"audit-{place}")) for place in range(2)]
+    words = " ".join(document([*results, run_audit(spec_of(seeded))], 3).split())
+    assert words.count(UNSEEDED) == 1
+    assert f"in 2 audits, {UNSEEDED}" in words
+    assert "warning" not in words
+
+
+def test_state_that_was_seen_is_a_warning() -> None:
+    (certificate,) = run_audit(spec_of(Counter())).certificates
+    assert not certificate.reproducible
+    (warning,) = certificate.warnings
+    assert "equal seeds do not give equal outcomes, and the mechanism keeps state" in warning
+    assert "calls changed Counter.calls" in warning
+    assert UNSEEDED not in certificate.notes
+
+
+@pytest.mark.usefixtures("traces")
+def test_a_violation_by_draws_that_no_seed_decides_is_not_put_down_to_state() -> None:
+    result = run_audit(replace(spec_of(from_the_system), claim=PureDP(0.1)))
+    assert result.verdict is Verdict.VIOLATION
+    assert result.trace is not None
+    assert result.trace.likely is None
+    assert "keeps state" not in render(result)
 
 
 def test_draws_that_a_seed_decides_are_not_warned_about() -> None:

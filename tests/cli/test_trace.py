@@ -242,3 +242,13 @@ def test_a_primitive_says_its_law(dpaudit: Any) -> None:
     result = dpaudit("trace", "lawless.py:m", *pair, "--primitive", "lawless:wrong")
     assert result.exit_code == 2
     assert "its attribute `law` is 'lapalce', and must be one of laplace" in result.stderr
+
+
+def test_a_copied_line_of_an_audit_is_taken(dpaudit: Any) -> None:
+    given = ("--adjacency", "add-remove", "--samples", "1e5", "--seed", "3", "--workers", "2")
+    more = ("--confidence", "0.999", "--full", "--no-trace", "--expect", "pass")
+    plain = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
+    copied = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", *given, *more)
+    assert copied.stdout == plain.stdout
+    assert copied.returncode == plain.returncode == 1
+    assert "--adjacency" not in dpaudit("trace", "--help").stdout

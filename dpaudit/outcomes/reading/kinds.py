@@ -37,6 +37,7 @@ from dpaudit.outcomes.scalars import (
 )
 from dpaudit.outcomes.special import Describe, describe_numpy_time, describer, exact_integer
 from dpaudit.outcomes.tables import Outcomes
+from dpaudit.torch_use import is_tensor, readable
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
@@ -109,9 +110,15 @@ def _by_base(kind: type) -> Read | None:
     describe = describer(kind)
     if describe is not None:
         return partial(_read_special, describe)
+    if is_tensor(kind):
+        return _read_tensors
     if hasattr(kind, "__array__"):
         return read_arrays
     return next((read for base, read in _BY_PROTOCOL if issubclass(kind, base)), None)
+
+
+def _read_tensors(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    read_arrays(reader, path, rows, list(map(readable, values)))
 
 
 def _read_floats(reader: Reader, path: Path, rows: Rows, values: Values) -> None:

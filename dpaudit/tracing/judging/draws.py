@@ -17,6 +17,10 @@ _CANNOT_BE_TRACED = (
     "the mechanism keeps state between calls, such as a cache, so that runs cannot be compared and "
     "it cannot be traced"
 )
+_UNSEEN = (
+    "equal seeds do not give equal outcomes, so that runs cannot be compared: the mechanism draws "
+    "by means that a trace does not see; dpaudit trace --primitive names a function that draws"
+)
 
 
 def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
@@ -26,8 +30,11 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
     if not isinstance(certificate, Certificate):
         return trace
     keeps_state = any("keeps state" in one for one in certificate.warnings)
-    if keeps_state and (trace is None or _may_be_stored(trace)):
-        trace = replace(_empty(result, certificate), notes=(_CANNOT_BE_TRACED,))
+    was_cut = trace is not None and trace.cut is not None
+    is_unlike = keeps_state or not (certificate.reproducible or was_cut)
+    if is_unlike and (trace is None or _may_be_stored(trace)):
+        why = _CANNOT_BE_TRACED if keeps_state else _UNSEEN
+        trace = replace(_empty(result, certificate), notes=(why,))
     if trace is not None and trace.causes:
         return trace
     found = _raised(certificate)

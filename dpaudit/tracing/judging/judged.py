@@ -11,7 +11,7 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, sum_exceeds, together
 from dpaudit.tracing.judging.choices import of_choices
 from dpaudit.tracing.judging.laws import epsilon_of, of_laws, site_of
-from dpaudit.tracing.judging.noise import of_noise
+from dpaudit.tracing.judging.noise import of_noise, of_parameters
 from dpaudit.tracing.judging.outputs import of_appearing, of_outputs
 from dpaudit.tracing.judging.remedies import FOR_LINE, FOR_PAIR
 from dpaudit.tracing.judging.seldom import of_seldom
@@ -29,6 +29,7 @@ _ORDER: tuple[FindingKind, ...] = (
     "exception",
     "noise-used-twice",
     "data-dependent-scale",
+    "data-dependent-parameter",
     "too-little-noise",
     "data-dependent-choice",
     "drawn-for-one-input",
@@ -62,6 +63,7 @@ def judged(
     found += of_seldom(runs, claim)
     for one in gathered:
         beside = [piece for other in gathered if other is not one for piece in other.worst]
+        found += of_parameters(one, claim)
         found += of_noise(one, runs, claim, changed, [*beside, *_tossed(runs)])
     found += of_choices(runs, claim)
     found += of_appearing(runs, claim)

@@ -7,12 +7,20 @@ from collections.abc import Iterator, Sequence
 
 from dpaudit.certificates.traced import Finding, SourceLine
 from dpaudit.claims import PrivacyClaim
-from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, together
+from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail, together
 from dpaudit.tracing.judging.remedies import WHOLE, clipping, enlarged, is_whole_record
-from dpaudit.tracing.judging.sites import Gathered, cost_of, cost_together
+from dpaudit.tracing.judging.sites import (
+    VALUE,
+    Gathered,
+    changed_bounds,
+    changed_parameters,
+    cost_of,
+    cost_together,
+)
 from dpaudit.tracing.origins import origins
 from dpaudit.tracing.records import Changes
 from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.runs.differences import Hidden
 from dpaudit.tracing.wording import number
 
 # Scales that are closer, relatively, are equal.
@@ -27,6 +35,8 @@ def of_noise(
     beside: Sequence[Piece] = (),
 ) -> Iterator[Finding]:
     """Yield what is wrong with the noise of one call. beside: the noise of the others."""
+    if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
+        return  # which is said by itself
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
     # Of records that are picked at random, any single one is seen by chance.
@@ -38,8 +48,10 @@ def of_noise(
         # What it cannot come to another draw may, or what is left of a division.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
-    by_effect = any(each.kind == "effect" for every in one.hidden for each in every)
-    if by_effect and (one.law != "uniform" or runs.draws > 1):
+    effects = [each for every in one.hidden for each in every if each.kind == "effect"]
+    if effects and not (
+        one.law == "uniform" and all(map(all, (each.released for each in effects)))
+    ):
         # Its shift is not that of the output, whose law is a mixture where there is other noise.
         is_cause = False
     if any(over):
@@ -68,6 +80,48 @@ def of_noise(
         words += _set_on(one)
         is_cause = not (is_sampled or _has_random_scale(seen))
         yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one), total)
+
+
+def of_parameters(one: Gathered, claim: PrivacyClaim | None) -> Iterator[Finding]:
+    """Yield the parameters of a library's mechanism that differ between the inputs, and set more
+    than the scale of known noise, which is compared by itself."""
+    every = [each for hidden in one.hidden for each in hidden]
+    bounds = next((each for each in every if changed_bounds(each)), None)
+    unknown = [each for each in every if each.law == "unknown"]
+    changed = bounds or next((each for each in unknown if changed_parameters(each)), None)
+    if changed is None:
+        return
+    names = changed_bounds(changed) or changed_parameters(changed)
+    first, second = changed.parameters
+    said = " and ".join(
+        f"{name} {number(first[name])} for one input and {number(second[name])} for the other"
+        for name in names
+    )
+    words = f"`{one.line.code}` has {said}"
+    if bounds is None:
+        remedy = "set the parameters without the data"
+        yield Finding("data-dependent-parameter", False, one.line, words, remedy, _other(one))
+        return
+    words += ": where the outputs end tells the inputs apart"
+    remedy = "take the bounds from what is known of all data, not from the data"
+    allowed = min((point.delta for point in claim.points()), default=0.0) if claim else 0.0
+    chances = [_chance_at_the_end(changed, name) for name in names]
+    is_cause = not allowed or any(each is not None and each > allowed for each in chances)
+    yield Finding(
+        "data-dependent-parameter", is_cause, one.line, words, remedy, _other(one), math.inf
+    )
+
+
+def _chance_at_the_end(one: Hidden, name: str) -> float | None:
+    """Return how likely an output is at, or beyond, the nearer of two ends, at least for one of the
+    inputs; None for noise of an unknown law."""
+    side = 1 if name == "upper" else -1
+    end = min(side * each[name] for each in one.parameters)
+    chances = [
+        tail(one.law, scales[0], end - side * parameters[VALUE])
+        for scales, parameters in zip(one.scales, one.parameters, strict=True)
+    ]
+    return max((each for each in chances if each is not None), default=None)
 
 
 def _too_little(

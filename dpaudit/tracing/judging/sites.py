@@ -14,6 +14,11 @@ from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.differences import Chosen, Hidden
 from dpaudit.tracing.wording import shown
 
+# Parameters of a library's mechanism: the value that it randomises, and where its outputs end.
+VALUE, BOUNDS = "value", ("lower", "upper")
+# In the place of a scale, or a cost, that is not known.
+_UNKNOWN = -1.0
+
 
 @dataclass(slots=True)
 class Gathered:
@@ -89,25 +94,48 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
         )
     ]
     numbers, shifts, first, second, released = columns
+    # A number that is compared on its way costs nothing there; what it costs is where it is added.
+    known = {piece: one.cost for one in every if one.cost is not None for piece in one.pieces}
+    costs = np.array([known.get(one, math.nan) for one in numbers.tolist()] if known else math.nan)
+    costs = np.broadcast_to(costs, numbers.shape)
     shown = np.isin(numbers, numbers[released > 0])
     with np.errstate(all="ignore"):
         size = np.nan_to_num(shifts / np.maximum(first, second), nan=0.0, posinf=np.inf)
     order = np.lexsort((-size, numbers))
     kept = order[np.unique(numbers[order], return_index=True)[1]]
-    rows = np.column_stack([shifts, first, second, shown])[kept]
+    rows = np.column_stack([shifts, first, second, shown, costs])[kept]
     # NaN, of unknown scales, is equal to itself here.
     unique, counts = np.unique(
-        np.nan_to_num(rows, nan=-1.0, posinf=np.inf), axis=0, return_counts=True
+        np.nan_to_num(rows, nan=_UNKNOWN, posinf=np.inf), axis=0, return_counts=True
     )
-    # A number that is compared on its way costs nothing there; what it costs is where it is added.
     first_known = next((one for one in every if one.cost is not None), every[0])
-    law, cost = first_known.law, first_known.cost
+    is_bounded = any(changed_bounds(one) for one in every)
     return [
-        Piece(law, (_known(one), _known(other)), shift, bool(is_shown), cost, int(count))
-        for (shift, one, other, is_shown), count in zip(
+        Piece(
+            first_known.law,
+            (_known(one), _known(other)),
+            shift,
+            bool(is_shown),
+            math.inf if is_bounded else None if cost == _UNKNOWN else cost,
+            int(count),
+        )
+        for (shift, one, other, is_shown, cost), count in zip(
             unique.tolist(), counts.tolist(), strict=True
         )
     ]
+
+
+def changed_parameters(one: Hidden) -> list[str]:
+    """Return which parameters of a library's mechanism differ between the inputs."""
+    first, second = one.parameters
+    if VALUE not in first or VALUE not in second:
+        return []
+    return [name for name in first if name != VALUE and first[name] != second.get(name)]
+
+
+def changed_bounds(one: Hidden) -> list[str]:
+    """Return which ends of the range of the outputs differ between the inputs."""
+    return [name for name in changed_parameters(one) if name in BOUNDS]
 
 
 def _unless_released(piece: Piece) -> Piece:
@@ -115,7 +143,7 @@ def _unless_released(piece: Piece) -> Piece:
 
 
 def _known(scale: float) -> float:
-    return math.nan if scale == -1.0 else scale
+    return math.nan if scale == _UNKNOWN else scale
 
 
 def cost_of(one: Piece) -> float:

@@ -44,10 +44,14 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
         unused=_unused(first.recorder),
         errors=(error_of(first), error_of(second)),
         ends=(end_of(first), end_of(second)),
-        picks=bool(first.recorder.choices)
-        or any(draw.law in _PICKING for draw in first.recorder.draws),
+        picks=bool(first.recorder.choices) or are_picked(first.recorder),
         ranges=_have_ranges(first.recorder, second.recorder),
     )
+
+
+def are_picked(recorder: Recorder) -> bool:
+    """Return whether records may be picked at random."""
+    return any(draw.law in _PICKING for draw in recorder.draws)
 
 
 def _chosen(first: Recorder, second: Recorder) -> list[Chosen]:

@@ -4,6 +4,7 @@ what has to be tried again before a difference may be called one."""
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .appearing import Appearing, appearing, marks
-from .comparing import compare
+from .comparing import are_picked, compare
 from .deciding import is_decided
-from .differences import Comparison
+from .differences import Comparison, Hidden
 from .effects import by_effect
 from .events import Draw, TooLong, Use
 from .flipping import Absorbed, Flips
@@ -107,7 +108,9 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
                 if coupled:
                     first = run(subject, before, seed, is_strict=strict)
                 else:
-                    first, strict = _beginning(subject, before, seed)
+                    first, strict, imports = _beginning(subject, before, seed)
+                    subject = subject._replace(deadline=subject.deadline + imports)
+                    free = _Free(subject, (d1, d2))
                 every.append(first)
                 if not coupled:
                     keeps_state = _keeps_state(subject, before, seed, first, strict)
@@ -144,18 +147,22 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     )
 
 
-def _beginning(subject: Subject, dataset: Any, seed: int) -> tuple[Run, bool]:
-    """Return the very first run, and whether the code is strict about the types of its numbers."""
-    modules = len(sys.modules)
-    first = run(subject, dataset, seed)
+def _beginning(subject: Subject, dataset: Any, seed: int) -> tuple[Run, bool, float]:
+    """Return the very first run, whether the code is strict about the types of its numbers, and the
+    seconds that it has imported for, as far as there is patience for them."""
+    modules, began = len(sys.modules), time.monotonic()
+    first = run(subject._replace(deadline=subject.deadline + subject.patience), dataset, seed)
+    imports = 0.0
     if len(sys.modules) > modules:
+        imports = min(subject.patience, time.monotonic() - began)
+        subject = subject._replace(deadline=subject.deadline + imports)
         # What it has imported is watched in the next run.
         first = run(subject, dataset, seed)
     if first.error is not None:
         again = run(subject, dataset, seed, is_strict=True)
         if again.error is None:
-            return again, True
-    return first, False
+            return again, True, imports
+    return first, False, imports
 
 
 def _selecting(
@@ -262,14 +269,24 @@ def _couple(
             noised = [name for name in names if name not in bare]
             if noised and not bare and not raises and not comparison.uneven:
                 found_by = by_effect(subject, first, second, (before, after), seed, strict)
-                if found_by is not None:
-                    comparison = comparison._replace(hidden=[*comparison.hidden, found_by])
+                if found_by:
+                    comparison = _with_effects(comparison, found_by, first)
                     noised = []
     more: list[Appearing] = []
     if comparison.uneven and not bare:
         never = partial(free.is_never, 0 if forward else 1)
         more = appearing(subject, (first, second), inputs, seed, alignment, strict, never)
     return Coupled(forward, seed, comparison, absorbed, bare, noised, more)
+
+
+def _with_effects(comparison: Comparison, found: list[Hidden], first: Run) -> Comparison:
+    """Return a comparison with noise that is known by its effect: where it is compared as well, as
+    the sign of an inverse distribution function is, that picks no records."""
+    own = {piece for one in found for piece in one.pieces}
+    choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]
+    return comparison._replace(
+        hidden=[*comparison.hidden, *found], picks=bool(choices) or are_picked(first.recorder)
+    )
 
 
 class _Adaptive:

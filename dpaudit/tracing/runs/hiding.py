@@ -40,6 +40,8 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         _ravelled(_before_comparing(own, use).operand) / unit
         for own, use in ((recorder, one), (second, other))
     ]
+    if np.array_equal(added[0], added[1], equal_nan=True) and shifts.any():
+        added = operands  # what differs is what it is compared with
     shown = [briefly(each[0] if is_single else each) for each in added]
     return Hidden(
         draw=recorder.place(one.moment if draw is None else draw.moment),

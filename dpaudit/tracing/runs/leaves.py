@@ -63,6 +63,10 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
                 yield from _parts(f"{name}[{place}]", one, depth + 1)
     elif isinstance(value, (set, frozenset)):
         yield name, tuple(sorted(map(repr, value)))
+    elif hasattr(value, "detach"):  # a tensor
+        value = value.detach().cpu()
+        value = value.double() if value.dtype.is_floating_point else value
+        yield from _of_array(name, np.asarray(value), depth)
     elif hasattr(value, "to_numpy"):
         yield f"{name}.index", tuple(map(repr, getattr(value, "index", ())))
         yield from _parts(name, value.to_numpy(), depth + 1)

@@ -34,7 +34,7 @@ class Moments:
             self._check()
         frame = own_frame(sys._getframe(2), self._followed)
         self._frame = frame
-        return None if frame is None else self._followed.spot(frame)
+        return self._followed.home if frame is None else self._followed.spot(frame)
 
     def callers(self, spot: Spot) -> tuple[Spot, ...]:
         """Return where the frame of the latest spot was called from, once for each spot: it is the

@@ -20,6 +20,8 @@ _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 
+# In the place of an instruction: what a function has made, as a whole.
+_WHOLE = -1
 # So many callers of a line are named.
 _DEEPEST = 5
 
@@ -49,10 +51,18 @@ class Place(NamedTuple):
 class Followed:
     """Whose code counts as the user's own: all that is not installed, and what is named.
 
-    files: more files, by their paths.  packages: more packages, or folders.
+    files: more files, by their paths.  packages: more packages, or folders.  home: what stands for
+    a mechanism that is a library's own object, such as the factory that has made it: noise that no
+    code of the user's has asked for is drawn there.
     """
 
-    def __init__(self, files: Sequence[str] = (), packages: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        files: Sequence[str] = (),
+        packages: Sequence[str] = (),
+        home: CodeType | None = None,
+    ) -> None:
+        self.home = None if home is None else Spot((home, _WHOLE))
         self._files = set(files)
         self._folders = tuple(folder for one in packages for folder in _folders(one))
         # Files that have been asked for: there are few, which are asked for at every draw.
@@ -150,6 +160,8 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
 def place_of(spot: Spot) -> Place:
     """Return the line, and the expression in it, of a spot."""
     code, instruction = spot
+    if instruction == _WHOLE:
+        return Place(code.co_filename, code.co_firstlineno, f"{code.co_name}(…)", code.co_name)
     line, text = _line(code, instruction), None
     if hasattr(code, "co_positions"):  # since Python 3.11
         positions = list(code.co_positions())[instruction // 2]

@@ -104,7 +104,7 @@ class Recorder:
         if spot is None:
             return values
         moment = self._moments.next("draw", spot)
-        if location is None and type(values) is float:
+        if location is None and outcomes is None and type(values) is float:
             return self._drawn(moment, primitive, law, values, scale, parameters)
         location = plain(location)
         base = values if location is None else np.subtract(values, location)
@@ -314,7 +314,7 @@ class Recorder:
         moment = self._moments.next("choice", spot)
         values = natural
         if self._repetition is not None:
-            values = self._repetition.outcome(moment, natural)
+            values = self._repetition.outcome(moment, natural, ids)
         cut = 1 - below if is_turned else below
         choice = Choice(moment, probability, values, ids, cut, is_less != is_turned)
         choice.callers = self._moments.callers(spot)

@@ -51,10 +51,11 @@ class Repetition:
                     self._freed.add(first + place)
         return values
 
-    def outcome(self, moment: Moment, values: Any) -> Any:
+    def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
         """Return what is drawn, picked or tossed: an override, else what the first run has there,
-        as far as that goes."""
-        values = self._again(moment, values)
+        as far as that goes; of other noise, what it comes to. ids: of the noise that is tossed."""
+        if not self._is_free(self._before.get(moment), ids):
+            values = self._again(moment, values)
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
@@ -69,7 +70,7 @@ class Repetition:
         before = self._before.get(moment)
         if not isinstance(before, Use):
             return natural
-        if self._freed and not self._freed.isdisjoint(np.ravel(noise.ids).tolist()):
+        if self._is_free(before, noise.ids):
             return natural
         if np.shape(before.value) == np.shape(natural):
             return _like(before.value, natural)
@@ -81,6 +82,14 @@ class Repetition:
                     values[place] = before.value[other]
             return values
         return natural
+
+    def _is_free(self, before: Any, ids: Any) -> bool:
+        """Return whether noise is not that of the reference: it has another value, or what it is
+        used for came at another turn, since other noise has gone another way."""
+        if not self._freed:
+            return False
+        known = getattr(before, "ids", ids)
+        return not (self._freed.isdisjoint(np.ravel(ids).tolist()) and np.array_equal(known, ids))
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
         """Return what a library makes of data that are not seen. is_whole: of any kind, else plain

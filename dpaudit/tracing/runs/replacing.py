@@ -61,6 +61,7 @@ class _Float(float, metaclass=_Kind):
     dtype = np.dtype(float)
 
     def __new__(cls, value: Any = 0.0) -> Any:
+        value = getattr(value, "_numbers", value)  # of a tensor
         found = carried(value)
         if found is not None and np.ndim(value) == 0:
             return traced(float(plain(value)), *found)
@@ -93,6 +94,8 @@ def generators_kept() -> Iterator[None]:
         yield
         return
     states = random.getstate(), np.random.get_state()
+    torch = _torch()
+    of_torch = None if torch is None else torch.get_rng_state()
     _kept.is_so = True
     try:
         yield
@@ -100,6 +103,14 @@ def generators_kept() -> Iterator[None]:
         _kept.is_so = False
         random.setstate(states[0])
         np.random.set_state(states[1])
+        if of_torch is not None:
+            torch.set_rng_state(of_torch)
+
+
+def _torch() -> Any:
+    """Return torch, where it is loaded."""
+    found = sys.modules.get("torch")
+    return found if hasattr(found, "set_rng_state") else None
 
 
 @contextmanager
@@ -119,6 +130,8 @@ def replaced(
     with generators_kept():
         random.seed(seed)
         np.random.seed(seed % 2**32)
+        if _torch() is not None:
+            _torch().manual_seed(seed)
         with _exchanged(recorder, followed, parts, seed, primitives, keeps_builtins):
             yield
 
@@ -306,6 +319,10 @@ class _References:
             except Exception:  # noqa: BLE001  # of a class of its own, without a state or a seed
                 return
             self._undo.append(functools.partial(value.setstate, state))
+        elif kind.__name__ == "Generator" and hasattr(value, "initial_seed"):  # of torch
+            (word,) = self._stream().generate_state(1)
+            self._undo.append(functools.partial(value.set_state, value.get_state()))
+            value.manual_seed(int(word))
         elif isinstance(value, MethodType):
             self.look_at(value.__self__, depth)
             self.look_at(value.__func__, depth)

@@ -9,6 +9,7 @@ import inspect
 import time
 import warnings
 from contextlib import contextmanager
+from types import CodeType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,16 +17,17 @@ import numpy as np
 from .events import TooLong
 from .leaves import leaves
 from .lines import Lines, watched
+from .places import Followed
 from .recorder import Recorder
 from .repeating import Repetition
 from .replacing import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import FrameType
 
     from .lines import Line
-    from .places import Followed, Spot
+    from .places import Spot
     from .primitives import Primitives
 
 # Why a trace ends before its end.
@@ -42,8 +44,9 @@ class Subject(NamedTuple):
     function: of the dataset.  params: keyword arguments of every call.  data, rng, batch: the
     parameters that take the dataset (None: the first), a generator, and the number of outputs, if
     there are such.  post_process: applied to the output.  followed: whose code is the user's own.
-    primitives: what stands in for them.  deadline: by `time.monotonic`, when runs have to be over.
-    severed: as of a recorder.
+    primitives: what stands in for them.  deadline: by `time.monotonic`, when runs have to be over;
+    so many seconds of patience later, if the first run has to import something.  severed: as of a
+    recorder.
     """
 
     function: Callable[..., Any]
@@ -55,6 +58,7 @@ class Subject(NamedTuple):
     followed: Followed
     primitives: Primitives
     deadline: float = float("inf")
+    patience: float = 0.0
     severed: frozenset[Spot] = frozenset()
 
     def check(self) -> None:
@@ -63,15 +67,32 @@ class Subject(NamedTuple):
             raise TooLong(OVER)
 
 
-def files_of(function: Callable[..., Any]) -> list[str]:
-    """Return the file that a mechanism is in, wherever it lies."""
+def followed_for(
+    function: Callable[..., Any], packages: Sequence[str], maker: Any = None, name: str = ""
+) -> Followed:
+    """Return whose code counts as the user's own, for a mechanism.
+
+    packages: as of Followed.  maker: the factory or class that has made it.  name: of the
+    mechanism, where it is compiled.
+    """
+    own = _code_of(function)
+    home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
+    if home is None:
+        home = compile("", name or "?", "exec").replace(co_name=name.rpartition(":")[2])
+    return Followed([] if own is None else [own.co_filename], packages, home)
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """Return the code of a function, method, class or callable object; None for a compiled one."""
     while isinstance(function, functools.partial):
         function = function.func
-    found: Any = inspect.unwrap(function)
-    if not inspect.isroutine(found):
+    found: Any = None if function is None else inspect.unwrap(function)
+    if isinstance(found, type):
+        found = found.__init__  # type: ignore[misc]  # of any class
+    elif not inspect.isroutine(found):
         found = vars(type(found)).get("__call__", found)
     code = getattr(getattr(found, "__func__", found), "__code__", None)
-    return [] if code is None else [code.co_filename]
+    return code if isinstance(code, CodeType) else None
 
 
 class Run(NamedTuple):
@@ -167,7 +188,10 @@ def rarely_collecting() -> Iterator[None]:
 
 
 def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str, Any]) -> Any:
-    output = subject.function(*by_position, **arguments)
+    function = subject.function
+    if isinstance(function, MethodType):  # a method that is replaced by now is called so
+        function = getattr(function.__self__, function.__name__, function)
+    output = function(*by_position, **arguments)
     if subject.batch is not None:
         output = output[0]
     return output if subject.post_process is None else subject.post_process(output)

@@ -46,13 +46,18 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         return half(rows, rng)
 
     began = time.monotonic()
-    assert traced(slow) is None
+    found = traced(slow)
+    assert found.likely is None
+    assert found.cut is not None
     assert time.monotonic() - began < 20
 
 
 def test_what_is_known_to_be_slow_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert traced(half).cut is None
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a copy was made"))
-    assert traced(half, pace=1.0) is None
+    found = traced(half, pace=1.0)
+    assert found.likely is None
+    assert found.cut is not None
 
 
 def test_a_mechanism_that_ends_the_process_ends_the_copy() -> None:

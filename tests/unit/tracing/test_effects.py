@@ -7,6 +7,7 @@ import math
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpaudit.claims import PureDP
@@ -94,3 +95,60 @@ def test_half_of_the_noise_is_a_cause(function: Any, epsilon: float, base: float
     most = found.sites[0].cost
     assert most is not None
     assert epsilon < most <= 2 * epsilon * (1 + 1e-6)
+
+
+def quantile(p: Any, scale: float) -> Any:
+    return scale * math.log(2 * p) if p < 0.5 else -scale * math.log(2 - 2 * p)
+
+
+def by_the_quantile(rows: Any, scale: float) -> Any:
+    return sum(rows) + quantile(np.random.uniform(), scale)
+
+
+def element_by_element(rows: Any, scale: float) -> Any:
+    noise = np.random.uniform(size=2)
+    for place in range(len(noise)):
+        noise[place] = quantile(noise[place], scale)
+    return list(np.array([float(sum(rows)), 3.0 * len(rows)]) + noise)
+
+
+def one_call_each(rows: Any, scale: float) -> Any:
+    return [value + quantile(random.random(), scale) for value in (sum(rows), 3 * len(rows))]
+
+
+def in_one_expression(rows: Any, scale: float) -> Any:
+    u = np.random.uniform(-0.5, 0.5)
+    return sum(rows) - scale * np.sign(u) * np.log(1 - 2 * abs(u))
+
+
+# With what a record of 10 costs at a scale of 1.
+INVERSE = [
+    (by_the_quantile, "np.random.uniform()", 10.0),
+    (element_by_element, "np.random.uniform(size=2)", 13.0),
+    (one_call_each, "random.random()", 13.0),
+    (in_one_expression, "np.random.uniform(-0.5, 0.5)", 10.0),
+]
+
+
+@pytest.mark.parametrize(("function", "code", "cost"), INVERSE)
+def test_the_line_of_inverse_cdf_noise_is_named_in_all_its_forms(
+    function: Any, code: str, cost: float
+) -> None:
+    target = CallableTarget(function=function, params={"scale": 1.0})
+    found = trace_pair(target, [1, 10], [1], PureDP(1.0))
+    (cause,) = found.causes
+    assert cause.kind == "too-little-noise"
+    assert cause.line.code == code
+    assert cause.cost == pytest.approx(cost, rel=1e-3)
+    assert trace_pair(target, [1, 10], [1], PureDP(cost)).causes == ()
+
+
+def two_uniform_numbers(rows: Any) -> Any:
+    """Box–Muller: the law of the output is a mixture over the other number."""
+    u, v = np.random.uniform(), np.random.uniform()
+    return sum(rows) + 100 * math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
+
+
+def test_one_of_two_uniform_numbers_is_no_certain_cause() -> None:
+    target = CallableTarget(function=two_uniform_numbers)
+    assert trace_pair(target, [1, 10], [1], PureDP(0.001)).causes == ()

@@ -22,7 +22,9 @@ from pydp.algorithms._algorithm import MetaAlgorithm
 
 import dpaudit
 from dpaudit import PureDP, Trace, UsageError
+from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from dpaudit.tracing.runs.primitives import own
+from dpaudit.tracing.trace import trace_pair
 from tests import faulty
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -55,6 +57,35 @@ def traced(function: Callable[..., Any], d1: Any = 0, d2: Any = 1, **more: Any) 
 
 
 # OpenDP.
+
+
+def made_by_a_factory(scale: float) -> Any:
+    return dp.m.make_laplace(*INTEGERS, scale=scale)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_measurement_that_a_factory_makes_is_the_mechanism_itself(isolated: bool) -> None:
+    path = f"{__file__}:made_by_a_factory"
+    target: Any = ImportedTarget(path=path, factory=True, init={"scale": 0.5})
+    target = IsolatedTarget(target=target) if isolated else target
+    (cause,) = trace_pair(target, 0, 1, PureDP(1.0)).causes
+    assert cause.kind == "too-little-noise"
+    assert cause.cost == pytest.approx(2.0)
+    assert cause.line.line == made_by_a_factory.__code__.co_firstlineno
+    assert cause.line.code == "made_by_a_factory(…)"
+    target = ImportedTarget(path=path, factory=True, init={"scale": 1.0})
+    found = trace_pair(target, 0, 1, PureDP(1.0))
+    assert found.understood
+    assert found.causes == ()
+
+
+def test_a_library_object_at_hand_and_a_compiled_method_are_understood() -> None:
+    (cause,) = traced(dp.m.make_laplace(*INTEGERS, scale=0.05)).causes
+    assert cause.cost == pytest.approx(20.0)
+    path = "pydp.algorithms.numerical_mechanisms:LaplaceMechanism"
+    target = ImportedTarget(path=path, init=[2.0, 1.0], call="add_noise")
+    (cause,) = trace_pair(target, 0.0, 1.0, PureDP(1.0)).causes
+    assert cause.cost == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(

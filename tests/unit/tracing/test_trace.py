@@ -684,3 +684,18 @@ def test_what_no_noise_hides_comes_first_then_what_costs_most() -> None:
     assert found.causes[0].title == "data-dependent choice"
     marks = [words for piece in found.excerpts for _, words in piece.marked]
     assert marks.count("data-dependent choice") == 1
+
+
+def sparse_vector_of_answers(rows: Sequence[float], rng: Rng) -> int:
+    for place, row in enumerate(rows):
+        if rng.laplace(0.0, 4.0) >= 2.0 - row:
+            return place
+    return len(rows)
+
+
+def test_a_site_shows_the_numbers_whose_change_is_hidden() -> None:
+    found = dpaudit.trace(sparse_vector_of_answers, [1.0, 1.0], [0.0, 1.0], ONE)
+    (site,) = found.sites
+    assert site.shift == 1.0
+    first, second = map(float, site.operands)
+    assert abs(first - second) == site.shift

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import diffprivlib, numpy_random, opendp, own, pydp, python_random, scipy_stats
+from . import diffprivlib, numpy_random, opendp, own, pydp, python_random, scipy_stats, torch
 from .replacement import grouped
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Own = Callable[[Recorder], Iterator[Replacement]]
 
-LIBRARIES = (numpy_random, python_random, scipy_stats, diffprivlib, opendp, pydp)
+LIBRARIES = (numpy_random, python_random, scipy_stats, torch, diffprivlib, opendp, pydp)
 
 
 class Primitives:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..recorder import Recorder
 
 _NUMBERS = (int, float, np.integer, np.floating)
-_SHOWN = ("epsilon", "delta", "sensitivity", "lower", "upper")
+_SHOWN = ("epsilon", "delta", "sensitivity", "lower", "upper", "gamma")
 
 
 def replacements(recorder: Recorder) -> Iterator[Replacement]:
@@ -50,11 +50,10 @@ def _method(recorder: Recorder, real: Any) -> Any:
         if not is_number or isinstance(value, (bool, np.bool_)):
             return recorder.opaque(label, result, is_whole=callable(result))
         law, scale = _law(name, self)
-        parameters = {
-            one: getattr(self, one)
-            for one in _SHOWN
-            if isinstance(getattr(self, one, None), (int, float))
-        }
+        parameters = {"value": value}
+        for one in _SHOWN:
+            if isinstance(getattr(self, one, None), _NUMBERS):
+                parameters[one] = getattr(self, one)
         return recorder.released(label, result, value, law=law, scale=scale, parameters=parameters)
 
     return randomise

@@ -1,0 +1,368 @@
+"""Samplers of torch: functions, methods that fill a tensor, and distributions. Tensors of noise
+carry it through sums, differences, scaling and comparisons."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..lines import unwatched
+from ..values import carried, operate, plain
+from .replacement import Replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ..recorder import Recorder
+
+# The law of the noise, the names of the parameters that come first, and the parameter that is the
+# scale (a number: the scale itself).
+_FUNCTIONS: dict[str, tuple[str, tuple[str, ...], Any]] = {
+    "randn": ("normal", (), 1.0),
+    "randn_like": ("normal", ("input",), 1.0),
+    "rand": ("uniform", (), 1.0),
+    "rand_like": ("uniform", ("input",), 1.0),
+    "normal": ("normal", ("mean", "std"), "std"),
+    "randint": ("integers", ("low", "high"), None),
+    "bernoulli": ("binomial", ("p",), None),
+    "poisson": ("poisson", ("input",), None),
+}
+_PICKS = ("randperm", "multinomial")
+_METHODS: dict[str, tuple[str, tuple[str, ...], Any]] = {
+    "normal_": ("normal", ("mean", "std"), "std"),
+    "uniform_": ("uniform", ("from", "to"), None),
+    "exponential_": ("exponential", ("lambd",), None),
+    "cauchy_": ("cauchy", ("median", "sigma"), "sigma"),
+    "geometric_": ("geometric", ("p",), None),
+    "log_normal_": ("unknown", ("mean", "std"), None),
+    "bernoulli_": ("binomial", ("p",), None),
+    "random_": ("unknown", ("from", "to"), None),
+}
+_DEFAULTS = {
+    **dict.fromkeys(("mean", "from", "median"), 0.0),
+    **dict.fromkeys(("std", "to", "lambd", "sigma"), 1.0),
+}
+_LOCATIONS = ("mean", "median")
+# Discrete laws with more outcomes are not tried one by one.
+_FEW = 64
+# Classes of torch.distributions: the law, and the attributes that are the location and the scale.
+_DISTRIBUTIONS = {
+    "Laplace": ("laplace", "loc", "scale"),
+    "Normal": ("normal", "loc", "scale"),
+    "Gumbel": ("gumbel", "loc", "scale"),
+    "Cauchy": ("cauchy", "loc", "scale"),
+    "Exponential": ("exponential", None, "rate"),
+    "Uniform": ("uniform", None, None),
+}
+# Operations of two tensors, or of a tensor and a number.
+_OPERATIONS = {
+    **{name: name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
+    "div": "truediv",
+    "true_divide": "truediv",
+}
+_REFLECTED = {"__rsub__": "sub", "__rdiv__": "truediv", "__rtruediv__": "truediv"}
+# What changes the form of a tensor, or nothing that matters, by the method of an array.
+_FORMS: dict[str, Callable[..., Any]] = {
+    "clone": lambda array, *_, **__: array,
+    "contiguous": lambda array, *_, **__: array,
+    "cpu": lambda array, *_, **__: array,
+    "detach": lambda array, *_, **__: array,
+    "flatten": lambda array, *_, **__: array.reshape(-1),
+    "ravel": lambda array, *_, **__: array.reshape(-1),
+    "reshape": lambda array, *shape, **__: array.reshape(*shape),
+    "squeeze": lambda array, *place, **__: array.squeeze(*place),
+    "unsqueeze": lambda array, place, **__: array.reshape(_unsqueezed(array.shape, place)),
+    "view": lambda array, *shape, **__: array.reshape(*shape),
+    "__getitem__": lambda array, key: array[key],
+}
+# What gives numbers of another precision.
+_CASTS = ("double", "float", "to")
+
+
+# What reads the numbers of a tensor.
+_READ: dict[str, Callable[[Any], Any]] = {
+    "item": lambda numbers: numbers.item(),
+    "numpy": lambda numbers: numbers if np.ndim(numbers) else np.asarray(plain(numbers)),
+    "tolist": lambda numbers: numbers.tolist(),
+}
+
+
+def _unsqueezed(shape: tuple[int, ...], place: int) -> tuple[int, ...]:
+    place = place % (len(shape) + 1)
+    return (*shape[:place], 1, *shape[place:])
+
+
+def replacements(recorder: Recorder) -> Iterator[Replacement]:
+    torch: Any = sys.modules.get("torch")
+    if not hasattr(torch, "set_rng_state"):
+        return
+    for name in (*_FUNCTIONS, *_PICKS):
+        yield Replacement(torch, name, _function(recorder, name, getattr(torch, name)))
+    for name, spec in _METHODS.items():
+        real = getattr(torch.Tensor, name)
+        yield Replacement(torch.Tensor, name, _method(recorder, name, real, spec))
+    for name, (law, located, scaled) in _DISTRIBUTIONS.items():
+        kind = getattr(torch.distributions, name)
+        for method in ("sample", "rsample"):
+            drawn = _of_distribution(recorder, name, getattr(kind, method), law, located, scaled)
+            yield Replacement(kind, method, drawn)
+    set_seed = torch.manual_seed
+
+    def manual_seed(seed: Any) -> Any:
+        recorder.seeded("torch.manual_seed", seed)
+        return set_seed(seed)
+
+    yield Replacement(torch, "manual_seed", manual_seed)
+
+
+def _function(recorder: Recorder, name: str, real: Any) -> Any:
+    @unwatched
+    def draw(*args: Any, **named: Any) -> Any:
+        args, named = _bare(args), _bare(named)
+        if recorder.is_inside:
+            return real(*args, **named)
+        tensor = recorder.real(real, *args, **named)
+        if name in _PICKS:
+            return _picked(recorder, name, tensor, args, named)
+        return _drawn(recorder, f"torch.{name}", tensor, name, _FUNCTIONS[name], args, named)
+
+    return draw
+
+
+def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
+    @unwatched
+    def draw(self: Any, *args: Any, **named: Any) -> Any:
+        args, named = _bare(args), _bare(named)
+        if recorder.is_inside:
+            return real(self, *args, **named)
+        recorder.real(real, self, *args, **named)
+        own = self.detach().as_subclass(sys.modules["torch"].Tensor)
+        drawn = _drawn(recorder, f"Tensor.{name}", own, name, spec, args, named)
+        if not isinstance(drawn, _tensor_type()):
+            return self
+        with sys.modules["torch"].no_grad():  # a second run is given the noise of the first
+            own.copy_(drawn.as_subclass(sys.modules["torch"].Tensor))
+        if type(self) in (sys.modules["torch"].Tensor, _tensor_type()):
+            self.__class__ = _tensor_type()
+            self._numbers = drawn._numbers
+        return self
+
+    return draw
+
+
+def _drawn(
+    recorder: Recorder, label: str, tensor: Any, name: str, spec: Any, args: Any, named: Any
+) -> Any:
+    """Return what a sampler has drawn, as a tensor that carries its noise."""
+    law, names, scale_of = spec
+    if name == "randint" and (len(args) == 2 or ("low" not in named and len(args) < 2)):
+        names = ("high",)
+    given = {**_DEFAULTS, "low": 0, **dict(zip(names, args)), **named}
+    if law == "binomial":
+        given.setdefault("p", given.get("input", 0.5))
+    if given.get("generator") is not None:
+        recorder.seeded("torch.Generator", given["generator"].initial_seed())
+    said = {key: _array(given[key]) for key in names if key != "input" and key in given}
+    location = next((said.pop(one) for one in _LOCATIONS if one in said), None)
+    scale: Any = said.get(scale_of) if isinstance(scale_of, str) else scale_of
+    if name == "uniform_":
+        said = {"low": said["from"], "high": said["to"]}
+        scale = np.subtract(said["high"], said["low"])
+    elif name == "exponential_":
+        scale = 1 / said["lambd"]
+    elif name == "geometric_":
+        scale = -1 / np.log1p(-np.asarray(said["p"], dtype=float))[()]
+    elif name == "randint":
+        said = {"low": int(given["low"]), "high": int(given["high"])}
+    values = recorder.drawn(
+        label,
+        law,
+        _array(tensor),
+        scale=scale,
+        location=location,
+        parameters=said,
+        outcomes=_outcomes(law, said),
+    )
+    return _tensor(values, tensor)
+
+
+def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
+    """Return the outcomes of a discrete law with their probabilities, where there are few."""
+    if law == "integers" and 0 < said["high"] - said["low"] <= _FEW:
+        return [(one, 1 / (said["high"] - said["low"])) for one in range(said["low"], said["high"])]
+    chances = np.unique(said.get("p", ()))
+    if law == "binomial" and len(chances) == 1:
+        return [(0, 1 - float(chances[0])), (1, float(chances[0]))]
+    return None
+
+
+def _picked(recorder: Recorder, name: str, tensor: Any, args: Any, named: Any) -> Any:
+    """Return which of several things are picked, as a plain tensor."""
+    torch: Any = sys.modules["torch"]
+    index = _array(tensor)
+    if name == "randperm":
+        order = recorder.picked(
+            "torch.randperm", "permutation", index, parameters={"n": len(index)}
+        )
+        is_order = sorted(order.tolist()) == list(range(len(index)))
+        return torch.as_tensor(np.array(order if is_order else index), dtype=tensor.dtype)
+    given = {**dict(zip(("input", "num_samples", "replacement"), args)), **named}
+    weights = _array(given["input"])
+    many, law = np.shape(weights)[-1], np.asarray(weights, dtype=float)
+    is_again = bool(given.get("replacement")) or given["num_samples"] == 1
+    outcomes = None
+    if law.ndim == 1 and is_again and many <= _FEW:
+        outcomes = list(enumerate((law / law.sum()).tolist()))
+    parameters = {"n": many, "p": law / law.sum(axis=-1, keepdims=True)}
+    kind = "choice" if is_again else "sample"
+    index = recorder.picked(
+        "torch.multinomial", kind, index, parameters=parameters, outcomes=outcomes
+    )
+    return torch.as_tensor(np.minimum(index, many - 1), dtype=tensor.dtype)
+
+
+def _of_distribution(
+    recorder: Recorder, name: str, real: Any, law: str, located: str | None, scaled: str | None
+) -> Any:
+    @unwatched
+    def sample(self: Any, *args: Any, **named: Any) -> Any:
+        if recorder.is_inside:
+            return real(self, *args, **named)
+        tensor = recorder.real(real, self, *args, **named)
+        parameters: Mapping[str, Any] = {}
+        location = None if located is None else _array(getattr(self, located))
+        if law == "uniform":
+            parameters = {"low": _array(self.low), "high": _array(self.high)}
+            scale = np.subtract(parameters["high"], parameters["low"])
+        else:
+            scale = _array(getattr(self, scaled or ""))
+            scale = 1 / scale if scaled == "rate" else scale
+        values = recorder.drawn(
+            f"{name}.sample",
+            law,
+            _array(tensor),
+            scale=scale,
+            location=location,
+            parameters=parameters,
+        )
+        return _tensor(values, tensor)
+
+    return sample
+
+
+def _bare(given: Any) -> Any:
+    """Return arguments whose numbers carry nothing."""
+    if isinstance(given, dict):
+        return {name: _bare(one) for name, one in given.items()}
+    if type(given) in (tuple, list):
+        return type(given)(map(_bare, given))
+    if isinstance(given, _tensor_type()):
+        return given.as_subclass(sys.modules["torch"].Tensor)
+    return plain(given)
+
+
+def _array(value: Any) -> Any:
+    """Return the numbers of a tensor, those of a single one as a number; others as they are."""
+    torch: Any = sys.modules["torch"]
+    if isinstance(value, torch.Tensor):
+        value = value.as_subclass(torch.Tensor).detach().cpu()
+        value = value.float() if value.dtype == torch.bfloat16 else value
+        value = value.numpy()
+        return value if value.ndim else value.item()
+    return value
+
+
+def _tensor(values: Any, like: Any) -> Any:
+    """Return numbers as a tensor of the kind of another one; it carries their noise."""
+    torch: Any = sys.modules["torch"]
+    bare = torch.as_tensor(np.array(plain(values)), dtype=like.dtype, device=like.device)
+    if carried(values) is None:
+        return bare
+    made = bare.reshape(np.shape(values)).as_subclass(_tensor_type())
+    made._numbers = values
+    return made
+
+
+@lru_cache(maxsize=1)
+def _tensor_type() -> Any:
+    """Return the class of tensors that carry noise, made at the first call: torch is not imported
+    for it."""
+    torch: Any = sys.modules["torch"]
+
+    class Tensor(torch.Tensor):  # type: ignore[misc]  # of a library that need not be there
+        """A tensor that carries the noise of `_numbers`, a traced number or array."""
+
+        _numbers: Any = None
+
+        @classmethod
+        def __torch_function__(
+            cls, function: Any, types: Any, args: Any = (), named: Any = None
+        ) -> Any:
+            named, name = named or {}, getattr(function, "__name__", "")
+            made = _operated(name, args, named) if args else NotImplemented
+            if made is not NotImplemented:
+                return made
+            if name.endswith("_") and not name.endswith("__") and isinstance(args[0], cls):
+                args[0]._numbers = None  # it is changed in place, in a way that is not followed
+            with torch._C.DisableTorchFunctionSubclass():
+                return function(*_bare(args), **_bare(named))
+
+    return Tensor
+
+
+def _operated(name: str, args: Any, named: Any) -> Any:
+    """Return what an operation makes of tensors that carry noise; NotImplemented for one through
+    which it is not followed."""
+    numbers = getattr(args[0], "_numbers", None)
+    if name in _READ and not named and len(args) == 1 and numbers is not None:
+        return _READ[name](numbers)
+    is_in_place = name.endswith("_") and not name.endswith("__")
+    operation = _REFLECTED.get(name) or _OPERATIONS.get(name.rstrip("_") if is_in_place else name)
+    if operation is not None and len(args) == 2 and not named:
+        both = [_numbers(one) for one in (args[::-1] if name in _REFLECTED else args)]
+        if any(one is None for one in both):
+            return NotImplemented
+        return _result(operate(operation, *both), name, args, is_in_place)
+    if name == "neg" and numbers is not None:
+        return _result(operate("mul", numbers, -1), name, args, is_in_place)
+    if numbers is None:
+        return NotImplemented
+    if name in _FORMS and np.ndim(numbers):
+        return _tensor(_FORMS[name](numbers, *_bare(args[1:])), _natural(name, args, named))
+    if name in _CASTS or name in _FORMS:
+        like = _natural(name, args, named)
+        is_alike = like.shape == args[0].shape and like.dtype.is_floating_point
+        return _tensor(numbers, like) if is_alike else NotImplemented
+    return NotImplemented
+
+
+def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
+    """Return the tensor that an operation gives; one that changes its first argument does so here,
+    too."""
+    if not is_in_place:
+        return _tensor(numbers, _natural(name, args, {}))
+    torch: Any = sys.modules["torch"]
+    target, made = args[0], _tensor(numbers, args[0])
+    _bare(target).detach().copy_(_bare(made))
+    if type(target) in (torch.Tensor, _tensor_type()) and carried(numbers) is not None:
+        target.__class__ = _tensor_type()
+        target._numbers = numbers
+    return target
+
+
+def _natural(name: str, args: Any, named: Any) -> Any:
+    """Return the same of plain tensors, whose kind the result has."""
+    return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
+
+
+def _numbers(value: Any) -> Any:
+    """Return what a tensor or a number carries, or plain numbers; None for anything else."""
+    torch: Any = sys.modules["torch"]
+    if isinstance(value, _tensor_type()) and value._numbers is not None:
+        return value._numbers
+    if isinstance(value, torch.Tensor):
+        return _array(value)
+    return value if isinstance(value, (int, float, np.number, np.ndarray)) else None
