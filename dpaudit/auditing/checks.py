@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,11 @@ from dpaudit.inputs.pairs import NeighbouringPair, short
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.sampling.chunks import Head, Measure, ToCount
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.homogeneity import CALLS, PROCESSES, check_blocks, check_calls, doubt
+from dpaudit.sampling.homogeneity import check_blocks, check_calls, doubt
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
 from dpaudit.sampling.sameness import check_computed, check_varied
 from dpaudit.tally import Tally
 
-# Chunks that are drawn afresh after a refutation: a share of the draws that were made, within
-# limits, each.
-_AFRESH, _SHARE = 8, 32
-_FEWEST, _MOST = 8, 250
 # Fewer draws than so many show too little of what hangs together. If their e-value is at least this
 # (of independent draws, in about one run of a hundred), so many more are drawn, in so many blocks.
 _FEW, _SUSPECT = 500, 2.0
@@ -39,10 +35,8 @@ class DrawChecks:
     """The checks of one pair. Each returns warnings, and raises MechanismError for what
     independent draws cannot do."""
 
-    def __init__(self, spec: AuditSpec, draws: Draws, afresh: Callable[[], Draws | None]) -> None:
-        """afresh: returns what draws in processes that have drawn nothing else; None where only
-        this process has drawn."""
-        self._spec, self._draws, self._afresh = spec, draws, afresh
+    def __init__(self, spec: AuditSpec, draws: Draws) -> None:
+        self._spec, self._draws = spec, draws
         # How likely a warning of one check may be.
         self._level = 1 / len(spec.pairs) * WARNED / CHECKS
 
@@ -95,42 +89,18 @@ class DrawChecks:
         if before < math.log(_SUSPECT) and not is_cheap:
             return []
         more = _drawn(self._draws, stream, range(_BLOCKS), _TO_SEE, measure)
-        return check_blocks(more, guesses, self._level, CALLS, before)
-
-    def refuted(
-        self,
-        stream: tuple[int, int],
-        blocks: Sequence[Block],
-        measure: Measure,
-        guesses: NDArray[np.int64],
-    ) -> list[str]:
-        """Check, after a refutation, that new processes of the mechanism draw as the first did;
-        more of them if the first few look as though they did not.
-
-        What a process keeps for as long as it lives is alike in all draws that it made.
-        stream: pair and stage that name the random streams.  guesses: of the rule that refutes.
-        """
-        afresh = None if self._is_timed else self._afresh()
-        if afresh is None:
-            return []
-        draws = sum(block.draws for block in blocks)
-        size = min(max(_FEWEST, draws // _SHARE), _MOST)
-        known = sum(_counted(blocks), Tally.empty(measure.distinguisher.levels))
-        processes = range(_AFRESH)
-        tallies = [known, *_drawn(afresh, stream, processes, _AFRESH * size, measure)]
-        warnings = check_blocks(tallies, guesses, self._level, PROCESSES)
-        before = doubt(tallies, guesses)
-        if _AFRESH * size >= _FEW or before < math.log(_SUSPECT):
-            return warnings
-        processes = range(_AFRESH, 2 * _AFRESH)
-        more = _drawn(afresh, stream, processes, _TO_SEE, measure)
-        return check_blocks(more, guesses, self._level, PROCESSES, before) or warnings
+        return check_blocks(more, guesses, self._level, before)
 
     @property
     def _is_timed(self) -> bool:
-        """Whether outcomes depend on how busy the machine is, which changes from block to block."""
-        limits = getattr(self._spec.target, "limits", None)
-        return self._spec.timing or getattr(limits, "timeout", None) is not None
+        return is_timed(self._spec)
+
+
+def is_timed(spec: AuditSpec) -> bool:
+    """Return whether outcomes depend on how busy the machine is, which changes from block to
+    block."""
+    limits = getattr(spec.target, "limits", None)
+    return spec.timing or getattr(limits, "timeout", None) is not None
 
 
 def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[str]:

@@ -16,6 +16,7 @@ from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.counting import CountingStage, Counts
 from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.ledger import Ledger
+from dpaudit.auditing.redrawing import Refutation
 from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import (
@@ -23,6 +24,7 @@ from dpaudit.certificates.certificate import (
     EpsilonInterval,
     FirstFailure,
     FixedStage,
+    Redrawn,
     Schedule,
 )
 from dpaudit.certificates.evidence import (
@@ -71,10 +73,11 @@ class PairAudit:
         draws: Draws,
         notify: Callable[[PairProgress], None],
         users: tuple[Attack, ...] = (),
-        afresh: Callable[[], Draws | None] = lambda: None,
+        compare: Callable[[Refutation], Redrawn | None] = lambda refuted: None,
     ) -> None:
-        """afresh: returns what draws in a new process; None where draws were made in this one."""
-        self._checks = DrawChecks(spec, draws, afresh)
+        """compare: compares a refutation with draws of new processes; returns None where that is
+        not asked for, and raises MechanismError where they differ."""
+        self._checks, self._compare = DrawChecks(spec, draws), compare
         self._spec, self._number, self._plan = spec, number, plan
         self._draws = draws
         self._claim = spec.tested
@@ -119,8 +122,12 @@ class PairAudit:
         stream = self._number, DOUBTING
         guesses = np.array(found.guesses, dtype=np.int64)
         warned = self._checks.doubted(stream, blocks, measure, guesses, is_cheap=is_cheap)
-        warned += self._checks.refuted((self._number, AFRESH), blocks, measure, guesses)
-        return replace(found, warnings=(*found.warnings, *warned))
+        kinds, columns = self._ledger.failures.counts, self._selection().outcomes.columns
+        # Sums of floats depend on the order that they are made in.
+        is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
+        refuted = Refutation((self._number, AFRESH), blocks, measure, guesses, kinds, is_number)
+        redrawn = self._compare(refuted)
+        return replace(found, warnings=(*found.warnings, *warned), redrawn=redrawn)
 
     def _learn(self) -> Learned:
         """Bet on each block with what was learned before it, then learn from it.

@@ -434,6 +434,8 @@ class Progress:
         bound is valid at every moment (docs/method.md §4).
     remaining : float
         Seconds left at this rate.
+    waiting : str
+        What the audit waits for, where that is not the next block of draws.
     """
 
     name: str
@@ -444,3 +446,4 @@ class Progress:
     wealth: float
     epsilon_lower: float
     remaining: float
+    waiting: str = ""

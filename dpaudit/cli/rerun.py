@@ -18,7 +18,7 @@ from dpaudit.wording import counted, shown
 # What differs from run to run: how long it took, whose versions it ran with, and what is said of it
 # and of its inputs, which the request has (lines of code are named as seen from the working
 # directory; a trace that takes too long is none).
-_SAID = ("pair", "warnings", "first_failures", "adjacency", "notes", "trace")
+_SAID = ("pair", "warnings", "first_failures", "adjacency", "notes", "trace", "redrawn")
 _ANOTHERS = (
     "seconds", "versions", "request", "expect", "resumed", "source", "command", "grouped",
     "workers", *_SAID,

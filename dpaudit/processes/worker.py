@@ -42,6 +42,8 @@ MEMORY = 16 + 10 * SLOTS + HEAP
 # What a slot holds: nothing (its outcome is the next text on the heap), or one of these.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
 NOT_BEGUN = (1 << 64) - 1  # for the number of draws that have ended, before the first begins
+# Set where the clock is to be another one: the name that other_clock.py has, too.
+_CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
 # The process that dpaudit has started, and not one that the mechanism forks.
 _OWNER = os.getpid()
 
@@ -132,10 +134,15 @@ def _described(value: Any) -> Any:
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
 def _set_order() -> Any:
-    """Return the module that knows the orders of sets, a file of dpaudit.outcomes."""
+    """Return the module that knows the orders of sets."""
+    return _of_dpaudit("outcomes", "set_order")
+
+
+def _of_dpaudit(*names: str) -> Any:
+    """Return a module of dpaudit that needs nothing else of it."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    path = os.path.join(folder, "outcomes", "set_order.py")  # noqa: PTH118
-    spec: Any = importlib.util.spec_from_file_location("dpaudit_set_order", path)
+    path = os.path.join(folder, *names) + ".py"  # noqa: PTH118
+    spec: Any = importlib.util.spec_from_file_location(f"dpaudit_{names[-1]}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -444,6 +451,8 @@ def loaded(data: bytes, what: str) -> Any:
 def main(make: Callable[[], Service] = Service) -> None:
     """Serve requests until standard input ends."""
     sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
+    if os.environ.get(_CLOCK_SHIFT):
+        _of_dpaudit("processes", "other_clock").shift_as_asked()
     # What the mechanism prints, or reads, must not come between requests and replies.
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
