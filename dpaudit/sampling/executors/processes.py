@@ -20,7 +20,6 @@ from multiprocessing.synchronize import Barrier, Lock
 from typing import Any
 
 from dpaudit.errors import MechanismError
-from dpaudit.processes.other_clock import shift_as_asked
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import WORKER, Crew, Setup
 from dpaudit.sampling.executors.ordered import Pool
@@ -99,9 +98,9 @@ class ProcessPool(Pool):
         every = range(self.workers)
         return [self._executor.submit(_draw_together, chunks, seconds) for _ in every]
 
-    def send(self, recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Future[Done]:
-        """Have chunks drawn for any audit, and not again where the process is lost."""
-        return self._executor.submit(draw, recipe, chunks)
+    def do(self, function: Callable[..., Done], *arguments: Any) -> Future[Done]:
+        """Have a process call a function, and not again where the process is lost."""
+        return self._executor.submit(function, *arguments)
 
     def settle(self, seconds: float) -> None:
         with suppress(BrokenProcessPool):  # which is seen to when a chunk is wanted
@@ -261,7 +260,6 @@ def _start_worker(
     """together: of all processes.  told: whoever acquires it, which nobody gives back, is the one
     to say what all would say.  show: takes the place of `warnings.showwarning`."""
     global _recipe, _together
-    shift_as_asked()
     _recipe, _together = recipe, together
     Watch.may_tell = staticmethod(partial(told.acquire, False))
     Watch.is_first = False
