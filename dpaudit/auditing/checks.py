@@ -23,10 +23,13 @@ from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_ind
 from dpaudit.sampling.sameness import check_computed, check_varied
 from dpaudit.tally import Tally
 
-# Fewer draws than so many show too little of what hangs together. If their e-value is at least this
-# (of independent draws, in about one run of a hundred), so many more are drawn, in so many blocks.
-_FEW, _SUSPECT = 500, 2.0
-_TO_SEE, _BLOCKS = 1_000, 16
+# Fewer draws than these may not show that calls share noise: one call of each input in a few blocks
+# is all that there is to compare.
+_FEW = 100_000
+# If their e-value is at least this (of independent draws, in about one run of a hundred), more are
+# drawn, in so many blocks: about as many as refuted, within limits.
+_SUSPECT = 2.0
+_BLOCKS, _LEAST, _MOST = 16, 1_000, 20_000
 # Rules that count to learn from, more than there may be: each may warn so much less often.
 _PHASES = 64
 
@@ -83,12 +86,13 @@ class DrawChecks:
         stream: pair and stage that name the random streams.  guesses: of the rule that refutes.
         """
         counted = _counted(blocks)
-        if self._is_timed or sum(one.draws for one in counted) >= _FEW:
+        draws = sum(one.draws for one in counted)
+        if self._is_timed or draws >= _FEW:
             return []
         before = doubt(counted, guesses)
         if before < math.log(_SUSPECT) and not is_cheap:
             return []
-        more = _drawn(self._draws, stream, range(_BLOCKS), _TO_SEE, measure)
+        more = _drawn(self._draws, stream, range(_BLOCKS), min(max(draws, _LEAST), _MOST), measure)
         return check_blocks(more, guesses, self._level, before)
 
     @property

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpaudit.adapters.laws import check_stated
 from dpaudit.auditing.checks import doubtful_inputs
+from dpaudit.auditing.exhaustion import exhausted
 from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
@@ -381,7 +382,24 @@ class _Run:
         notify = partial(self._notify, number, self._journal.now(), seconds)
         compare = partial(self._compared, number, crew, first.seconds)
         audit = PairAudit(self._spec, number, plan, draws, notify, self._users, compare)
-        return replace(audit.run(), reproducible=probe.reproducible)
+        try:
+            found = audit.run()
+        except MechanismError as error:
+            if not audit.has_failures:
+                raise
+            words = self._exhausted(number)
+            if words is None and (names := self._changed(number, sampler)):
+                words = f"{error}; calls change {_listed(names)}: do they use anything up?"
+            raise error if words is None else MechanismError(words) from error
+        if found.failures and (words := self._exhausted(number)):
+            raise MechanismError(words)
+        return replace(found, reproducible=probe.reproducible)
+
+    def _exhausted(self, number: int) -> str | None:
+        """Return how calls use the mechanism up, where they do."""
+        spec = self._spec
+        look = partial(exhausted, self._make, spec.target, spec.pairs[number], spec.samples)
+        return self._journal.once(f"used up {number}", look)
 
     def _compared(
         self, number: int, crew: Crew, seconds: float, refuted: Refutation
@@ -490,8 +508,7 @@ def _few(number: int) -> Chunk[Any]:
 
 def _state_words(names: Sequence[str], redrawn: Redrawn | None) -> str:
     """Return that calls change variables, and whether outputs seem to depend on these."""
-    listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    words = f"the mechanism keeps state between calls (calls changed {listed}); "
+    words = f"the mechanism keeps state between calls (calls changed {_listed(names)}); "
     if redrawn is not None and redrawn.processes:
         processes = counted(redrawn.processes, "new process")
         return f"{words}{processes}, which begin without it, drew as this one did"
@@ -499,6 +516,10 @@ def _state_words(names: Sequence[str], redrawn: Redrawn | None) -> str:
         f"{words}no new process was compared with this one, and if the outputs depend on that "
         "state, they are not independent and may refute a claim that holds"
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
 def _not_compared(redrawn: Redrawn | None) -> list[str]:

@@ -98,6 +98,11 @@ class PairAudit:
         self._interval: EpsilonInterval | None = None
         self._limited: tuple[Witness, float] | None = None
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether any draw was an exception."""
+        return self._ledger.failures.total > 0
+
     def run(self) -> Certificate:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
         learned = self._learn()
