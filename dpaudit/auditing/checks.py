@@ -13,23 +13,24 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Certificate
 from dpaudit.certificates.replay import tally as replay_tally
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, pool
 from dpaudit.inputs.pairs import NeighbouringPair, short
 from dpaudit.levels.distinguisher import Distinguisher
-from dpaudit.sampling.chunks import Head, Measure, ToCount
+from dpaudit.sampling.chunks import Head, Measure, ToLearn
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.homogeneity import check_blocks, check_calls, doubt
+from dpaudit.sampling.homogeneity import check_blocks, check_calls, check_further, doubt
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
 from dpaudit.sampling.sameness import check_computed, check_varied
-from dpaudit.tally import Tally
+from dpaudit.tally import Tally, by_arm
 
 # Fewer draws than these may not show that calls share noise: one call of each input in a few blocks
 # is all that there is to compare.
 _FEW = 100_000
-# If their e-value is at least this (of independent draws, in about one run of a hundred), more are
-# drawn, in so many blocks: about as many as refuted, within limits.
+# If their e-value is at least this (of independent draws, in about one run of a hundred), or if a
+# call makes many draws, more are drawn, in so many blocks: 1,000; if a call makes many, as many as
+# refuted, within limits.
 _SUSPECT = 2.0
-_BLOCKS, _LEAST, _MOST = 16, 1_000, 20_000
+_BLOCKS, _TO_SEE, _LEAST, _MOST = 32, 1_000, 8_000, 20_000
 # Rules that count to learn from, more than there may be: each may warn so much less often.
 _PHASES = 64
 
@@ -79,11 +80,13 @@ class DrawChecks:
         guesses: NDArray[np.int64],
         *,
         is_cheap: bool,
+        most: int,
     ) -> list[str]:
         """Check more draws after a refutation by few, if those look as though they differed from
         call to call, or if draws are cheap.
 
         stream: pair and stage that name the random streams.  guesses: of the rule that refutes.
+        most: draws to hold the outcomes of.
         """
         counted = _counted(blocks)
         draws = sum(one.draws for one in counted)
@@ -92,8 +95,13 @@ class DrawChecks:
         before = doubt(counted, guesses)
         if before < math.log(_SUSPECT) and not is_cheap:
             return []
-        more = _drawn(self._draws, stream, range(_BLOCKS), min(max(draws, _LEAST), _MOST), measure)
-        return check_blocks(more, guesses, self._level, before)
+        size = min(max(draws, _LEAST), _MOST) if is_cheap else _TO_SEE
+        sizes = [min(size, most) // _BLOCKS] * _BLOCKS
+        chunks = (ToLearn((*stream, number), each) for number, each in enumerate(sizes))
+        more = [drawn.fresh.release() for drawn in self._draws(chunks)]
+        rule = measure.distinguisher
+        tallies = [Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1)) for one in more]
+        return check_further(pool(more), tallies, guesses, self._level, before)
 
     @property
     def _is_timed(self) -> bool:
@@ -120,15 +128,6 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
         for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2)))
         if 0 < drawn[arm] == sum(count[arm] for count in counts)
     ]
-
-
-def _drawn(
-    draws: Draws, stream: tuple[int, int], numbers: range, size: int, measure: Measure
-) -> list[Tally]:
-    """Return tallies of about so many draws, in chunks of these numbers."""
-    each = size // len(numbers)
-    chunks = (ToCount((*stream, number), each, measure) for number in numbers)
-    return [drawn.tally for drawn in draws(chunks)]
 
 
 def _counted(blocks: Sequence[Block]) -> list[Tally]:

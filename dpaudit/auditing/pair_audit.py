@@ -126,7 +126,10 @@ class PairAudit:
         blocks, is_cheap = self._ledger.blocks, not self._plan.limits.single_draws
         stream = self._number, DOUBTING
         guesses = np.array(found.guesses, dtype=np.int64)
-        warned = self._checks.doubted(stream, blocks, measure, guesses, is_cheap=is_cheap)
+        most = self._plan.limits.learned
+        warned = self._checks.doubted(
+            stream, blocks, measure, guesses, is_cheap=is_cheap, most=most
+        )
         kinds, columns = self._ledger.failures.counts, self._selection().outcomes.columns
         # Sums of floats depend on the order that they are made in.
         is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point

@@ -66,6 +66,25 @@ def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> l
     What was learned is left out: it fits the draws that it was learned from better than later ones,
     and that is no sign of anything.
     """
+    return judged(_of_calls(draws, blocks), level, CALLS)
+
+
+def check_further(
+    draws: SelectionDraws,
+    tallies: Sequence[Tally],
+    guesses: IntArray,
+    level: float,
+    before: float = 0.0,
+) -> list[str]:
+    """Return a warning, as `check_calls` does, about draws that were made only to be checked: by
+    their entries, and by the levels that a rule gives them, with a tally for each block.
+
+    before: what `doubt` returned for other draws."""
+    found = _of_calls(draws, [one.draws for one in tallies]) + _of_blocks(tallies, guesses)
+    return judged(found, level, CALLS, before)
+
+
+def _of_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
     draws = beginning(draws)
     found: list[Evidence] = []
     events = list(_events(draws))
@@ -76,17 +95,13 @@ def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> l
             (log_evidence(np.bincount(runs, weights=inside[arm]).astype(np.int64), sizes), name)
             for inside in events
         ]
-    return judged(found, level, CALLS)
+    return found
 
 
-def check_blocks(
-    tallies: Sequence[Tally], guesses: IntArray, level: float, before: float = 0.0
-) -> list[str]:
+def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
     """Return a warning, as `check_calls` does, about certification draws that differ from block to
-    block; every one has calls of its own for each input.
-
-    before: what `doubt` returned for other blocks, which these go on from."""
-    return judged(_of_blocks(tallies, guesses), level, CALLS, before)
+    block; every one has calls of its own for each input."""
+    return judged(_of_blocks(tallies, guesses), level, CALLS)
 
 
 def between_processes(
