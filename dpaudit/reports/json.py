@@ -27,6 +27,8 @@ History of the format (`version`):
     probability of an output of one input alone that would have been refuted. `point` is that of the
     rule that is shown; a rule of a curve may test another `point`. Wealth and `epsilon_betting` are
     about `bet_against`, or about `point` where that is null.
+7   `redrawn` of a certificate: how many new processes, with how many draws, a refutation was
+    compared with, and why there were none, or fewer than eight; null where none was asked for.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ from dpaudit.reports.records import (
     encode_record,
 )
 
-VERSION = 6
+VERSION = 7
 # The first version in which a certificate tests several rules.
 _PORTFOLIO = 6
 
