@@ -47,6 +47,7 @@ from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToCount, ToLearn, ToTime
 from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.independence import STORED
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
 from dpaudit.tally import Tally
@@ -135,7 +136,10 @@ class PairAudit:
         is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
         refuted = Refutation((self._number, AFRESH), blocks, measure, guesses, kinds, is_number)
         redrawn = self._compare(refuted)
-        return replace(found, warnings=(*found.warnings, *warned), redrawn=redrawn)
+        warned = [*found.warnings, *warned]
+        if redrawn is not None and redrawn.processes:  # a new process has stored nothing
+            warned = [text for text in warned if STORED not in text]
+        return replace(found, warnings=tuple(warned), redrawn=redrawn)
 
     def _learn(self) -> Learned:
         """Bet on each block with what was learned before it, then learn from it.

@@ -225,6 +225,18 @@ def test_a_callable_is_compared_only_where_all_audits_are(new_processes: None) -
     assert warned(closure) == ""
 
 
+@pytest.mark.parametrize(("samples", "seed"), [(1_000, 14), (1_000, 29), (1_000, 65), (2_000, 89)])
+def test_a_weak_shift_of_every_call_is_no_silent_violation(samples: int, seed: int) -> None:
+    """The rule that refutes by chance guesses on few levels, which show little of the shift."""
+
+    def shifted(x: float, size: int, rng: np.random.Generator) -> Any:
+        return rng.laplace(size=size) + 0.35 * rng.normal()
+
+    result = audited(shifted, epsilon=0.0, samples=samples, seed=seed)
+    assert result.verdict is Verdict.ERROR
+    assert "differ from call to call" in str(result.error)
+
+
 def test_noise_kept_for_each_dataset_does_look_like_a_leak() -> None:
     """Else the test above would show nothing."""
     verdicts = [audited(shared_noise.remembered, seed=seed).verdict for seed in SEEDS]

@@ -64,6 +64,9 @@ def not_elsewhere(x):
         raise ConnectionError("no database")
     return x + 0.3 * laplace()
 
+def constant(x):
+    return x
+
 def keeps_order(x):
     kept = {"b": 1, "a": 2} if random.random() < (0.9 if x else 0.1) else {"a": 2, "b": 1}
     return kept
@@ -149,6 +152,13 @@ def test_the_event_of_an_order_of_keys_is_compared_under_the_same_hashes(module:
         timeout=60,
     )
     assert done.returncode == 1
+
+
+def test_a_mechanism_without_noise_is_not_taken_for_a_stored_result(
+    dpaudit: Invoke, module: Path, new_processes: None, tmp_path: Path
+) -> None:
+    assert run(dpaudit, module, "constant", "--json", tmp_path / "r.json").exit_code == 1
+    assert certificate(tmp_path / "r.json")["warnings"] == []
 
 
 def test_new_processes_that_cannot_draw_are_a_note(
