@@ -52,6 +52,12 @@ def alternating(dataset: float, size: int, rng: np.random.Generator) -> FloatArr
 
 
 @satisfies("none")
+def weakly_shared(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
+    """Dependent draws: ignores its input, and a small shift is shared by a whole batch."""
+    return rng.laplace(size=size) + 0.35 * rng.normal()
+
+
+@satisfies("none")
 def drifting(dataset: float, size: int, rng: np.random.Generator) -> FloatArray:
     """Dependent draws: the centre of the noise drifts from call to call."""
     _kept["middle"] = 0.9 * _kept.get("middle", 0.0) + rng.laplace(scale=0.5)

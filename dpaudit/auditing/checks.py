@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,25 +13,25 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Certificate
 from dpaudit.certificates.replay import tally as replay_tally
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
 from dpaudit.levels.distinguisher import Distinguisher
-from dpaudit.sampling.chunks import Failures, Head, Measure, ToCount
+from dpaudit.sampling.chunks import Failures, Head, Measure, ToLearn
 from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.homogeneity import CALLS, PROCESSES, check_blocks, check_calls, doubt
+from dpaudit.sampling.homogeneity import check_blocks, check_calls, check_further, doubt
 from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
 from dpaudit.sampling.sameness import all_equal, check_computed, constant
-from dpaudit.tally import Tally
+from dpaudit.tally import Tally, by_arm
 
-# Chunks that are drawn afresh after a refutation: a share of the draws that were made, within
-# limits, each.
-_AFRESH, _SHARE = 8, 32
-_FEWEST, _MOST = 8, 250
-# Fewer draws than so many show too little of what hangs together. If their e-value is at least this
-# (of independent draws, in about one run of a hundred), so many more are drawn, in so many blocks.
-_FEW, _SUSPECT = 500, 2.0
-_TO_SEE, _BLOCKS = 1_000, 16
+# Fewer draws than these may not show that calls share noise: one call of each input in a few blocks
+# is all that there is to compare.
+_FEW = 100_000
+# If their e-value is at least this (of independent draws, in about one run of a hundred), or if a
+# call makes many draws, more are drawn, in so many blocks: 1,000; if a call makes many, as many as
+# refuted, within limits.
+_SUSPECT = 2.0
+_BLOCKS, _TO_SEE, _LEAST, _MOST = 32, 1_000, 8_000, 20_000
 # Rules that count to learn from, more than there may be: each may warn so much less often.
 _PHASES = 64
 
@@ -40,10 +40,8 @@ class DrawChecks:
     """The checks of one pair. Each returns warnings, and raises MechanismError for what
     independent draws cannot do."""
 
-    def __init__(self, spec: AuditSpec, draws: Draws, afresh: Callable[[], Draws | None]) -> None:
-        """afresh: returns what draws in processes that have drawn nothing else; None where only
-        this process has drawn."""
-        self._spec, self._draws, self._afresh = spec, draws, afresh
+    def __init__(self, spec: AuditSpec, draws: Draws) -> None:
+        self._spec, self._draws = spec, draws
         # How likely a warning of one check may be.
         self._level = 1 / len(spec.pairs) * WARNED / CHECKS
 
@@ -102,55 +100,39 @@ class DrawChecks:
         guesses: NDArray[np.int64],
         *,
         is_cheap: bool,
+        most: int,
     ) -> list[str]:
         """Check more draws after a refutation by few, if those look as though they differed from
         call to call, or if draws are cheap.
 
         stream: pair and stage that name the random streams.  guesses: of the rule that refutes.
+        most: draws to hold the outcomes of.
         """
         counted = _counted(blocks)
-        if self._is_timed or sum(one.draws for one in counted) >= _FEW:
+        draws = sum(one.draws for one in counted)
+        if self._is_timed or draws >= _FEW:
             return []
         before = doubt(counted, guesses)
         if before < math.log(_SUSPECT) and not is_cheap:
             return []
-        more = _drawn(self._draws, stream, range(_BLOCKS), _TO_SEE, measure)
-        return check_blocks(more, guesses, self._level, CALLS, before)
-
-    def refuted(
-        self,
-        stream: tuple[int, int],
-        blocks: Sequence[Block],
-        measure: Measure,
-        guesses: NDArray[np.int64],
-    ) -> list[str]:
-        """Check, after a refutation, that new processes of the mechanism draw as the first did;
-        more of them if the first few look as though they did not.
-
-        What a process keeps for as long as it lives is alike in all draws that it made.
-        stream: pair and stage that name the random streams.  guesses: of the rule that refutes.
-        """
-        afresh = None if self._is_timed else self._afresh()
-        if afresh is None:
-            return []
-        draws = sum(block.draws for block in blocks)
-        size = min(max(_FEWEST, draws // _SHARE), _MOST)
-        known = sum(_counted(blocks), Tally.empty(measure.distinguisher.levels))
-        processes = range(_AFRESH)
-        tallies = [known, *_drawn(afresh, stream, processes, _AFRESH * size, measure)]
-        warnings = check_blocks(tallies, guesses, self._level, PROCESSES)
-        before = doubt(tallies, guesses)
-        if _AFRESH * size >= _FEW or before < math.log(_SUSPECT):
-            return warnings
-        processes = range(_AFRESH, 2 * _AFRESH)
-        more = _drawn(afresh, stream, processes, _TO_SEE, measure)
-        return check_blocks(more, guesses, self._level, PROCESSES, before) or warnings
+        size = min(max(draws, _LEAST), _MOST) if is_cheap else _TO_SEE
+        sizes = [min(size, most) // _BLOCKS] * _BLOCKS
+        chunks = (ToLearn((*stream, number), each) for number, each in enumerate(sizes))
+        more = [drawn.fresh.release() for drawn in self._draws(chunks)]
+        rule = measure.distinguisher
+        tallies = [Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1)) for one in more]
+        return check_further(pool(more), tallies, guesses, self._level, before)
 
     @property
     def _is_timed(self) -> bool:
-        """Whether outcomes depend on how busy the machine is, which changes from block to block."""
-        limits = getattr(self._spec.target, "limits", None)
-        return self._spec.timing or getattr(limits, "timeout", None) is not None
+        return is_timed(self._spec)
+
+
+def is_timed(spec: AuditSpec) -> bool:
+    """Return whether outcomes depend on how busy the machine is, which changes from block to
+    block."""
+    limits = getattr(spec.target, "limits", None)
+    return spec.timing or getattr(limits, "timeout", None) is not None
 
 
 def check_inputs(pair: NeighbouringPair, failures: Failures, draws: tuple[int, int]) -> None:
@@ -191,15 +173,6 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
         for arm, name in enumerate(("d1", "d2"))
         if 0 < drawn[arm] == sum(count[arm] for count in counts)
     ]
-
-
-def _drawn(
-    draws: Draws, stream: tuple[int, int], numbers: range, size: int, measure: Measure
-) -> list[Tally]:
-    """Return tallies of about so many draws, in chunks of these numbers."""
-    each = size // len(numbers)
-    chunks = (ToCount((*stream, number), each, measure) for number in numbers)
-    return [drawn.tally for drawn in draws(chunks)]
 
 
 def _counted(blocks: Sequence[Block]) -> list[Tally]:

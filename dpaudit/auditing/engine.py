@@ -8,23 +8,24 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from dpaudit.adapters.laws import check_stated
 from dpaudit.auditing.checks import doubtful_inputs
+from dpaudit.auditing.exhaustion import exhausted
 from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.pair_audit import AFRESH, PROBING, PairAudit
+from dpaudit.auditing.pair_audit import PROBING, PairAudit
+from dpaudit.auditing.redrawing import Redrawing, Refutation, doubts
 from dpaudit.auditing.schedule import FIRST_CALLS, PROBE, Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, misses_rare, too_few, too_weak
-from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.certificate import Certificate, Redrawn
 from dpaudit.certificates.result import (
     AuditResult,
     Ending,
@@ -43,21 +44,21 @@ from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import NeighbouringPair, notes, stated
 from dpaudit.levels.candidate import Attack
 from dpaudit.outcomes.set_order import hash_seed
-from dpaudit.sampling.chunks import Chunk, FirstCalls, Found, ToProbe
-from dpaudit.sampling.executors import WORTHWHILE, Crew, Draws, Setup, drawing, resolved
+from dpaudit.sampling.chunks import Chunk, FirstCalls, ToProbe
+from dpaudit.sampling.executors import WORTHWHILE, Crew, Setup, drawing, new_processes, resolved
 from dpaudit.sampling.independence import check_uncached
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.seeding import preserved
 from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
-from dpaudit.targets.target import is_elsewhere
+from dpaudit.targets.target import CallableTarget, is_elsewhere, single_targets
 from dpaudit.version import __version__
 from dpaudit.wording import UNSEEDED, counted
 
-# Chunks that a new worker draws after a refutation; and seconds that the first may take to start
-# and draw, where nobody has asked for any, or a quarter of the time of the audit: some fifty times
-# what it takes, since a machine may be busy, and the verdict must not hang on that.
-_OF_A_WORKER, _PATIENCE = 2, 30.0
+# Executors that draw on this machine, whose processes are started here.
+_LOCAL = (None, "serial", "processes")
+_AFAR = "the processes that draw are started elsewhere"
+_NEW_PROCESSES = "waiting for new processes, which draw again"
 
 # A search that tries fewer pairs has hardly begun.
 _FEW_PAIRS = 20
@@ -75,8 +76,8 @@ _TIMED = (
 _UNLIKE = "equal seeds do not give equal outcomes, and "
 
 _DIFFERED = (
-    "a new process of the mechanism gave other outputs from the same seed than this one: if "
-    "a process keeps something, such as noise that it draws once, this verdict proves nothing"
+    "a new process of the mechanism gave other outputs from the same seed than this one: does "
+    "a process keep something, such as noise that it draws once?"
 )
 
 _log = logging.getLogger(__name__)
@@ -101,7 +102,9 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
         return _result(spec, failed, seconds=time.monotonic() - began, versions=versions())
     seconds = time.monotonic() - began
     result = _traced(found, _run(found, on_progress))
-    warned = [_state_words(searched.kept)] if searched.kept and _is_doubted(result) else []
+    redrawn = getattr(result.decisive, "redrawn", None)
+    is_doubted = bool(searched.kept) and _is_doubted(result)
+    warned = [_state_words(searched.kept, redrawn)] if is_doubted else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         warned += _unsearched(searched)
     return replace(
@@ -278,10 +281,13 @@ class _Run:
         self.workers: int | None = None
         self._number = 0
         self._moment: PairProgress | None = None
+        self._shown: Progress | None = None
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._users: tuple[Attack, ...] = ()
         self._make = _maker(self._spec)
         self._state: State = {}
+        # Where no command or test run has processes for all of its audits.
+        self._processes = new_processes.NewProcesses()
 
     def audit_all(self) -> Exact | Sampled:
         if self._spec.exact:
@@ -297,6 +303,7 @@ class _Run:
         with (
             closing(sampler),
             preserved(sampler.carried),
+            closing(self._processes),
             drawing(self._spec.executor, self._setup(sampler)) as crew,
             self._noted(crew),
         ):
@@ -310,14 +317,21 @@ class _Run:
                 is_doubted = found.refuted or self._spec.may_refute(found.p_value)
                 is_looked_at = is_doubted or not found.reproducible
                 names = self._changed(number, sampler) if is_looked_at else []
-                said += [_state_words(names, found.reproducible)] if names else []
-                said += [_DIFFERED] if is_doubted and crew.differed else []
+                said += [_state_words(names, found.redrawn, found.reproducible)] if names else []
+                is_compared = found.redrawn is not None and found.redrawn.processes > 0
+                said += [_DIFFERED] if is_doubted and crew.differed and not is_compared else []
+                said += [] if found.redrawn is None else doubts(found.redrawn)
                 unseeded = () if found.reproducible or names else (UNSEEDED,)
                 remarked = replace(
                     found,
                     warnings=(*said, *found.warnings, *self._doubtful(pair, found)),
                     adjacency=stated(pair),
-                    notes=(*unseeded, *found.notes, *notes(pair, self._spec.group)),
+                    notes=(
+                        *unseeded,
+                        *found.notes,
+                        *notes(pair, self._spec.group),
+                        *_not_compared(found.redrawn),
+                    ),
                 )
                 self.certificates.append(remarked)
             self._journal.ends()
@@ -376,40 +390,58 @@ class _Run:
         seconds = self._seconds(number)
         plan = Plan(self._spec.samples, seconds, limits, self._journal.clock, late)
         notify = partial(self._notify, number, self._journal.now(), seconds)
-        afresh = partial(self._afresh, number, sampler, crew)
-        audit = PairAudit(self._spec, number, plan, draws, notify, self._users, afresh)
-        return replace(audit.run(), reproducible=probe.reproducible)
+        compare = partial(self._compared, number, crew, first.seconds)
+        audit = PairAudit(self._spec, number, plan, draws, notify, self._users, compare)
+        try:
+            found = audit.run()
+        except MechanismError as error:
+            if not audit.has_failures:
+                raise
+            words = self._exhausted(number)
+            if words is None and (names := self._changed(number, sampler)):
+                words = f"{error}; calls change {_listed(names)}: do they use anything up?"
+            raise error if words is None else MechanismError(words) from error
+        if found.failures and (words := self._exhausted(number)):
+            raise MechanismError(words)
+        return replace(found, reproducible=probe.reproducible)
 
-    def _afresh(self, number: int, sampler: Sampler, crew: Crew) -> Draws | None:
-        """Return what draws in processes that have drawn nothing else; None where all was drawn
-        here and nothing was kept, or where no such process can be had."""
-        if is_elsewhere(self._spec.target):
-            again: Draws = partial(map, partial(_in_a_new_process, sampler))
-            return self._journal.recording(again, lambda: crew.is_here)
-        setup = Setup(sampler, self._make, 1)
-        # What was drawn so before the audit was resumed is read again, whoever draws now.
-        is_wanted = self._journal.has_next((number, AFRESH))
-        if is_wanted is None:
-            is_wanted = self._spec.executor in (None, "processes") and (
-                crew.others_drew or self._may_ask_others(number, setup, crew)
-            )
-        if not is_wanted:
+    def _exhausted(self, number: int) -> str | None:
+        """Return how calls use the mechanism up, where they do."""
+        spec = self._spec
+        look = partial(exhausted, self._make, spec.target, spec.pairs[number], spec.samples)
+        return self._journal.once(f"used up {number}", look)
+
+    def _compared(
+        self, number: int, crew: Crew, seconds: float, refuted: Refutation
+    ) -> Redrawn | None:
+        """Compare a refutation with draws of new processes; None where nothing asks for that.
+        Raises MechanismError where they differ. seconds: that a draw takes."""
+        processes = new_processes.current() or self._processes
+        is_asked = processes is not self._processes or self._can_be_sent or crew.others_drew
+        if not (is_asked and new_processes.PROCESSES):
             return None
-        again = partial(_in_new_workers, setup)
-        return self._journal.recording(again, lambda: False)
+        if self._spec.executor not in _LOCAL and not is_elsewhere(self._spec.target):
+            return Redrawn(0, 0, _AFAR)
+        look = partial(self._waits, _NEW_PROCESSES)
+        redrawing = Redrawing(self._spec, processes, self._make, seconds, look)
 
-    def _may_ask_others(self, number: int, setup: Setup, crew: Crew) -> bool:
-        """Return whether processes are to draw, though only this one did: what it keeps may be
-        noise, which others draw anew. Only a command starts them unasked: a script would run again
-        in each of them."""
-        if self._spec.workers != "auto" or self._spec.command is None:
-            return False
-        if not (self._changed(number, setup.sampler) or crew.differed):
-            return False
-        from dpaudit.sampling.executors.joining import can_draw
+        def plain() -> tuple[dict[str, Any], str]:
+            redrawn, words = redrawing.compared(refuted)
+            return asdict(redrawn), words
 
-        time = math.inf if self._spec.time is None else self._spec.time
-        return can_draw(setup, number, min(_PATIENCE, time / 4))
+        found = self._journal.once(f"compared {number}", plain)
+        if found is None:
+            return Redrawn(0, 0, "the journal has no draws of new processes")
+        redrawn, words = found
+        if words:
+            raise MechanismError(words)
+        return Redrawn(**redrawn)
+
+    @property
+    def _can_be_sent(self) -> bool:
+        """Whether new processes can import the mechanism for themselves."""
+        targets = single_targets(self._spec.target)
+        return not any(isinstance(one, CallableTarget) for one in targets)
 
     def _changed(self, number: int, sampler: Sampler) -> list[str]:
         """Return the variables of the mechanism that its calls have changed."""
@@ -461,18 +493,22 @@ class _Run:
         if not moment.is_planned and seconds is not None:
             # The fewest draws are made however long they take.
             remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - moment.draws) / rate)
-        self._on_progress(
-            Progress(
-                name=self._spec.name,
-                pair=self._spec.pairs[number].label,
-                draws=moment.draws,
-                budget=moment.budget if moment.is_planned else 0,
-                rate=rate,
-                wealth=moment.wealth,
-                epsilon_lower=moment.epsilon_lower,
-                remaining=remaining,
-            )
+        self._shown = Progress(
+            name=self._spec.name,
+            pair=self._spec.pairs[number].label,
+            draws=moment.draws,
+            budget=moment.budget if moment.is_planned else 0,
+            rate=rate,
+            wealth=moment.wealth,
+            epsilon_lower=moment.epsilon_lower,
+            remaining=remaining,
         )
+        self._on_progress(self._shown)
+
+    def _waits(self, words: str) -> None:
+        """Show that the audit waits for something else than draws of its own."""
+        if self._on_progress is not None and self._shown is not None:
+            self._on_progress(replace(self._shown, remaining=math.inf, waiting=words))
 
 
 def _few(number: int) -> Chunk[Any]:
@@ -480,25 +516,29 @@ def _few(number: int) -> Chunk[Any]:
     return FirstCalls((number, PROBING, 2), FIRST_CALLS)
 
 
-def _state_words(names: Sequence[str], is_reproducible: bool = True) -> str:
-    listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    words = (
-        f"the mechanism keeps state between calls (calls changed {listed}); if its outputs depend "
-        "on that state, they are not independent, and this verdict proves nothing"
+def _state_words(
+    names: Sequence[str], redrawn: Redrawn | None, is_reproducible: bool = True
+) -> str:
+    """Return that calls change variables, and whether outputs seem to depend on these."""
+    words = f"the mechanism keeps state between calls (calls changed {_listed(names)}); "
+    words = words if is_reproducible else _UNLIKE + words
+    if redrawn is not None and redrawn.processes:
+        processes = counted(redrawn.processes, "new process")
+        return f"{words}{processes}, which begin without it, drew as this one did"
+    return (
+        f"{words}no new process was compared with this one, and if the outputs depend on that "
+        "state, they are not independent and may refute a claim that holds"
     )
-    return words if is_reproducible else _UNLIKE + words
 
 
-def _in_a_new_process(sampler: Sampler, chunk: Chunk[Found]) -> Found:
-    sampler.close()
-    return sampler.draw(chunk)
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
-def _in_new_workers(setup: Setup, chunks: Iterable[Chunk[Found]]) -> Iterator[Found]:
-    source = iter(chunks)
-    while some := list(islice(source, _OF_A_WORKER)):
-        with drawing("processes", setup) as draws:
-            yield from draws(some)
+def _not_compared(redrawn: Redrawn | None) -> list[str]:
+    if redrawn is None or redrawn.processes:
+        return []
+    return [f"not compared with draws of new processes: {redrawn.note}"]
 
 
 def _maker(spec: AuditSpec) -> Callable[[], Sampler]:

@@ -16,6 +16,7 @@ from dpaudit.auditing.checks import DrawChecks, check_inputs
 from dpaudit.auditing.counting import CountingStage, Counts
 from dpaudit.auditing.journal.interface import PairProgress
 from dpaudit.auditing.ledger import Ledger
+from dpaudit.auditing.redrawing import Refutation
 from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import (
@@ -23,6 +24,7 @@ from dpaudit.certificates.certificate import (
     EpsilonInterval,
     FirstFailure,
     FixedStage,
+    Redrawn,
     Schedule,
 )
 from dpaudit.certificates.evidence import (
@@ -45,6 +47,7 @@ from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToCount, ToLearn, ToTime
 from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.independence import STORED
 from dpaudit.sampling.sameness import never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
@@ -72,10 +75,11 @@ class PairAudit:
         draws: Draws,
         notify: Callable[[PairProgress], None],
         users: tuple[Attack, ...] = (),
-        afresh: Callable[[], Draws | None] = lambda: None,
+        compare: Callable[[Refutation], Redrawn | None] = lambda refuted: None,
     ) -> None:
-        """afresh: returns what draws in a new process; None where draws were made in this one."""
-        self._checks = DrawChecks(spec, draws, afresh)
+        """compare: compares a refutation with draws of new processes; returns None where that is
+        not asked for, and raises MechanismError where they differ."""
+        self._checks, self._compare = DrawChecks(spec, draws), compare
         self._spec, self._number, self._plan = spec, number, plan
         self._draws = draws
         self._claim = spec.tested
@@ -96,6 +100,11 @@ class PairAudit:
         self._range = None if spec.range is None else FiniteRange.of(spec.range)
         self._interval: EpsilonInterval | None = None
         self._limited: tuple[Witness, float] | None = None
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether any draw was an exception."""
+        return self._ledger.failures.total > 0
 
     def run(self) -> Certificate:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
@@ -122,9 +131,19 @@ class PairAudit:
         blocks, is_cheap = self._ledger.blocks, not self._plan.limits.single_draws
         stream = self._number, DOUBTING
         guesses = np.array(found.guesses, dtype=np.int64)
-        warned = self._checks.doubted(stream, blocks, measure, guesses, is_cheap=is_cheap)
-        warned += self._checks.refuted((self._number, AFRESH), blocks, measure, guesses)
-        return replace(found, warnings=(*found.warnings, *warned))
+        most = self._plan.limits.learned
+        warned = self._checks.doubted(
+            stream, blocks, measure, guesses, is_cheap=is_cheap, most=most
+        )
+        kinds, columns = self._ledger.failures.counts, self._selection().outcomes.columns
+        # Sums of floats depend on the order that they are made in.
+        is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
+        refuted = Refutation((self._number, AFRESH), blocks, measure, guesses, kinds, is_number)
+        redrawn = self._compare(refuted)
+        warned = [*found.warnings, *warned]
+        if redrawn is not None and redrawn.processes:  # a new process has stored nothing
+            warned = [text for text in warned if STORED not in text]
+        return replace(found, warnings=tuple(warned), redrawn=redrawn)
 
     def _learn(self) -> Learned:
         """Bet on each block with what was learned before it, then learn from it.

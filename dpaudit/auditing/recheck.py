@@ -54,7 +54,7 @@ _NOT_BET_ON = ("confirmation", "recorded")
 
 # What an exact test is computed from, and its events, which are looked at by themselves.
 _GIVEN = ("stage", "method", "accused", "events")
-_REMARKS = ("pair", "warnings", "adjacency", "notes")
+_REMARKS = ("pair", "warnings", "adjacency", "notes", "redrawn")
 
 # What is compared, as it was recorded, and as it is recomputed.
 Finding = tuple[str, Any, Any]

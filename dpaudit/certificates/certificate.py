@@ -282,6 +282,23 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
+class Redrawn:
+    """New processes that drew as the first one did, after a refutation.
+
+    Attributes
+    ----------
+    processes, draws : int
+        How many new processes were compared, and their draws together.
+    note : str
+        Why none was compared, or fewer than eight; otherwise the empty text.
+    """
+
+    processes: int
+    draws: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The outcome for one pair of inputs: the numbers, what they follow from, and remarks.
 
@@ -355,6 +372,9 @@ class Certificate:
         confirmation, for the probabilistic definition and `clopper-pearson`, and in older files.
     bet_against : ProfilePoint or None
         The inequality that was bet against, where that is another one than `point`.
+    redrawn : Redrawn or None
+        The comparison with new processes after a refutation. None: nothing was refuted, or a Python
+        program audits a callable (docs/guides/mechanism.md).
 
     Notes
     -----
@@ -395,6 +415,8 @@ class Certificate:
     others: tuple[FixedTest, ...] = field(default=(), repr=False)
     detectable_rare: float | None = None
     bet_against: ProfilePoint | None = None
+    # How many processes there was time for is no part of what was found.
+    redrawn: Redrawn | None = field(default=None, compare=False)
 
     @property
     def betting_point(self) -> ProfilePoint:

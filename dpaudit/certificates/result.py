@@ -459,6 +459,8 @@ class Progress:
         bound is valid at every moment (docs/method.md §4).
     remaining : float
         Seconds left at this rate.
+    waiting : str
+        What the audit waits for, where that is not the next block of draws.
     """
 
     name: str
@@ -469,3 +471,4 @@ class Progress:
     wealth: float
     epsilon_lower: float
     remaining: float
+    waiting: str = ""

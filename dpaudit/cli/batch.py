@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from importlib import import_module
 
@@ -33,8 +33,14 @@ def auditing() -> Iterator[Requests]:
     # Imported before requests to end are exceptions: what one does to an import nobody knows.
     with undisturbed():
         import_module("dpaudit.auditing.engine")
+    from dpaudit.sampling.executors.new_processes import NewProcesses, compared_with
+
     watching.end_with_parent()
-    with heeded() as requests:
+    with (
+        heeded() as requests,
+        closing(NewProcesses()) as processes,
+        compared_with(processes),
+    ):
         yield requests
 
 

@@ -114,6 +114,7 @@ def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> s
         "refuted" if is_over else f"betting wealth {reached} of {numbers.about(needed)}",
         f"ε ≥ {numbers.at_least(progress.epsilon_lower)}",
         remaining(progress) if with_share else "",
+        progress.waiting,
     ]
     return numbers.unglued(", ".join(filter(None, parts)))
 

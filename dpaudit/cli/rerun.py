@@ -20,7 +20,7 @@ from dpaudit.wording import counted, shown
 # versions are compared by themselves.
 _ANOTHERS = (
     "seconds", "versions", "request", "resumed", "source", "command", "workers", "notes",
-    "warnings", "first_failures", "first_version", "trace",
+    "warnings", "first_failures", "first_version", "trace", "redrawn",
 )  # fmt: skip
 
 

@@ -31,7 +31,9 @@ History of the format (`version`):
 7   `digest` covers all fields of the document. The settings of a `request` have the `name` of the
     audit and, where one was given, `expect`, so that a rerun compares both. `strict` of an audit:
     whether a warning fails it. `not_run` of the document, where a failure stopped the run: names of
-    the audits that were not run.
+    the audits that were not run. `redrawn` of a certificate: how many new processes, with how many
+    draws, a refutation was compared with, and why there were none, or fewer than eight; null where
+    none was asked for.
 """
 
 from __future__ import annotations

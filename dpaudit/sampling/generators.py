@@ -93,7 +93,7 @@ def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
     scopes = [function.__globals__]
     for name in sorted(names & function.__globals__.keys()):
         value = function.__globals__[name]
-        if isinstance(value, ModuleType) and _comes_from(value.__name__, home):
+        if isinstance(value, ModuleType) and comes_from(value.__name__, home):
             scopes.append(vars(value))
     for scope in scopes:
         for value in (scope[name] for name in sorted(names & scope.keys())):
@@ -118,10 +118,10 @@ def home_of(start: Any) -> set[str]:
 
 def is_home(value: Any, home: set[str]) -> bool:
     """Whether code is of the packages and folders that `home_of` has found."""
-    return _comes_from(getattr(value, "__module__", None) or "", home)
+    return comes_from(getattr(value, "__module__", None) or "", home)
 
 
-def _comes_from(module: str, home: set[str]) -> bool:
+def comes_from(module: str, home: set[str]) -> bool:
     """Whether a module is the user's own: library code is not searched."""
     return module.partition(".")[0] in home or _folder(module) in home
 
@@ -157,7 +157,14 @@ def _data(value: Any) -> Iterator[Any]:
         yield from value
     elif not isinstance(value, _CODE):
         yield from list(getattr(value, "__dict__", {}).values())
-        for base in type(value).__mro__:
-            slots = vars(base).get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                yield getattr(value, name, None)
+        yield from (getattr(value, name, None) for name in slots_of(type(value)))
+
+
+def slots_of(kind: type) -> Iterator[str]:
+    """Yield the names of the slots that objects of a class have."""
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            # A private name is mangled.
+            is_private = name.startswith("__") and not name.endswith("__")
+            yield f"_{base.__name__.lstrip('_')}{name}" if is_private else name

@@ -50,12 +50,12 @@ CALLS = Difference(
     "every bound is for independent draws; do the outputs of a call share noise, or does the "
     "mechanism keep state between calls?",
 )
-PROCESSES = Difference(
-    "outputs for {} differ from process to process more than independent draws",
-    ": every process of the mechanism keeps something, such as noise that it draws once; draw "
-    "fresh noise for every output and keep nothing between calls",
-    "every bound is for independent draws; does a process of the mechanism keep something, such as "
-    "noise that it draws once?",
+_FROM_PROCESSES = (
+    "outputs for {} differ from process to process more than independent draws can (p < {:g}): an "
+    "event has a share of {:.3g} % of {:,} draws in this process, and {:.3g} % to {:.3g} % in new "
+    "ones; every process of the mechanism keeps something, such as noise that it draws when it is "
+    "imported or takes from the clock; draw fresh noise for every output and keep nothing between "
+    "calls"
 )
 
 
@@ -66,6 +66,25 @@ def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> l
     What was learned is left out: it fits the draws that it was learned from better than later ones,
     and that is no sign of anything.
     """
+    return judged(_of_calls(draws, blocks), level, CALLS)
+
+
+def check_further(
+    draws: SelectionDraws,
+    tallies: Sequence[Tally],
+    guesses: IntArray,
+    level: float,
+    before: float = 0.0,
+) -> list[str]:
+    """Return a warning, as `check_calls` does, about draws that were made only to be checked: by
+    their entries, and by the levels that a rule gives them, with a tally for each block.
+
+    before: what `doubt` returned for other draws."""
+    found = _of_calls(draws, [one.draws for one in tallies]) + _of_blocks(tallies, guesses)
+    return judged(found, level, CALLS, before)
+
+
+def _of_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
     draws = beginning(draws)
     found: list[Evidence] = []
     events = list(_events(draws))
@@ -76,21 +95,36 @@ def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> l
             (log_evidence(np.bincount(runs, weights=inside[arm]).astype(np.int64), sizes), name)
             for inside in events
         ]
-    return judged(found, level, CALLS)
+    return found
 
 
-def check_blocks(
-    tallies: Sequence[Tally],
-    guesses: IntArray,
-    level: float,
-    difference: Difference = CALLS,
-    before: float = 0.0,
-) -> list[str]:
+def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
     """Return a warning, as `check_calls` does, about certification draws that differ from block to
-    block; every one has calls, or a process, of its own for each input.
+    block; every one has calls of its own for each input."""
+    return judged(_of_blocks(tallies, guesses), level, CALLS)
 
-    before: what `doubt` returned for other blocks, which these go on from."""
-    return judged(_of_blocks(tallies, guesses), level, difference, before)
+
+def between_processes(
+    first: Tally, others: Sequence[Tally], guesses: IntArray, level: float
+) -> tuple[float, str]:
+    """Return the log of an e-value against "all processes draw from one law", and the difference in
+    words: no words if the e-value is below 1 / level.
+
+    first: certified draws of the first process.  others: one tally for each new process.
+    """
+    found = _of_blocks([first, *others], guesses)
+    evidence = log_mean(one for one, _ in found)
+    if evidence < -math.log(level):
+        return evidence, ""
+    place = max(range(len(found)), key=lambda one: found[one][0])
+    arm, number = divmod(place, len(found) // 2)
+    event = level_sets(sum(others, first).counts[:, arm], guesses)[number]
+    draws, *more = (int(one.counts[:, arm].sum()) for one in (first, *others))
+    here, *there = (100 * one.counts[event, arm].sum() for one in (first, *others))
+    shares = [inside / size for inside, size in zip(there, more, strict=True) if size]
+    low, high = min(shares, default=0.0), max(shares, default=0.0)
+    words = _FROM_PROCESSES.format(found[place][1], level, here / max(1, draws), draws, low, high)
+    return evidence, words
 
 
 def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:

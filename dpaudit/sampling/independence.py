@@ -32,9 +32,11 @@ _FIRST = 16
 # Draws that are looked at, at most, of those to learn from and of the first ones of blocks.
 _DRAWS = 20_000
 # At most so many correct mechanisms are warned about, by all the checks that can warn together: one
-# output for each input, serial dependence, calls that differ (while draws are kept, while they are
-# counted to learn from, and while certifying), and processes that differ.
+# output for each input, serial dependence, and calls that differ (while draws are kept, while they
+# are counted to learn from, while certifying, and in draws that are made to look further).
 WARNED, CHECKS = 1e-4, 6
+# What may be so of a mechanism with one output for each input, unless new processes give it, too.
+STORED = "returns a stored result"
 # Serial dependence: columns looked at, at most; lags; draws of one series, at least.
 _COLUMNS, _LAGS, _LEAST = 4, 10, 1_000
 # The tail of Ljung-Box is heavier than that of its limit (measured: some 12 times at 2e-5).
@@ -201,8 +203,8 @@ def _constant(
     one, other = map(shortened, draws.outcomes.words([int(d1[0]), int(d2[0])]))
     return [
         f"all {len(d1):,} learning draws of d1 gave {one}, all {len(d2):,} of d2 gave {other}: "
-        "either the mechanism is not random, and then the violation holds; or it returns a stored "
-        "result (a cache), and then this audit proves nothing: empty the cache before each draw"
+        f"either the mechanism is not random, and then the violation holds; or it {STORED} (a "
+        "cache), and then its draws are not independent: empty the cache before each draw"
     ]
 
 

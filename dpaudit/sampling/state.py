@@ -7,16 +7,20 @@ the draws themselves; that a variable has changed while they were made is such a
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
-from types import FunctionType, MethodType, ModuleType
+from itertools import count
+from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from dpaudit.sampling.generators import code_names, home_of, is_home
+from dpaudit.sampling.generators import code_names, comes_from, home_of, is_home, slots_of
 from dpaudit.sampling.seeding import is_generator
 
 # Entries of one variable that are looked at, levels deep; bytes of an array; functions followed.
@@ -29,9 +33,10 @@ State = dict[str, bytes]
 def kept_state(*parts: Any) -> State:
     """Return a digest of every variable that callables can reach, by the name that messages use.
 
-    Looked at are module globals, closures, caches of functools, attributes of the object that a
-    method is bound to, of its class and of the functions themselves. Generators are left out: to go
-    on is what they are for.
+    Looked at are module globals, closures, context variables, caches and arguments of functools,
+    attributes and slots of the object that a method is bound to, of its class and of the functions
+    themselves, and those of other modules that the code names. Random generators are left out: to
+    go on is what they are for.
     """
     state: State = {}
     home = set().union(*map(home_of, parts))
@@ -60,10 +65,11 @@ def changed(before: State, after: State) -> tuple[str, ...]:
 def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
     """Yield what a function, a method's object or a callable object keeps, with its name."""
     if isinstance(value, FunctionType):
-        scope = value.__globals__
-        for name in sorted(set(code_names(value.__code__)) & scope.keys()):
+        scope, names = value.__globals__, set(code_names(value.__code__))
+        for name in sorted(names & scope.keys()):
             if not _is_code(scope[name]) or is_home(scope[name], home):
                 yield name, scope[name]
+        yield from _of_modules(names, scope, home)
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
             with suppress(ValueError):  # a variable that has not been assigned yet
                 yield name, cell.cell_contents
@@ -71,11 +77,31 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
         yield f"the defaults of {value.__name__}", (value.__defaults__, value.__kwdefaults__)
     elif isinstance(value, type):
         yield from _of_class(value)
-    elif not isinstance(value, MethodType | partial | ModuleType):
+    elif isinstance(value, partial):
+        name = getattr(value.func, "__name__", type(value.func).__name__)
+        yield f"the arguments of partial({name})", (value.args, value.keywords)
+    elif not isinstance(value, MethodType | ModuleType):
         owner = type(value)
         yield from ((f"{owner.__name__}.{name}", one) for name, one in _attributes(value).items())
         if is_home(owner, home):
             yield from _of_class(owner)
+
+
+def _of_modules(
+    names: set[str], scope: Mapping[str, Any], home: set[str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the variables of modules that code names: all of the user's own modules, and of others
+    those that the code names, too."""
+    for name in sorted(names):
+        module = scope.get(name, sys.modules.get(name))
+        if not isinstance(module, ModuleType) or vars(module) is scope:
+            continue
+        there = vars(module)
+        kept = there.keys() if comes_from(module.__name__, home) else names & there.keys()
+        for key in sorted(one for one in kept if not one.startswith("__")):
+            is_kept = not (_is_code(there[key]) or callable(there[key]))
+            if is_kept and there[key] is not os.environ:  # compared call by call
+                yield f"{name}.{key}", there[key]
 
 
 def _of_class(value: type) -> Iterator[tuple[str, Any]]:
@@ -105,8 +131,10 @@ def _is_code(value: Any) -> bool:
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:
+    """Return the attributes of an object, and what its slots hold."""
     found = getattr(value, "__dict__", None)
-    return found if isinstance(found, Mapping) else {}
+    held = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
+    return {**held, **found} if isinstance(found, Mapping) else held
 
 
 def _digest(value: Any) -> bytes:
@@ -141,6 +169,12 @@ def _mark(value: Any) -> bytes:
         return f"{type(value).__name__}:{value!r};".encode(errors="backslashreplace")
     if callable(getattr(value, "cache_info", None)):  # functools.cache: how often it was used
         return f"{value.cache_info()};".encode()
+    if isinstance(value, count):
+        return f"{value!r};".encode()
+    if isinstance(value, GeneratorType):  # where it is suspended; -1: it has ended
+        return f"generator:{-1 if value.gi_frame is None else value.gi_frame.f_lasti};".encode()
+    with suppress(TypeError):  # bytearray, array.array, memoryview, ctypes, mmap
+        return bytes(memoryview(value).cast("B")[:_BYTES])
     size = len(value) if isinstance(value, Sequence | Mapping | set | frozenset) else 0
     return f"{type(value).__name__}:{size};".encode()
 
@@ -150,5 +184,9 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (part for pair in list(value.items()) for part in pair)
     elif isinstance(value, list | tuple | deque):
         yield from value
+    elif isinstance(value, ContextVar):
+        yield value.get(None)
+    elif isinstance(value, GeneratorType):
+        yield from () if value.gi_frame is None else list(value.gi_frame.f_locals.values())
     elif not (isinstance(value, ModuleType) or is_generator(value) or _is_code(value)):
         yield from _attributes(value).values()

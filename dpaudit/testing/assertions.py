@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from dpaudit.errors import UsageError
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.json import entry
 from dpaudit.reports.text import warnings_of
+from dpaudit.sampling.executors.new_processes import compared_with
 from dpaudit.testing.session import Kept, Session, current
 
 Mechanism = Callable[..., Any] | str | list[str]
@@ -203,7 +205,8 @@ def _audited(
     given = session.options(given)
     if session.test is not None:
         given.setdefault("name", session.test.name())
-    result = _run(mechanism, d1, d2, claim, given)
+    with nullcontext() if session.test is None else compared_with(session.processes()):
+        result = _run(mechanism, d1, d2, claim, given)
     if session.test is not None:
         result = replace(result, command=_repeating(session, session.test.repeated))
     result = replace(result, expect=expect)

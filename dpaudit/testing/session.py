@@ -6,7 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # pytest imports this for tests that audit nothing, too
+    from dpaudit.sampling.executors.new_processes import NewProcesses
 
 from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
 
@@ -51,6 +54,20 @@ class Session:
     settings: Mapping[str, Any] = field(default_factory=dict)
     forced: Mapping[str, Any] = field(default_factory=dict)
     test: RunningTest | None = None
+    _processes: NewProcesses | None = field(default=None, repr=False)
+
+    def processes(self) -> NewProcesses:
+        """Return the new processes that violations are compared with, the same for all tests."""
+        if self._processes is None:
+            from dpaudit.sampling.executors.new_processes import NewProcesses
+
+            self._processes = NewProcesses()
+        return self._processes
+
+    def close(self) -> None:
+        """End what was started for the tests."""
+        if self._processes is not None:
+            self._processes.close()
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of an audit: those of the command line, else what it was `given`, else
@@ -93,4 +110,4 @@ def begin(session: Session) -> None:
 
 def end() -> None:
     """End the test run that was begun last."""
-    _current.pop()
+    _current.pop().close()

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.journal.chunks import arrays_of, coded, drawn_of, words_of
 from dpaudit.auditing.journal.history import BEGUN, CLOSED, MARKS, History
-from dpaudit.auditing.journal.interface import Journal, PairProgress
+from dpaudit.auditing.journal.interface import Journal, PairProgress, Plain
 from dpaudit.auditing.journal.records import Content, Record, Records
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import JournalError
-from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
+from dpaudit.sampling.chunks import Chunk, Drawn, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Draws
 
 _END = "end"
@@ -106,10 +106,18 @@ class FileJournal(Journal):
     def recording(self, draws: Draws, is_here: Callable[[], bool]) -> Draws:
         return partial(self._drawn, draws, is_here)
 
-    def has_next(self, stage: Key) -> bool | None:
+    def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
         if self._next is None:
+            made = make()
+            self._keep({name: made}, {})
+            return made
+        if name not in self._next.words:
             return None
-        return tuple(self._next.words.get("chunk", ()))[: len(stage)] == stage
+        self._check(self._next)
+        self._at = float(self._next.words["at"])
+        found: Plain = self._next.words[name]
+        self._step()
+        return found
 
     def sees(self, moment: PairProgress) -> None:
         self._moment = moment

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ProfilePoint
-from dpaudit.sampling.chunks import Key
 from dpaudit.sampling.executors import Draws
+
+Plain = TypeVar("Plain")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,10 +70,10 @@ class Journal:
         the next chunk."""
         return draws
 
-    def has_next(self, stage: Key) -> bool | None:
-        """Return whether what is recorded goes on with chunks of a stage, whose keys begin so; None
-        where nothing more is recorded."""
-        return None
+    def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
+        """Return what `make` does, a value that JSON has, and record it under a name. What is
+        recorded is returned without a call; None where the record goes on without it."""
+        return make()
 
     def sees(self, moment: PairProgress) -> None:
         """Take notice of how far a pair is."""

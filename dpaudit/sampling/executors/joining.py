@@ -31,8 +31,6 @@ from dpaudit.sampling.writing import Written
 _SHOWN, _SHOWING = 64, 0.25
 # No chunk of an audit has this key.
 _KEY = (0, 99, 0)
-# Draws that show whether another process draws at all.
-_FEW = 8
 # Variables that a note names.
 _NAMED = 3
 
@@ -153,25 +151,6 @@ class Others:
         self.end(in_order=False)
         self.are_there = False
         self.note = f"only one process drew, though more would have been faster: {why}"
-
-
-def can_draw(setup: Setup, pair: int, seconds: float) -> bool:
-    """Return whether a new process draws a pair within so many seconds, and raises nothing that is
-    not raised here. Whatever it lacks, it is well here."""
-    if _is_in_no_file():
-        return False
-    few = ToLearn((pair, *_KEY[1:]), _FEW)
-    pool: ProcessPool | None = None
-    try:
-        pool = ProcessPool(Recipe.of(setup.make), 1)
-        (starting,) = pool.start([few])
-        (there,) = starting.result(seconds).drawn
-        return set(there.failures.counts) <= set(setup.sampler.draw(few).failures.counts)
-    except (UsageError, MechanismError, OSError, TimeoutError, BrokenProcessPool):
-        return False
-    finally:
-        if pool is not None:
-            pool.close(in_order=False)
 
 
 def _keys(drawn: Learning) -> KeyArray:

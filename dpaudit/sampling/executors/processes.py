@@ -98,6 +98,10 @@ class ProcessPool(Pool):
         every = range(self.workers)
         return [self._executor.submit(_draw_together, chunks, seconds) for _ in every]
 
+    def do(self, function: Callable[..., Done], *arguments: Any) -> Future[Done]:
+        """Have a process call a function, and not again where the process is lost."""
+        return self._executor.submit(function, *arguments)
+
     def settle(self, seconds: float) -> None:
         with suppress(BrokenProcessPool):  # which is seen to when a chunk is wanted
             wait(self.start((), seconds), seconds)

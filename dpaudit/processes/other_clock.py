@@ -1,0 +1,136 @@
+"""Another clock for a process: `time` runs ahead by a fixed number of seconds, and `datetime` does
+for the user's own code.
+
+For Python 3.8 and without dpaudit, since worker.py uses it in a process of its own.
+"""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import os
+import time
+import types
+
+TYPE_CHECKING = False  # spares the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# The environment variable with the number of seconds.
+SHIFT = "DPAUDIT_CLOCK_SHIFT"
+# Clocks that tell the time, as far as the system has them; not those of processor time.
+_CLOCKS = ("REALTIME", "TAI", "MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "UPTIME_RAW")
+# Parts of the paths of modules that are installed.
+_PYTHONS = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # without pathlib
+_FOREIGN = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
+# Functions of `time` that take a time, and how many arguments come before it.
+_OF_TIMES = {"gmtime": 0, "localtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
+
+
+def shift_as_asked() -> None:
+    """Shift the clocks if the environment asks for it, once: before the mechanism is imported,
+    since it may take functions out of `time`."""
+    seconds = os.environ.get(SHIFT)
+    if seconds and not hasattr(time.time, "shifted"):
+        shift_clocks(float(seconds))
+
+
+def shift_clocks(seconds: float) -> None:
+    """Let all clocks of this process run ahead by some seconds: differences of two times stay what
+    they are."""
+    nanoseconds = round(seconds * 1e9)
+    for name in ("time", "monotonic", "perf_counter"):
+        _replace(name, _ahead(getattr(time, name), seconds))
+        _replace(f"{name}_ns", _ahead(getattr(time, f"{name}_ns"), nanoseconds))
+    clocks = [getattr(time, f"CLOCK_{one}") for one in _CLOCKS if hasattr(time, f"CLOCK_{one}")]
+    for name, more in (("clock_gettime", seconds), ("clock_gettime_ns", nanoseconds)):
+        if hasattr(time, name):
+            _replace(name, _ahead_for(getattr(time, name), more, clocks))
+    local = time.localtime
+    for name, before in _OF_TIMES.items():
+        is_by_seconds = name in ("gmtime", "localtime", "ctime")
+        now = time.time if is_by_seconds else lambda: local(time.time())
+        _replace(name, _of_now(getattr(time, name), before, now))
+    _shift_dates()
+
+
+def _replace(name: str, function: Any) -> None:
+    function.__name__, function.shifted = name, True
+    setattr(time, name, function)
+
+
+def _ahead(clock: Callable[[], Any], more: Any) -> Callable[[], Any]:
+    return lambda: clock() + more
+
+
+def _ahead_for(clock: Callable[[int], Any], more: Any, clocks: list[int]) -> Callable[[int], Any]:
+    return lambda number: clock(number) + (more if number in clocks else 0)
+
+
+def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -> Any:
+    """Return a function of a time that takes the shifted time where it is given none."""
+
+    def called(*arguments: Any) -> Any:
+        is_given = len(arguments) > before and arguments[before] is not None
+        return function(*arguments) if is_given else function(*arguments[:before], now())
+
+    return called
+
+
+def _shift_dates() -> None:
+    """Let the code of the user import a `datetime` whose present is the shifted one.
+
+    Installed modules import the true one: some are compiled for it.
+    """
+    shifted = types.ModuleType("datetime")
+    vars(shifted).update(vars(datetime))
+    for kind in (datetime.date, datetime.datetime):
+        setattr(shifted, kind.__name__, _with_shifted_present(kind))
+    true_import = builtins.__import__
+
+    def importing(name: str, scope: Any = None, *more: Any, **others: Any) -> Any:
+        module = true_import(name, scope, *more, **others)
+        return shifted if module is datetime and _is_own(scope or others.get("globals")) else module
+
+    builtins.__import__ = importing  # type: ignore[assignment]  # takes what the true one does
+
+
+def _is_own(scope: Any) -> bool:
+    """Return whether a module's names are of a file that is not installed."""
+    file = (scope or {}).get("__file__") or ""
+    return (
+        bool(file) and not file.startswith(_PYTHONS) and not any(map(file.__contains__, _FOREIGN))
+    )
+
+
+def _with_shifted_present(true: Any) -> Any:
+    """Return a class that stands for `datetime.date` or `datetime.datetime`: its objects are of
+    the true type, and objects of the true type are its own."""
+
+    class Alike(type):
+        def __instancecheck__(cls, value: Any) -> bool:
+            return (
+                isinstance(value, true) if cls is stand_in else type.__instancecheck__(cls, value)
+            )
+
+        def __subclasscheck__(cls, kind: type) -> bool:
+            return issubclass(kind, true) if cls is stand_in else type.__subclasscheck__(cls, kind)
+
+    def make(cls: Any, *arguments: Any, **more: Any) -> Any:
+        return true.__new__(true if cls is stand_in else cls, *arguments, **more)
+
+    def now(cls: Any, tz: Any = None) -> Any:
+        return cls.fromtimestamp(time.time(), tz)
+
+    def utcnow(cls: Any) -> Any:
+        return cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
+
+    def today(cls: Any) -> Any:
+        return cls.fromtimestamp(time.time())
+
+    names = {"__new__": make, "__module__": "datetime", "today": classmethod(today)}
+    if true is datetime.datetime:
+        names.update(now=classmethod(now), utcnow=classmethod(utcnow))
+    stand_in = Alike(true.__name__, (true,), names)
+    return stand_in

@@ -1,0 +1,246 @@
+"""Draws that depend on each other, though no draw of one process shows it: never a VIOLATION."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from dpaudit.processes.other_clock import SHIFT
+
+Invoke = Callable[..., Result]
+
+# Without NumPy, which most of the time would go into.
+_MECHANISMS = """
+import datetime, functools, os, random, struct, time
+
+def laplace(source=random):
+    return source.expovariate(1) - source.expovariate(1)
+
+AT_IMPORT = [laplace(), laplace()]
+LOG = os.path.join(os.path.dirname(__file__), "imports.txt")
+with open(LOG, "a") as file:
+    file.write(f"{os.getpid()}\\n")
+
+def drawn_at_import(x):
+    return x + AT_IMPORT[x] + random.gauss(0, 0.05)
+
+def seeded_by_the_second(x):
+    return x + laplace(random.Random(f"{x} {int(time.time())}")) + random.gauss(0, 0.1)
+
+def seeded_by_the_day(x):
+    day = datetime.date.today().toordinal()
+    return x + laplace(random.Random(f"{x} {day}")) + random.gauss(0, 0.1)
+
+def seeded_by_uptime(x):
+    return x + laplace(random.Random(f"{x} {int(time.monotonic() / 60)}")) + random.gauss(0, 0.1)
+
+def seeded_by_hash(x):
+    return x + laplace(random.Random(hash(f"input {x}"))) + random.gauss(0, 0.1)
+
+def _closure():
+    done, noise = bytearray(2), bytearray(16)
+    def in_a_bytearray(x):
+        if not done[x]:
+            noise[8 * x : 8 * x + 8] = struct.pack("d", x + laplace())
+            done[x] = 1
+        return struct.unpack_from("d", noise, 8 * x)[0] + random.gauss(0, 0.05)
+    return in_a_bytearray
+
+in_a_bytearray = _closure()
+
+def leaks(x):
+    return x + 0.3 * laplace()
+
+def not_elsewhere(x):
+    if os.getpid() != int(os.environ["FIRST"]):
+        raise ConnectionError("no database")
+    return x + 0.3 * laplace()
+
+def constant(x):
+    return x
+
+def keeps_order(x):
+    kept = {"b": 1, "a": 2} if random.random() < (0.9 if x else 0.1) else {"a": 2, "b": 1}
+    return kept
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "dependent.py"
+    path.write_text(_MECHANISMS, "utf-8")
+    return path
+
+
+def run(dpaudit: Invoke, module: Path, name: str, *more: Any) -> Result:
+    target = f"{module}:{name}"
+    return dpaudit("run", target, "--d1", "0", "--d2", "1", "--epsilon", "1", "--samples", 5_000,
+                   "--no-trace", *more)  # fmt: skip
+
+
+def certificate(file: Path) -> dict[str, Any]:
+    (audit,) = json.loads(file.read_text("utf-8"))["audits"]
+    (found,) = audit["certificates"]
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "drawn_at_import",
+        "seeded_by_the_second",
+        "seeded_by_the_day",
+        "seeded_by_uptime",
+        "in_a_bytearray",
+    ],
+)
+def test_noise_that_a_process_draws_once_is_an_error(
+    dpaudit: Invoke, module: Path, new_processes: None, name: str
+) -> None:
+    results = [run(dpaudit, module, name, "--seed", seed) for seed in range(2)]
+    assert 1 not in [one.exit_code for one in results]
+    for one in results:
+        if one.exit_code == 3:
+            assert "differ from process to process" in " ".join(one.output.split())
+
+
+def test_without_new_processes_such_noise_is_a_violation(dpaudit: Invoke, module: Path) -> None:
+    """Else the tests above would show nothing."""
+    codes = {run(dpaudit, module, "in_a_bytearray", "--seed", seed).exit_code for seed in range(4)}
+    assert 1 in codes
+
+
+def test_noise_from_the_hash_of_a_text_is_an_error_where_the_seed_of_hashes_is_fixed(
+    dpaudit: Invoke, module: Path, new_processes: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    assert run(dpaudit, module, "seeded_by_hash").exit_code != 1
+
+
+@pytest.mark.parametrize("where", [[], ["--isolate"], ["--workers", 2]])
+def test_a_leak_stays_a_violation_and_says_how_many_processes_agree(
+    dpaudit: Invoke, module: Path, new_processes: None, tmp_path: Path, where: list[Any]
+) -> None:
+    result = run(dpaudit, module, "leaks", "--json", tmp_path / "r.json", *where)
+    assert result.exit_code == 1
+    found = certificate(tmp_path / "r.json")
+    assert found["redrawn"]["processes"] == 8
+    assert found["redrawn"]["draws"] >= 64
+    assert found["redrawn"]["note"] == ""
+    assert found["warnings"] == []
+    again = dpaudit("report", tmp_path / "r.json")
+    assert again.exit_code == 0
+    assert again.output.startswith("VIOLATION")
+
+
+def test_the_event_of_an_order_of_keys_is_compared_under_the_same_hashes(module: Path) -> None:
+    """By a program of its own, whose seed of hashes is what the environment says."""
+    words = ["run", f"{module}:keeps_order", "--d1", "0", "--d2", "1", "--epsilon", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dpaudit", *words, "--samples", "5000", "--no-trace"],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+
+
+def test_a_mechanism_without_noise_is_not_taken_for_a_stored_result(
+    dpaudit: Invoke, module: Path, new_processes: None, tmp_path: Path
+) -> None:
+    assert run(dpaudit, module, "constant", "--json", tmp_path / "r.json").exit_code == 1
+    assert certificate(tmp_path / "r.json")["warnings"] == []
+
+
+def test_new_processes_that_cannot_draw_are_a_note(
+    dpaudit: Invoke, module: Path, new_processes: None, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("FIRST", str(os.getpid()))
+    result = run(dpaudit, module, "not_elsewhere", "--json", tmp_path / "r.json")
+    assert result.exit_code == 1
+    found = certificate(tmp_path / "r.json")
+    assert found["redrawn"]["processes"] == 0
+    assert "ConnectionError: no database" in found["redrawn"]["note"]
+    assert found["warnings"] == []
+    assert any("no database" in one for one in found["notes"])
+
+
+def test_too_few_processes_are_a_warning_with_their_number(
+    dpaudit: Invoke, module: Path, tmp_path: Path, new_processes: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A module that takes long to import leaves time for some."""
+    with module.open("a") as file:
+        file.write(f"\nif {SHIFT!r} in os.environ:\n    time.sleep(3)\n")
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 8.0)
+    monkeypatch.setattr("dpaudit.processes.cores.cores", lambda: 2)
+    result = run(dpaudit, module, "leaks", "--json", tmp_path / "r.json")
+    assert result.exit_code == 1
+    found = certificate(tmp_path / "r.json")
+    processes = found["redrawn"]["processes"]
+    assert processes < 8
+    said = " ".join([*found["warnings"], *found["notes"]])
+    assert (f"only {processes} new process" in said) if processes else ("not compared" in said)
+
+
+def test_a_batch_starts_processes_once(
+    dpaudit: Invoke, module: Path, tmp_path: Path, new_processes: None
+) -> None:
+    audits = "".join(f"  - {{name: a{n}, seed: {n}}}\n" for n in range(3))
+    (tmp_path / "a.yaml").write_text(
+        f"version: 1\ndefaults: {{mechanism: '{module}:leaks', d1: 0, d2: 1, "
+        "claim: {epsilon: 1}, samples: 5000, no_trace: true}\n" + f"audits:\n{audits}"
+    )
+    assert dpaudit("run", tmp_path / "a.yaml").exit_code == 1
+    imports = (tmp_path / "imports.txt").read_text().split()
+    assert len(set(imports)) == len(imports) == 1 + 8
+
+
+@pytest.mark.parametrize("total", [10, 1_000])
+@pytest.mark.parametrize("where", [[], ["--isolate"]])
+def test_an_object_that_is_used_up_is_said_to_be(
+    dpaudit: Invoke, tmp_path: Path, total: int, where: list[str]
+) -> None:
+    (tmp_path / "budget.py").write_text(
+        "import random\n"
+        "class Budget:\n"
+        "    def __init__(self, total):\n"
+        "        self.left = total\n"
+        "    def count(self, rows):\n"
+        "        if self.left < 1:\n"
+        "            raise RuntimeError('the budget is used up')\n"
+        "        self.left -= 1\n"
+        "        return len(rows) + random.gauss(0, 1)\n"
+    )
+    result = dpaudit("run", f"{tmp_path}/budget.py:Budget", "--init", f"{{total: {total}}}",
+                     "--call", "count", "--d1", "[1,2]", "--d2", "[1]", "--epsilon", 1,
+                     "--samples", 3_000, *where)  # fmt: skip
+    assert result.exit_code == 3
+    said = " ".join(result.output.split())
+    assert f"after {total:,} calls" in said
+    assert "RuntimeError: the budget is used up" in said
+    assert f"return Budget(total={total}).count(data)" in said
+    assert where or "Budget.left" in said
+
+
+def test_a_mechanism_that_raises_by_chance_is_not_used_up(dpaudit: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "often.py").write_text(
+        "import random\n"
+        "def often(x):\n"
+        "    if random.random() < 0.95:\n"
+        "        raise ValueError('no')\n"
+        "    return x + random.gauss(0, 1)\n"
+    )
+    result = dpaudit("run", f"{tmp_path}/often.py:often", "--d1", 0, "--d2", 1, "--epsilon", 5,
+                     "--samples", 3_000)  # fmt: skip
+    assert result.exit_code == 0

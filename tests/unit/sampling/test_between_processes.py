@@ -1,0 +1,60 @@
+"""What a comparison of processes says of draws that are independent, and of others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.sampling.homogeneity import between_processes
+from dpaudit.tally import Tally
+
+GUESSES = np.array([-1, -1, 0, 1, 1])
+LEVELS = len(GUESSES)
+# Of the e-value; twice, since each of two looks has half of the error probability.
+LEVEL = 5e-4
+
+
+def tally(rng: np.random.Generator, size: int, law: NDArray[np.float64]) -> Tally:
+    """Draws of both inputs from one law of the levels each: (2, levels)."""
+    d1 = int(rng.binomial(size, 0.5))
+    counts = [rng.multinomial(n, p) for n, p in zip((d1, size - d1), law, strict=True)]
+    return Tally(np.array(counts).T)
+
+
+def laws(rng: np.random.Generator) -> NDArray[np.float64]:
+    return rng.dirichlet(np.ones(LEVELS), size=2)
+
+
+def said(seed: int, *, shift: float = 0.0, first: int = 1_000, each: int = 60) -> str:
+    """Return what is said of a first process and eight new ones, whose laws differ by a shift."""
+    rng = np.random.default_rng(seed)
+    law = laws(rng)
+
+    def of_one_process() -> NDArray[np.float64]:
+        tilted = law * np.exp(shift * rng.normal(size=(2, 1)) * np.linspace(-1, 1, LEVELS))
+        return tilted / tilted.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]  # NumPy's
+
+    others = [tally(rng, each, of_one_process()) for _ in range(8)]
+    return between_processes(tally(rng, first, of_one_process()), others, GUESSES, LEVEL)[1]
+
+
+def test_one_process_with_another_law_is_enough() -> None:
+    first = Tally(np.array([[0, 500], [0, 0], [0, 0], [0, 0], [500, 0]]))
+    same = Tally(np.array([[0, 4], [0, 0], [0, 0], [0, 0], [4, 0]]))
+    other = Tally(np.array([[4, 4], [0, 0], [0, 0], [0, 0], [0, 0]]))
+    assert between_processes(first, [same] * 8, GUESSES, LEVEL)[1] == ""
+    evidence, words = between_processes(first, [*[same] * 7, other], GUESSES, LEVEL)
+    assert evidence >= -math.log(LEVEL)
+    assert "outputs for d1 differ from process to process" in words
+    assert "of 500 draws in this process" in words
+
+
+def test_no_new_process_is_no_difference() -> None:
+    first = Tally(np.array([[3, 500], [0, 0], [0, 0], [0, 0], [500, 0]]))
+    assert between_processes(first, [], GUESSES, LEVEL) == (0.0, "")
+
+
+def test_a_shift_of_every_process_is_found() -> None:
+    assert all(said(seed, shift=2.0, each=250) for seed in range(20))

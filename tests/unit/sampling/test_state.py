@@ -1,0 +1,199 @@
+"""Where a mechanism may keep something between calls: each place is seen, and named."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.sampling.state import changed, kept_state
+
+Mechanism = Callable[[], Any]
+_context: ContextVar[int] = ContextVar("_context", default=0)
+
+
+def in_a_bytearray() -> Mechanism:
+    kept = bytearray(8)
+
+    def draw() -> None:
+        kept[3] += 1
+
+    return draw
+
+
+def in_an_array() -> Mechanism:
+    kept = array.array("d", [0.0])
+
+    def draw() -> None:
+        kept[0] += 1
+
+    return draw
+
+
+def in_a_memoryview() -> Mechanism:
+    kept = memoryview(bytearray(8)).cast("d")
+
+    def draw() -> None:
+        kept[0] += 1
+
+    return draw
+
+
+def in_a_ctypes_array() -> Mechanism:
+    kept = (ctypes.c_double * 2)()
+
+    def draw() -> None:
+        kept[1] += 1
+
+    return draw
+
+
+def in_a_ctypes_number() -> Mechanism:
+    kept = ctypes.c_int(0)
+
+    def draw() -> None:
+        kept.value += 1
+
+    return draw
+
+
+class Slotted:
+    __slots__ = ("__hidden", "kept")
+
+    def __init__(self) -> None:
+        self.kept, self.__hidden = 0, 0
+
+    def draw(self) -> None:
+        self.kept += 1
+
+    def draw_hidden(self) -> None:
+        self.__hidden += 1
+
+
+def in_slots_of_a_closure() -> Mechanism:
+    kept = Slotted()
+
+    def draw() -> None:
+        kept.kept += 1
+
+    return draw
+
+
+def in_a_context_variable() -> Mechanism:
+    def draw() -> None:
+        _context.set(_context.get() + 1)
+
+    return draw
+
+
+def in_a_generator() -> Mechanism:
+    def every() -> Iterator[int]:
+        number = 0
+        while True:
+            number += 1
+            yield number
+
+    kept = every()
+    return lambda: next(kept)
+
+
+def in_a_count() -> Mechanism:
+    kept = count()
+    return lambda: next(kept)
+
+
+def in_arguments_of_partial() -> Mechanism:
+    def draw(kept: list[int]) -> None:
+        kept.append(1)
+
+    return partial(draw, [])
+
+
+def in_keywords_of_partial() -> Mechanism:
+    def draw(*, kept: dict[str, int]) -> None:
+        kept["calls"] = len(kept) + kept.get("calls", 0)
+
+    return partial(draw, kept={})
+
+
+def in_a_default() -> Mechanism:
+    def draw(kept: list[int] = []) -> None:  # noqa: B006  # what is to be seen
+        kept.append(1)
+
+    return draw
+
+
+def in_another_module() -> Mechanism:
+    def draw() -> None:
+        sys.kept_by_a_test = getattr(sys, "kept_by_a_test", 0) + 1  # type: ignore[attr-defined]  # modules take any attribute
+
+    return draw
+
+
+PLACES = {
+    in_a_bytearray: "kept",
+    in_an_array: "kept",
+    in_a_memoryview: "kept",
+    in_a_ctypes_array: "kept",
+    in_a_ctypes_number: "kept",
+    in_slots_of_a_closure: "kept",
+    in_a_context_variable: "_context",
+    in_a_generator: "kept",
+    in_a_count: "kept",
+    in_arguments_of_partial: "the arguments of partial(draw)",
+    in_keywords_of_partial: "the arguments of partial(draw)",
+    in_a_default: "the defaults of draw",
+    in_another_module: "sys.kept_by_a_test",
+}
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda one: one.__name__)
+def test_every_place_is_seen_and_named(place: Callable[[], Mechanism]) -> None:
+    draw = place()
+    before = kept_state(draw)
+    assert changed(before, kept_state(draw)) == ()
+    try:
+        draw()
+        assert changed(before, kept_state(draw)) == (PLACES[place],)
+    finally:
+        vars(sys).pop("kept_by_a_test", None)
+
+
+def test_slots_are_named_by_their_class() -> None:
+    one = Slotted()
+    for draw, name in ((one.draw, "kept"), (one.draw_hidden, "_Slotted__hidden")):
+        before = kept_state(draw)
+        draw()
+        assert changed(before, kept_state(draw)) == (f"Slotted.{name}",)
+
+
+def test_a_module_of_the_user_is_seen_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the name of the variable is that a call sets."""
+    mine = types.ModuleType("kept_home.settings")
+    home = types.ModuleType("kept_home")
+    monkeypatch.setitem(sys.modules, "kept_home.settings", mine)
+    monkeypatch.setitem(sys.modules, "kept_home", home)
+    home.__dict__["settings"] = mine
+    exec(
+        "def draw():\n    setattr(settings, 'calls'.upper(), 1)\n", vars(home)
+    )  # a module of its own
+    draw = vars(home)["draw"]
+    before = kept_state(draw)
+    draw()
+    assert changed(before, kept_state(draw)) == ("settings.CALLS",)
+
+
+def test_random_generators_are_no_state() -> None:
+    rng = np.random.default_rng(1)
+    before = kept_state(rng.laplace, lambda: rng.normal())
+    rng.laplace()
+    assert changed(before, kept_state(rng.laplace, lambda: rng.normal())) == ()
