@@ -121,7 +121,7 @@ def test_no_change_of_what_was_asked_is_silent() -> None:
         ("other settings: time, bound", False)
     ]
     # What is given as it is anyway, or said in other words, is no other setting.
-    assert differences(asked(), asked(bound="game", on_error="outcome")) == []
+    assert differences(asked(), asked(bound="game", on_error="auto")) == []
     assert differences(asked(samples=10_000), asked(confidence=0.9)) == []
     other = replace(asked(params={"x": 1}), target="mine.py:f", claim=PureDP(3.0))
     assert len(differences(asked(params={"x": 2}), other)) == 2
