@@ -19,6 +19,7 @@ from dpaudit.api import MoreOptions
 from dpaudit.claims import DEFINITIONS
 from dpaudit.cli import exit_codes
 from dpaudit.cli.commands import cli
+from dpaudit.config.project import SETTINGS
 from dpaudit.config.schema import schema
 from dpaudit.inputs.adjacency import ADJACENCIES
 from dpaudit.reports.registry import FORMATS
@@ -131,8 +132,7 @@ def _of_pytest() -> Iterator[str]:
     plugin.pytest_addoption(parser)
     group = parser.getgroup("dpaudit")
     yield from (name for option in group.options for name in option.names())
-    settings = import_module("dpaudit.testing.session")._RIGHT
-    yield from (f"[tool.dpaudit] {key}" for key in sorted(settings))
+    yield from (f"[tool.dpaudit] {key}" for key in sorted(SETTINGS))
     yield "fixture dp_audit"
     yield "marker dpaudit"
 
