@@ -41,6 +41,8 @@ _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
 }
 SETTINGS = tuple(_RIGHT)
+# What modules of tests import.
+_PRELOADED = ("pytest", "dpaudit.testing.assertions")
 # What all tests may ask for, but those that allow an audit which cannot fail.
 _REQUIRED = ("require_power", "require_rare")
 
@@ -91,7 +93,7 @@ class Session:
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 
-            self._processes = NewProcesses()
+            self._processes = NewProcesses(_PRELOADED)
         return self._processes
 
     def close(self) -> None:
