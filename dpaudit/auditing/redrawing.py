@@ -38,6 +38,9 @@ DIFFERENT, _SUSPECT = 1e-3, 2.0
 # differ by 1) falls on the same sides of a threshold in 0, 1, 2, ... new processes: simulated.
 _UNNOTICED = (1.0, 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
+# Less often, it is no reason for doubt.
+_UNLIKELY = 0.01
+
 _BY_TIMES = "outcomes depend on elapsed times, which differ between processes"
 _TOO_SLOW = "one draw takes {:.2g} s, and all of them may take 5 s"
 
@@ -118,11 +121,11 @@ class Redrawing:
 
 
 def doubts(redrawn: Redrawn) -> list[str]:
-    """Return a warning where too few processes were compared to be sure."""
+    """Return a warning where too few processes were compared to be as sure as of most verdicts."""
     wanted = new_processes.PROCESSES
-    if not 0 < redrawn.processes < wanted:
-        return []
     share = _UNNOTICED[min(redrawn.processes, len(_UNNOTICED) - 1)]
+    if redrawn.processes in (0, wanted) or share <= _UNLIKELY:
+        return []
     return [
         f"only {counted(redrawn.processes, 'new process')} of {wanted} could be "
         f"compared with this one ({redrawn.note}): noise that a process draws once, such as when a "

@@ -13,6 +13,9 @@ if TYPE_CHECKING:  # pytest imports this for tests that audit nothing, too
 
 from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
 
+# What modules of tests import.
+_PRELOADED = ("pytest", "dpaudit.testing.assertions")
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -61,7 +64,7 @@ class Session:
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 
-            self._processes = NewProcesses()
+            self._processes = NewProcesses(_PRELOADED)
         return self._processes
 
     def close(self) -> None:

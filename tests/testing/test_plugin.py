@@ -95,6 +95,10 @@ def test_several_workers_give_the_same_results(
     for audits in (one, two):
         for audit in audits.values():
             audit.pop("seconds")
+            for certificate in audit["certificates"]:
+                # How many new processes there is time for depends on the machine.
+                for name in ("redrawn", "notes", "warnings"):
+                    certificate.pop(name)
     assert one == two
 
 

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -68,7 +69,9 @@ class NewProcesses:
     not safe, every process is an interpreter.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, preload: Sequence[str] = ()) -> None:
+        """preload: modules that mechanisms import, too, and that draw no noise."""
+        self._preload = tuple(preload)
         # The interpreters, by whether each has a hash seed of its own, and by number.
         self._started: dict[bool, dict[int, ProcessPool]] = {False: {}, True: {}}
 
@@ -151,13 +154,15 @@ class NewProcesses:
                     while_it_starts.enter_context(_without_main())
             try:
                 draws = _draw_in_fork if _MAY_FORK else _draw_here
-                return pools[number].do(draws, recipe, [chunk], place)
+                return pools[number].do(draws, recipe, [chunk], place, self._preload)
             except Exception as error:  # noqa: BLE001  # of the system, or of what cannot be sent
                 pools.pop(number).close(in_order=False)
                 raise _CannotDraw(_words(error)) from None
 
 
-def _draw_here(recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int) -> Done:
+def _draw_here(
+    recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str] = ()
+) -> Done:
     """Draw with the clock of the process of this number; return the seconds that it took, with the
     import of the mechanism."""
     os.environ[SHIFT] = str((place + 1) * _AHEAD)
@@ -170,11 +175,15 @@ def _draw_here(recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int) -> Done
 _forked: dict[int, Connection] = {}
 
 
-def _draw_in_fork(recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int) -> Done:
+def _draw_in_fork(
+    recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str]
+) -> Done:
     """Draw in the fork of this number, which has seen no mechanism before its own."""
     from multiprocessing import Pipe
 
     if place not in _forked:
+        for name in preload:
+            import_module(name)
         here, there = Pipe()
         with warnings.catch_warnings():
             # A thread waits for the end of the program, and holds no lock.
