@@ -97,9 +97,8 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     coupled: list[Coupled] = []
     every: list[Run] = []
     adaptive = _Adaptive()
-    over, keeps_state = None, False
+    over, keeps_state, strict = None, False, False
     free = _Free(subject, (d1, d2))
-    strict = False
     laws: Laws | None = None
     try:
         for seed in range(seeds):
