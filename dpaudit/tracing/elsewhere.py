@@ -27,7 +27,7 @@ from dpaudit.watching import Watch
 # Seconds that a trace may go on beyond its time, to tell what it has seen.
 _GRACE = 1.0
 # Seconds that the first run may import for besides: torch takes some.
-_IMPORTS = 30.0
+_IMPORTS = 20.0
 # Runs of an input that ends its process, each in a new one, and of the other input, in one.
 _DEADLY, _ALIVE = 3, 24
 # Of the seconds that a run may take, after so many of them it is noted where it is.
@@ -179,8 +179,11 @@ class _Tracer(Worker):
 
     def couple(self, seeds: int, seconds: float) -> Runs:
         """Return what coupled runs show. Raises Ended or TimedOut."""
-        most = seconds + _GRACE + _IMPORTS
-        _, data = self._runs("couple", most, seeds=seeds, seconds=seconds, patience=_IMPORTS)
+        first = seconds + _IMPORTS
+        reply, _ = self._runs("begin", first + _GRACE, seconds=first)
+        if "over" in reply:
+            return _nothing(reply["over"])
+        _, data = self._runs("couple", seconds + _GRACE, seeds=seeds, seconds=seconds)
         try:
             return read(data)
         except ValueError as error:

@@ -98,13 +98,24 @@ class Tracing(worker.Service):
         own = self._modules["primitives.own"]
         return lambda recorder: own.named(function, recorder)
 
-    def couple(self, seeds: int, seconds: float, patience: float) -> Any:
-        """Run on both datasets; reply with what the runs show. patience: seconds that the imports
-        of the first run may take besides."""
-        deadline = importlib.import_module("time").monotonic() + seconds
-        subject = self._subject._replace(deadline=deadline, patience=patience)
-        found = self._modules["coupling"].couple(subject, *map(self._datasets.get, (0, 1)), seeds)
+    def begin(self, seconds: float) -> Any:
+        """Make the first run, which may have to import something; reply why it did not end."""
+        coupling = self._modules["coupling"]
+        try:
+            self._begun = coupling.beginning(self._for(seconds), self._datasets[0], 0)
+        except coupling.TooLong as error:
+            return {"over": str(error)}
+        return {}
+
+    def couple(self, seeds: int, seconds: float) -> Any:
+        """Run on both datasets; reply with what the runs show."""
+        both = map(self._datasets.get, (0, 1))
+        found = self._modules["coupling"].couple(self._for(seconds), *both, seeds, self._begun)
         return {}, self._modules["sending"].written(found)
+
+    def _for(self, seconds: float) -> Any:
+        deadline = importlib.import_module("time").monotonic() + seconds
+        return self._subject._replace(deadline=deadline)
 
     def once(self, number: int, seeds: list[int]) -> Any:
         """Run on one dataset, alone; reply how many primitives were called in the last run."""

@@ -4,7 +4,6 @@ what has to be tried again before a difference may be called one."""
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,14 +91,15 @@ class Runs(NamedTuple):
 
 @generators_kept()
 @rarely_collecting()
-def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
-    """Run a mechanism on two inputs with the same noise."""
+def couple(
+    subject: Subject, d1: Any, d2: Any, seeds: int, begun: tuple[Run, bool] | None = None
+) -> Runs:
+    """Run a mechanism on two inputs with the same noise. begun: the first run, if it was made."""
     coupled: list[Coupled] = []
     every: list[Run] = []
     adaptive = _Adaptive()
-    over, keeps_state = None, False
+    over, keeps_state, strict = None, False, False
     free = _Free(subject, (d1, d2))
-    strict = False
     laws: Laws | None = None
     try:
         for seed in range(seeds):
@@ -108,9 +108,7 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
                 if coupled:
                     first = run(subject, before, seed, is_strict=strict)
                 else:
-                    first, strict, imports = _beginning(subject, before, seed)
-                    subject = subject._replace(deadline=subject.deadline + imports)
-                    free = _Free(subject, (d1, d2))
+                    first, strict = begun or beginning(subject, before, seed)
                 every.append(first)
                 if not coupled:
                     keeps_state = _keeps_state(subject, before, seed, first, strict)
@@ -147,22 +145,18 @@ def couple(subject: Subject, d1: Any, d2: Any, seeds: int) -> Runs:
     )
 
 
-def _beginning(subject: Subject, dataset: Any, seed: int) -> tuple[Run, bool, float]:
-    """Return the very first run, whether the code is strict about the types of its numbers, and the
-    seconds that it has imported for, as far as there is patience for them."""
-    modules, began = len(sys.modules), time.monotonic()
-    first = run(subject._replace(deadline=subject.deadline + subject.patience), dataset, seed)
-    imports = 0.0
+def beginning(subject: Subject, dataset: Any, seed: int) -> tuple[Run, bool]:
+    """Return the very first run, and whether the code is strict about the types of its numbers."""
+    modules = len(sys.modules)
+    first = run(subject, dataset, seed)
     if len(sys.modules) > modules:
-        imports = min(subject.patience, time.monotonic() - began)
-        subject = subject._replace(deadline=subject.deadline + imports)
         # What it has imported is watched in the next run.
         first = run(subject, dataset, seed)
     if first.error is not None:
         again = run(subject, dataset, seed, is_strict=True)
         if again.error is None:
-            return again, True, imports
-    return first, False, imports
+            return again, True
+    return first, False
 
 
 def _selecting(

@@ -51,7 +51,8 @@ def by_effect(
     both = [one.parts.get(name) for name in names for one in (first, second)]
     if len(names) > _PARTS or not all(isinstance(one, (int, float)) for one in both):
         return []
-    pieces = list(islice(_pieces(second), _PIECES))
+    pieces = list(islice(_pieces(second), _PIECES + 1))
+    is_whole, pieces = len(pieces) <= _PIECES, pieces[:_PIECES]
 
     def run_with(overrides: dict[Any, float], which: int) -> Run:
         return run(
@@ -59,7 +60,8 @@ def by_effect(
             has_lines=False, is_strict=strict,
         )  # fmt: skip
 
-    moved = [run_with({one.entry: one.elsewhere}, 1) for one in pieces[1:] and pieces]
+    several = pieces if len(pieces) > 1 else []
+    moved = [run_with({one.entry: one.elsewhere}, 1) for one in several]
     found: dict[Any, tuple[_Piece, float]] = {}
     hidden: list[Hidden] = []
     for name in names:
@@ -77,7 +79,8 @@ def by_effect(
                 number = _solved(at, name, one.value, first)
             if number is not None and same(first.parts[name], at(number, 1).parts.get(name)):
                 found[one.entry] = one, number
-                hidden.append(_hidden(first, second, name, one, number, at, len(own) == 1))
+                is_alone = is_whole and len(own) == 1
+                hidden.append(_hidden(first, second, name, one, number, at, is_alone))
                 break
         else:
             return []

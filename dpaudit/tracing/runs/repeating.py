@@ -40,6 +40,8 @@ class Repetition:
         # Pieces of noise that are not those of the reference: what they are added to goes its own
         # way.
         self._freed: set[int] = set()
+        # The pieces of the reference in their place.
+        self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
         """Return the noise that is drawn. first: the number of its first piece."""
@@ -49,6 +51,9 @@ class Repetition:
             for place in (0,) if isinstance(values, SINGLE) else range(int(np.size(values))):
                 if (moment, place) in self._overrides:
                     self._freed.add(first + place)
+                    before = self._before.get(moment)
+                    if isinstance(before, Draw):
+                        self._replaced.add(before.first + place)
         return values
 
     def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
@@ -70,7 +75,8 @@ class Repetition:
         before = self._before.get(moment)
         if not isinstance(before, Use):
             return natural
-        if self._is_free(before, noise.ids):
+        is_aligned = (kind, spot) in self._alignment  # else the turns of both runs are alike
+        if self._is_free(None if is_aligned else before, noise.ids):
             return natural
         if np.shape(before.value) == np.shape(natural):
             return _like(before.value, natural)
@@ -84,12 +90,13 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether noise is not that of the reference: it has another value, or what it is
-        used for came at another turn, since other noise has gone another way."""
+        """Return whether noise has another value than in the reference, or comes at the turn of
+        such noise, which has gone another way. before: what the reference has at this turn."""
         if not self._freed:
             return False
-        known = getattr(before, "ids", ids)
-        return not (self._freed.isdisjoint(np.ravel(ids).tolist()) and np.array_equal(known, ids))
+        known = np.ravel(getattr(before, "ids", ())).tolist()
+        is_other = not self._freed.isdisjoint(np.ravel(ids).tolist())
+        return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
         """Return what a library makes of data that are not seen. is_whole: of any kind, else plain

@@ -318,3 +318,16 @@ def test_nothing_is_left_behind(
     monkeypatch.setattr("tempfile.tempdir", None)
     trace_pair(isolated(f"{mine}:raises"), 0, 1, ONE)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_the_first_run_imports_costs_no_time_of_the_trace(tmp_path: Path) -> None:
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(1.5)\n")
+    (tmp_path / "m.py").write_text(
+        "def half(rows, rng):\n"
+        "    import slow_to_import\n"
+        "    return len(rows) + rng.laplace(scale=0.5)\n"
+    )
+    target = IsolatedTarget(target=ImportedTarget(path=f"{tmp_path / 'm.py'}:half"))
+    found = trace_pair(target, [1, 1], [1], ONE, seconds=1.4)
+    assert found.runs
+    assert found.likely is not None

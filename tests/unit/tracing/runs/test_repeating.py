@@ -45,12 +45,16 @@ def test_noise_is_that_of_the_first_run_as_far_as_it_goes(
 
 def test_what_is_overridden_goes_its_own_way() -> None:
     use = used(10.5, 10.0)
-    again = Repetition({MOMENT: drawn(0.5), use.moment: use}, {(MOMENT, 0): 4.0})
+    other = Use(("use", HERE, 1), Noise(3, 1.0, 10.0), 10.5, "added")
+    before = {MOMENT: drawn(0.5), use.moment: use, other.moment: other}
+    again = Repetition(before, {(MOMENT, 0): 4.0})
     assert again.noised(use.moment, Noise(0, 1.0, 20.0), 20.5) == 10.5
     assert again.noise(MOMENT, 0.25, 0) == 4.0
     # The noise is no longer that of the first run, and neither is what it is added to.
     assert again.noised(use.moment, Noise(0, 1.0, 20.0), 24.0) == 24.0
-    assert again.noised(use.moment, Noise(3, 1.0, 20.0), 24.0) == 10.5
+    # Other noise comes at its turn.
+    assert again.noised(use.moment, Noise(3, 1.0, 20.0), 24.0) == 24.0
+    assert again.noised(other.moment, Noise(3, 1.0, 20.0), 24.0) == 10.5
 
 
 def test_coins_keep_their_kind_when_they_fall_otherwise() -> None:
