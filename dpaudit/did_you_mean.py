@@ -62,8 +62,8 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
 
 
 def _lacks_a_letter(wrong: str, name: str) -> bool:
-    """Return whether a word is a name but for one letter that it lacks."""
-    return any(wrong == name[:place] + name[place + 1 :] for place in range(len(name)))
+    """Return whether a word is a name without one of its letters, but not the first."""
+    return any(wrong == name[:place] + name[place + 1 :] for place in range(1, len(name)))
 
 
 def _parts(name: str) -> tuple[str, str]:
