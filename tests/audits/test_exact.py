@@ -152,11 +152,11 @@ def test_headlines() -> None:
     )
     assert line(MERGED, ProbabilisticDP(1, 0.1)) == (
         "VIOLATION  it: exact: outputs more than e^1 times as likely for d1 have probability "
-        "75.7 %; the claim allows 10 %"
+        "75.8 %; the claim allows 10.0 %"
     )
     assert line(RESPONSE, ApproximateDP(1, 0.05)) == (
-        "VIOLATION  it: exact: “output is 0” appears in 75 % of outputs for d1, 25.0 % for "
-        "d2; the claim allows 73 %"
+        "VIOLATION  it: exact: “output is 0” appears in 75.0 % of outputs for d1, 25.0 % for "
+        "d2; the claim allows 73.0 %"
     )
     assert "points tested of 5-Gaussian DP hold for this pair" in line(RESPONSE, GaussianDP(5))
 
