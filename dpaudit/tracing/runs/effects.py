@@ -59,7 +59,8 @@ def by_effect(
             has_lines=False, is_strict=strict,
         )  # fmt: skip
 
-    moved = [run_with({one.entry: one.elsewhere}, 1) for one in pieces[1:] and pieces]
+    is_several = len(pieces) > 1
+    moved = [run_with({one.entry: one.elsewhere}, 1) for one in pieces] if is_several else []
     found: dict[Any, tuple[_Piece, float]] = {}
     hidden: list[Hidden] = []
     for name in names:
