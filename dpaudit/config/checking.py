@@ -181,8 +181,7 @@ class _Mending:
 
 def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     """Return the audits of a configuration file, and all that is wrong with it. Of a file without
-    the version or the shape of one, no audit is built. project: what holds where the file says
-    nothing."""
+    the version or the shape of one, no audit is built. project: defaults, below the file."""
     try:
         document = Document(path)
     except DpauditError as error:

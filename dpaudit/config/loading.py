@@ -66,9 +66,8 @@ def load_config(
 ) -> list[AuditSpec]:
     """Return the audits of a configuration file, in its order, matrices expanded. overrides: keys
     of an audit, from flags, which win over the file. familywise: as the key, from a flag. project:
-    what holds where neither the flags nor the file say anything. Raises
-    ConfigurationError (and the errors of claims, datasets and audits) with `file.yaml:12: ` in
-    front."""
+    defaults, below the flags and the file. Raises ConfigurationError (and the errors of claims,
+    datasets and audits) with `file.yaml:12: ` in front."""
     document = Document(path)
     for error in document.misread_problems():
         raise error

@@ -68,8 +68,8 @@ def stated(pair: NeighbouringPair) -> str:
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield warnings of inputs that differ in type, neither of them null, and of columns of one
-    input that are spelled otherwise in the other: a mistake is likely."""
+    """Yield a warning for inputs that differ in type, unless one of them is null, and one for a
+    column that the other input seems to spell in another way."""
     if d1 is not None and d2 is not None and differ_in_type(d1, d2):
         yield (
             f"d1 is {with_type(d1)}, and d2 is {with_type(d2)}: unless this is meant, give inputs "

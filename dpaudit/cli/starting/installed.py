@@ -38,7 +38,7 @@ def requirement() -> str:
 
 
 def _of(direct: Mapping[str, Any]) -> str:
-    """Return the requirement of what pip has recorded."""
+    """Return the requirement that a record of pip (PEP 610) stands for."""
     url, inside = str(direct.get("url", "")), direct.get("subdirectory")
     if "vcs_info" in direct:
         info = direct["vcs_info"]
@@ -82,7 +82,7 @@ def _local(path: Path) -> str:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """Return what git says of a folder; nothing where it fails."""
+    """Return the output of git in a folder; the empty text where it fails."""
     # Those of a hook name another repository.
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     with suppress(OSError, subprocess.SubprocessError):

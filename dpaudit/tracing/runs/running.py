@@ -44,9 +44,9 @@ class Subject(NamedTuple):
     function: of the dataset.  params: keyword arguments of every call.  data, rng, batch: the
     parameters that take the dataset (None: the first), a generator, and the number of outputs, if
     there are such.  post_process: applied to the output.  followed: whose code is the user's own.
-    primitives: what stands in for them.  deadline: by `time.monotonic`, when runs have to be over;
-    so many seconds of patience later, if the first run has to import something.  severed: as of a
-    recorder.
+    primitives: what stands in for them.  deadline: by `time.monotonic`, when runs have to be over.
+    patience: seconds by which the deadline moves if the first run has to import something.
+    severed: that of a recorder.
     """
 
     function: Callable[..., Any]
