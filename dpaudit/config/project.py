@@ -117,8 +117,11 @@ class Project:
         none."""
         for one in self.audits:
             if not one.is_file():
+                from dpaudit.inputs.files import near_file
+
                 raise UsageError(
-                    f"{self.file}: audits names {str(one)!r}, and there is no such file"
+                    f"{self.file}: audits names {str(one)!r}, and there is no such file; correct "
+                    f"the name, or leave it out.{near_file(one)}"
                 )
         if self.audits:
             return [os.path.relpath(one) for one in self.audits]

@@ -250,5 +250,5 @@ def test_a_copied_line_of_an_audit_is_taken(dpaudit: Any) -> None:
     plain = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
     copied = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", *given, *more)
     assert copied.stdout == plain.stdout
-    assert copied.returncode == plain.returncode == 1
+    assert copied.exit_code == plain.exit_code == 1
     assert "--adjacency" not in dpaudit("trace", "--help").stdout
