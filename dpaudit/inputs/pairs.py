@@ -116,8 +116,8 @@ def _type_name(value: Any) -> str:
 
 
 def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
-    """Yield the types of records, of their columns and of what is in them, by place, without
-    null."""
+    """Yield each place in a dataset, such as a column of its records, with the types of the values
+    there. Null has no type."""
     found: dict[tuple[Any, ...], set[str]] = {}
     stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
     seen = 0
@@ -141,8 +141,8 @@ def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
 
 
 def _column_types(column: Any) -> set[str]:
-    """Return the types in a column of pandas, without missing cells, whatever type these make the
-    column."""
+    """Return the types of the cells of a pandas column. Missing cells have none, though they may
+    make the column one of floats or objects."""
     cells, kind = column.dropna(), column.dtype.kind
     if kind == "O":
         return set(map(_type_name, cells.head(_MOST_VALUES)))

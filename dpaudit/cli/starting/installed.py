@@ -61,8 +61,8 @@ def _in_repository(vcs: str, url: str, commit: str, inside: str | None) -> str:
 
 
 def _local(path: Path) -> str:
-    """Return a folder or a file below this folder, which the repository has; of a clone elsewhere,
-    the commit of its origin."""
+    """Return the relative path of a folder or a file below this folder; for a clone elsewhere, the
+    commit of its origin."""
     here = Path(os.path.realpath(os.getcwd()))
     place = Path(os.path.realpath(path))
     if place.is_relative_to(here) and place.exists():
@@ -95,8 +95,8 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _public(url: str) -> str:
-    """Return a URL that another machine may reach, without user names, passwords and query; the
-    empty text where it is none."""
+    """Return a URL without user name, password and query; the empty text for a URL that no other
+    machine can reach."""
     short = _SCP.fullmatch(url)
     if short is not None and "://" not in url:
         url = f"https://{short[1]}/{short[2]}"
