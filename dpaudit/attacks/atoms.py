@@ -128,8 +128,10 @@ class AtomLevels(LevelMap):
 
 
 def said(kinds: Iterable[str], names: Sequence[str], more: int = 0) -> str:
-    """Return in words the event that the output is one of some, or one of so many more; nothing
-    where there are none. kinds: of exceptions."""
+    """Return in words the event that the output is one of these; empty where there is none.
+
+    kinds: of exceptions.  names: of values.  more: number of values without a name.
+    """
     some = [shortened(name) for name in names[:_WORDS]]
     more += len(names) - len(some)
     if more:

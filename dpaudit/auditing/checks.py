@@ -27,8 +27,8 @@ from dpaudit.tally import Tally, by_arm
 # Fewer draws than these may not show that calls share noise: one call of each input in a few blocks
 # is all that there is to compare.
 _FEW = 100_000
-# If their e-value is at least this (of independent draws, in about one run of a hundred), or if a
-# call makes many draws, more are drawn, in so many blocks: 1,000; if a call makes many, as many as
+# Draw more where the e-value is at least this (of independent draws, in about one run of a hundred)
+# or a call makes many draws: 32 blocks with 1,000 draws; if a call makes many, the number that
 # refuted, within limits.
 _SUSPECT = 2.0
 _BLOCKS, _TO_SEE, _LEAST, _MOST = 32, 1_000, 8_000, 20_000

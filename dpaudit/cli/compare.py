@@ -68,9 +68,9 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
 
 
 def _missing(results: list[AuditResult], planned: Planned) -> str:
-    """Return which audits a run has no results of; nothing where it has all."""
-    said = unended(len(results), planned, planned.not_run)
-    return f"not run: {', '.join(planned.not_run)}" if planned.not_run and not said else said
+    """Return that a run did not end, or which audits it left out; empty for a whole run."""
+    left_out = f"not run: {', '.join(planned.not_run)}" if planned.not_run else ""
+    return unended(len(results), planned, planned.not_run) or left_out
 
 
 def _read(file: Path) -> tuple[list[AuditResult], Planned]:

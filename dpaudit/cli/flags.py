@@ -147,8 +147,8 @@ def some_flags(*wanted: str, **other_help: str) -> Callable[[Command], Command]:
 
 
 def ignored_flags(*known: str) -> Callable[[Command], Command]:
-    """Return what lets a command take, and ignore, the options of `dpaudit run` that decide how an
-    audit draws and judges, so that a line can be copied. known: what it takes itself."""
+    """Return a decorator that adds the options of `dpaudit run` which a command ignores, those on
+    drawing and judging, so that it accepts a copied line. known: options that it handles itself."""
     every = [one for one in OPTIONS.values() if one.flag and one.name not in known]
 
     def decorate(command: Command) -> Command:

@@ -114,8 +114,8 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
 
 
 def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
-    """Return the audit, from what was given, asked and read. project: what holds for all audits of
-    it, which is written down."""
+    """Return the audit, from what was given, asked and read. project: defaults, which
+    the files state."""
     made = {key: settings[key] for key in _TARGET if key in settings}
     defaults = claimed_defaults(resolve(target))
     claim = _claim(dict(settings.get("claim", {})), target, defaults)

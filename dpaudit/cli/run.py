@@ -272,9 +272,9 @@ def journaled(
     seed: int | None,
     project: Project,
 ) -> list[AuditSpec]:
-    """Return the audits with their journals, having seen that none is in the way: those of the
-    project, from which a run goes on, where the command line names none. seed: as the command line
-    has it."""
+    """Return the audits with their journals. Where the command line names no folder, that of the
+    project holds, and the run continues from it. seed: that of the command line. Raises UsageError
+    for a journal of another audit."""
     if journal is None and project.journal is not None:
         journal, resume = project.journal, True
     if journal is None and not resume:

@@ -181,8 +181,7 @@ class _Mending:
 
 def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     """Return the audits of a configuration file, and all that is wrong with it. Of a file without
-    the version or the shape of one, no audit is built. project: what holds where the file says
-    nothing."""
+    the version or the shape of one, no audit is built. project: defaults, below the file."""
     try:
         document = Document(path)
     except DpauditError as error:
@@ -208,6 +207,7 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
         names += [(index, default_name(one.settings)) for one in found]
         specs += [(locate, one.spec) for one in found if one.spec and one.can_be_loaded]
     problems += [_located(one, document.locate) for one in name_problems(names, document)]
+    problems += document.strict_problems(spec for _, spec in specs)
     if content.get("familywise") is True:
         problems += _together([spec for _, spec in specs], document)
     # One of the defaults is wrong for every audit, one of an entry for every one of a matrix.

@@ -32,9 +32,11 @@ from dpaudit.wording import shown
 _MERGED = ("claim", "params")
 _CURVE = "curve"
 
-# Keys of values that a mechanism gets or returns, and keys that such keys stand below.
+# Keys of values that a mechanism gets, and of those that it gets or returns, and keys that such
+# keys stand below.
 _INPUTS = ("d1", "d2")
-_VALUES = (*_INPUTS, "params", "init", "range", "matrix")
+_GIVEN = (*_INPUTS, "params", "init")
+_VALUES = (*_GIVEN, "range", "matrix")
 _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)
@@ -64,9 +66,8 @@ def load_config(
 ) -> list[AuditSpec]:
     """Return the audits of a configuration file, in its order, matrices expanded. overrides: keys
     of an audit, from flags, which win over the file. familywise: as the key, from a flag. project:
-    what holds where neither the flags nor the file say anything. Raises
-    ConfigurationError (and the errors of claims, datasets and audits) with `file.yaml:12: ` in
-    front."""
+    defaults, below the flags and the file. Raises ConfigurationError (and the errors of claims,
+    datasets and audits) with `file.yaml:12: ` in front."""
     document = Document(path)
     for error in document.misread_problems():
         raise error
@@ -77,9 +78,8 @@ def load_config(
         for index, settings in _audits(document)
         for spec in document.specs(index, settings, overrides or {}, project)
     ]
-    if document.doubted and any(spec.strict for _, spec in built):
-        line, said = document.doubted[0]
-        raise ConfigurationError(f"{path}:{line}: {said} (strict: this warning fails the run)")
+    for error in document.strict_problems(spec for _, spec in built):
+        raise error
     with reported(document.locate):
         for one in name_problems([(index, spec.name) for index, spec in built], document):
             raise one
@@ -132,6 +132,16 @@ class Document:
     def misread_problems(self) -> list[ConfigurationError]:
         """Return an error for each value that became text and looks like another value."""
         return [ConfigurationError(f"{self.path}:{line}: {said}") for line, said in self.misread]
+
+    def strict_problems(self, specs: Iterable[AuditSpec]) -> list[ConfigurationError]:
+        """Return an error for each warning about a value, if one of the audits is strict."""
+        if not any(spec.strict for spec in specs):
+            return []
+        failing = "(strict: this warning fails the run)"
+        return [
+            ConfigurationError(f"{self.path}:{line}: {said} {failing}")
+            for line, said in self.doubted
+        ]
 
     def line(self, path: Path) -> int | None:
         """Return the line of a path, or of the nearest thing around it."""
@@ -211,9 +221,12 @@ def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _doubted(node: Any) -> Iterator[tuple[int, str]]:
+    """Yield a warning for each text that a mechanism gets and that is a Boolean in YAML 1.1."""
     for key, value in _values(node):
-        if key.value in _INPUTS:
-            yield from ((line_of(key), f"{key.value}: {one}") for one in doubted(value))
+        if key.value in _GIVEN:
+            yield from (
+                (line_of(key), f"{key.value}: {one}") for one in doubted(value, in_file=True)
+            )
 
 
 def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:

@@ -1,4 +1,4 @@
-"""`[tool.dpaudit]` in pyproject.toml: what holds for all audits of a project, in pytest and on the
+"""`[tool.dpaudit]` in pyproject.toml: defaults of all audits of a project, in pytest and on the
 command line.
 
 pytest reads it at every start, so nothing heavy is imported here.
@@ -15,17 +15,17 @@ from typing import Any
 
 from dpaudit.errors import ConfigurationError, UsageError
 
-# What `dpaudit run` runs where neither the command line nor the project names a file.
+# File of `dpaudit run` where neither the command line nor the project names one.
 DEFAULT_FILE = "audits.yaml"
-# What tests audit with unless they say otherwise: a second or less, and a false alarm in 10,000
-# runs with new seeds.
+# Defaults of pytest: an audit takes a second or less; with new seeds, one run in 10,000 raises a
+# false alarm.
 TEST_DEFAULTS: Mapping[str, Any] = {
     "samples": 100_000,
     "confidence": 0.9999,
     "seed": 0,
     "workers": 1,
 }
-# What a project may ask of all audits; an audit that may be under-powered is asked for neither.
+# Requirements that do not hold for an audit with `allow_underpowered`.
 REQUIRED = ("require_power", "require_rare")
 
 
@@ -79,7 +79,7 @@ SETTINGS = tuple(_RIGHT)
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What a project says of its audits.
+    """The table of a project.
 
     file: its pyproject.toml; None where none has the table.  settings: keys of an audit.
     journal: the folder of journals.  audits: the files that `dpaudit run` runs by default.
@@ -91,22 +91,24 @@ class Project:
     audits: tuple[Path, ...] = ()
 
     def inherited(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
-        """Return the keys that an audit has from the project. given: its own settings. keys: those
-        that it may have."""
+        """Return the keys that an audit takes from the project.
+
+        given: the settings of the audit.  keys: that it may take.
+        """
         found = {key for key in self.settings if key in keys and given.get(key) is None}
         if given.get("time") is not None:
             found.discard("samples")
         return found - set(REQUIRED) if given.get("allow_underpowered") else found
 
     def beneath(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> dict[str, Any]:
-        """Return the settings of an audit, with those of the project where it says nothing."""
+        """Return the settings of an audit, completed by the defaults of the project."""
         return {**given, **{key: self.settings[key] for key in self.inherited(given, keys)}}
 
     def locating(
         self, given: Mapping[str, Any], locate: Callable[[Any], str]
     ) -> Callable[[Any], str]:
-        """Return what says where a key stands that may be the project's. locate: says where one of
-        the audit's own stands."""
+        """Return a function from a key of an audit to its place in a file: pyproject.toml for keys
+        that the audit takes from the project, else the place that `locate` returns."""
         inherited = self.inherited(given)
         return lambda path: f"{self.file}: " if {*path[:1]} & inherited else locate(path)
 
@@ -115,8 +117,11 @@ class Project:
         none."""
         for one in self.audits:
             if not one.is_file():
+                from dpaudit.inputs.files import near_file
+
                 raise UsageError(
-                    f"{self.file}: audits names {str(one)!r}, and there is no such file"
+                    f"{self.file}: audits names {str(one)!r}, and there is no such file; correct "
+                    f"the name, or leave it out.{near_file(one)}"
                 )
         if self.audits:
             return [os.path.relpath(one) for one in self.audits]
@@ -134,8 +139,8 @@ NO_PROJECT = Project()
 
 
 def project_of(folder: Path) -> Project:
-    """Return what `[tool.dpaudit]` says, in the pyproject.toml of a folder or else of the nearest
-    folder above it. Raises ConfigurationError, which names the key."""
+    """Return the table `[tool.dpaudit]` of a folder, else of the nearest folder above it that has
+    one. Raises ConfigurationError, which names the key."""
     for one in (folder, *folder.parents):
         file = one / "pyproject.toml"
         found = _table(file)
@@ -145,7 +150,7 @@ def project_of(folder: Path) -> Project:
 
 
 def here() -> Project:
-    """Return what holds in the working directory."""
+    """Return the project of the working directory."""
     return project_of(Path.cwd())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from dpaudit.inputs.json_values import MisleadingJson, parse_json
 from dpaudit.inputs.misread import check_read
 from dpaudit.inputs.values import IMPORT, resolved, written
 from dpaudit.wording import shortened
+
+_log = logging.getLogger(__name__)
 
 Reader = Callable[[Path], Any]
 
@@ -122,7 +125,8 @@ def _read_yaml(file: Path) -> Any:
     if not text.strip():
         raise DatasetError("the file is empty; write null if None is meant")
     value = _parse_yaml(text, "the file")
-    check_read(text, value, in_file=True)
+    for warning in check_read(text, value, in_file=True):
+        _log.warning("%s: %s", file, warning)
     return value
 
 

@@ -183,7 +183,7 @@ def _quoted(text: str, *, in_file: bool) -> str:
 
 
 def _constant(text: str, *, in_file: bool) -> str | None:
-    """Return what to say of a text that is a constant of Python."""
+    """Return a message for a text that looks like a constant of Python, else None."""
     form = "null" if text == "None" else _WORDS.get(_LIBRARY.sub("", text).lower())
     if form is None:
         return None
@@ -191,7 +191,7 @@ def _constant(text: str, *, in_file: bool) -> str | None:
 
 
 def _in_words(text: str, *, in_file: bool) -> str | None:
-    """Return what to say of a text."""
+    """Return a message for a text that looks like a value or an expression, else None."""
     name, quoted = shortened(text), _quoted(text, in_file=in_file)
     said = _constant(text, in_file=in_file)
     if said is not None:
@@ -216,7 +216,7 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
 
 
 def _key_alone(key: str) -> str:
-    """Return what to say of a key without a value in a mapping on one line."""
+    """Return a message for a key without a value in a mapping on one line."""
     name, colon, value = key.partition(":")
     if colon:
         return f"{key} is one key here; write a space after the colon: {{{name}: {value}}}"
@@ -224,8 +224,8 @@ def _key_alone(key: str) -> str:
 
 
 def _in_quotes(text: str, value: Any) -> str | None:
-    """Return what to say of a list or a mapping in single quotes, which some shells leave: a text
-    in YAML."""
+    """Return a message for a list or a mapping in single quotes, which some shells do not remove
+    and YAML reads as text; None for anything else."""
     if not (isinstance(value, str) and text[:1] == text[-1:] == "'"):
         return None
     with suppress(ValueError, RecursionError):
@@ -238,7 +238,7 @@ def _in_quotes(text: str, value: Any) -> str | None:
 
 
 def _named(text: str, *, is_dataset: bool) -> str | None:
-    """Return what to say of the name of a file, or of an object, that is a text."""
+    """Return a message for a text that looks like the name of a file or an object, else None."""
     name, quoted = shortened(text), _quoted(text, in_file=False)
     if is_dataset and _FILE.fullmatch(text):
         return f"{name} is text here; write @{name} for what is in that file, or {quoted}"

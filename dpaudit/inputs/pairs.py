@@ -28,7 +28,7 @@ SEVERAL = (
 _ARRAY = "array of shape"
 # Where records stand in the types of a dataset; and the types of entries of an array.
 _RECORD = ("[]",)
-_KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("USO", "text")}
+_KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("US", "text")}
 # Larger datasets are not looked through for what is only a note.
 _MOST_VALUES = 100_000
 
@@ -68,8 +68,8 @@ def stated(pair: NeighbouringPair) -> str:
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield warnings of inputs that differ in type, neither of them null, and of columns of one
-    input that are spelled otherwise in the other: a mistake is likely."""
+    """Yield a warning for inputs that differ in type, unless one of them is null, and one for a
+    column that the other input seems to spell in another way."""
     if d1 is not None and d2 is not None and differ_in_type(d1, d2):
         yield (
             f"d1 is {with_type(d1)}, and d2 is {with_type(d2)}: unless this is meant, give inputs "
@@ -116,8 +116,8 @@ def _type_name(value: Any) -> str:
 
 
 def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
-    """Yield the types of records, of their columns and of what is in them, by place, without
-    null."""
+    """Yield each place in a dataset, such as a column of its records, with the types of the values
+    there. Null has no type."""
     found: dict[tuple[Any, ...], set[str]] = {}
     stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
     seen = 0
@@ -128,14 +128,25 @@ def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
             found.setdefault(place, set()).add(_type_name(value))
         if isinstance(value, np.ndarray) and value.size and value.dtype.kind in _KINDS:
             found.setdefault((*place, *_RECORD), set()).add(_KINDS[value.dtype.kind])
+        elif isinstance(value, np.ndarray) and value.dtype == object:
+            stack += [((*place, *_RECORD), part) for part in value.ravel()[:_MOST_VALUES]]
         elif isinstance(value, list | tuple) and len(value) <= _MOST_VALUES:
             stack += [((*place, *_RECORD), part) for part in value]
         elif isinstance(value, Mapping):
             stack += [((*place, key), part) for key, part in value.items()]
-        elif (frame := as_pandas(value)) is not None and frame.ndim == 2 and len(frame):
-            kinds = zip(frame.columns, (one.kind for one in frame.dtypes), strict=True)
-            found.update({(*place, name): {_KINDS.get(one, one)} for name, one in kinds})
+        elif (frame := as_pandas(value)) is not None and frame.ndim == 2:
+            kinds = {name: _column_types(column) for name, column in frame.items()}
+            found.update({(*place, name): types for name, types in kinds.items() if types})
     yield from found.items()
+
+
+def _column_types(column: Any) -> set[str]:
+    """Return the types of the cells of a pandas column. Missing cells have none, though they may
+    make the column one of floats or objects."""
+    cells, kind = column.dropna(), column.dtype.kind
+    if kind == "O":
+        return set(map(_type_name, cells.head(_MOST_VALUES)))
+    return {_KINDS.get(kind, kind)} if len(cells) else set()
 
 
 def _columns(dataset: Any) -> set[str]:

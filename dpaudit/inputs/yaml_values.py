@@ -161,7 +161,7 @@ def _loading(text: str) -> Iterator[PlainLoader]:
 
 
 def _no_beginning(text: str, mark: Any) -> str | None:
-    """Return why nothing can begin at a place."""
+    """Return why no value can begin at a place, or None where the reason is not known."""
     rest = text[mark.index :]
     before = text[: mark.index].rpartition("\n")[2] + rest.partition("\n")[0]
     if "\t" in before[: len(before) - len(before.lstrip())]:

@@ -59,8 +59,7 @@ def is_series(kind: type) -> bool:
 
 
 def as_frame(value: Any) -> Frame:
-    """Return a data frame or a table with plain columns. Column names that are there again come
-    with a number."""
+    """Return a data frame or a table with plain columns; repeated names come with a number."""
     library = _library(type(value), _FRAMES)
     if library == "pandas":
         keys = _distinct(value.columns.tolist())
@@ -121,7 +120,7 @@ def content(value: Any) -> bytes:
 
 
 def _library(kind: type, names: dict[str, list[str]]) -> str | None:
-    """Return which library a type is from; None for a type without one of these names."""
+    """Return the library that a type is from; None for a type that `names` does not list."""
     for library, classes in names.items():
         module: Any = sys.modules.get(library)
         for one in classes if module is not None else ():
@@ -143,7 +142,7 @@ def _entries(series: Any) -> Entries:
 
 
 def _distinct(keys: list[Any]) -> list[Any]:
-    """Return keys that differ: one that is there again comes with how often it was before."""
+    """Return keys made unique: a repeated one is paired with the number of its earlier copies."""
     if len(set(keys)) == len(keys):
         return keys
     seen: Counter[Any] = Counter()

@@ -256,29 +256,18 @@ def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
 
 def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tuple[str, ...]]:
     """Return a row for each input: what is counted, the input, counts, share and interval."""
-    found: list[tuple[str, ...]] = []
-    for letter, arm, count, draws, (low, high), share in (
-        (
-            "P",
-            "d1",
-            event.count_d1,
-            event.draws_d1,
-            event.interval_d1,
-            seen_shares(event, point)[0],
-        ),
-        (
-            "Q",
-            "d2",
-            event.count_d2,
-            event.draws_d2,
-            event.interval_d2,
-            seen_shares(event, point)[1],
-        ),
-    ):
-        least, most = numbers.share(low, numbers.DOWN), numbers.share(high, numbers.UP)
-        seen = f"{count:,} of {draws:,}"
-        found.append((f"{letter}({name})", arm, seen, share, f"{least} to {most}"))
-    return found
+    share_d1, share_d2 = seen_shares(event, point)
+    return [
+        (f"P({name})", "d1", f"{event.count_d1:,} of {event.draws_d1:,}", share_d1,
+         _interval(event.interval_d1)),
+        (f"Q({name})", "d2", f"{event.count_d2:,} of {event.draws_d2:,}", share_d2,
+         _interval(event.interval_d2)),
+    ]  # fmt: skip
+
+
+def _interval(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"{numbers.share(low, numbers.DOWN)} to {numbers.share(high, numbers.UP)}"
 
 
 def _subject(words: str) -> tuple[str, str]:

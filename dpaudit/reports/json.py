@@ -26,14 +26,16 @@ History of the format (`version`):
     `guesses`; the last two were fields of the certificate before. `detectable_rare`: the smallest
     probability of an output of one input alone that would have been refuted. `point` is that of the
     rule that is shown; a rule of a curve may test another `point`. Wealth and `epsilon_betting` are
-    about `bet_against`, or about `point` where that is null. `first_version` is that of the file
-    which an audit was first written to, where that is older; `detectable_rare` is null there.
-7   `digest` covers all fields of the document. The settings of a `request` have the `name` of the
-    audit and, where one was given, `expect`, so that a rerun compares both. `strict` of an audit:
-    whether a warning fails it. `not_run` of the document, where a failure stopped the run: names of
-    the audits that were not run. `redrawn` of a certificate: how many new processes, with how many
-    draws, a refutation was compared with, and why there were none, or fewer than eight; null where
-    none was asked for.
+    about `bet_against`, or about `point` where that is null.
+7   `digest` covers `version`, `planned` and `not_run` in addition to the audits. The settings of a
+    `request` have the `name` of the audit and, where one was given, `expect`, so that a rerun
+    compares both. `strict` of an audit: whether a warning fails it. `not_run` of the document,
+    where a failure stopped the run: names of the audits that were not run. `redrawn` of a
+    certificate: how many new processes, with how many draws, a refutation was compared with, and
+    why there were none, or fewer than eight; null where none was asked for. `first_version` of an
+    audit: the version of the file that it was first written to, where that is older than 6; its
+    `detectable_rare` is null then. `beyond` of `searched`: a pair outside the space that seems to
+    leak and decides nothing; null without one.
 """
 
 from __future__ import annotations
@@ -69,8 +71,8 @@ from dpaudit.reports.records import (
 )
 
 VERSION = 7
-# The first versions with a digest, with several rules in a certificate, and with a digest that
-# covers all of the document; and names in requests.
+# The first versions with a digest, with several rules in a certificate, and with a digest of more
+# than the audits; since the last one, requests have names.
 _DIGEST, _PORTFOLIO, _COVERED = 2, 6, 7
 
 # Version from which every audit, and every certificate of draws, has a field. Without it, part of

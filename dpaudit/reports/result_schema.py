@@ -80,7 +80,7 @@ def result_schema() -> Schema:
             "digest": {
                 **_TEXT,
                 "pattern": "^sha256:[0-9a-f]{64}$",
-                "description": "Of version, planned and audits, so that accidental changes show.",
+                "description": "Of version, planned, not_run and audits; shows accidental changes.",
             },
             "audits": {"type": "array", "items": audit},
         },

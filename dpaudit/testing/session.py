@@ -92,7 +92,7 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_of(project: Project) -> dict[str, Any]:
-    """Return what a project says of the audits of tests."""
+    """Return the settings of a project for the audits of tests."""
     journal = {} if project.journal is None else {"journal": project.journal}
     return {**project.settings, **journal}
 

@@ -26,7 +26,7 @@ from dpaudit.watching import Watch
 
 # Seconds that a trace may go on beyond its time, to tell what it has seen.
 _GRACE = 1.0
-# Seconds that the first run may import for besides: torch takes some.
+# Seconds that imports of the first run may take in addition: torch needs some.
 _IMPORTS = 20.0
 # Runs of an input that ends its process, each in a new one, and of the other input, in one.
 _DEADLY, _ALIVE = 3, 24

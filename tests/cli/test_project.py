@@ -139,6 +139,16 @@ def test_run_without_arguments(dpaudit: Any) -> None:
     assert dpaudit("run", "-q", "-k", "=first").exit_code == 0
 
 
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_file_that_the_project_misspells_is_refused_with_a_near_name(
+    dpaudit: Any, command: str
+) -> None:
+    project('audits = "audit.yaml"')
+    result = dpaudit(command)
+    assert result.exit_code == 2
+    assert "Did you mean 'audits.yaml'?" in result.stderr
+
+
 def test_a_rerun_does_not_ask_the_project_again(dpaudit: Any) -> None:
     project("samples = 2_000\nconfidence = 0.9")
     dpaudit("run", "--json", "r.json")

@@ -51,7 +51,7 @@ BOUND = "bound --epsilon 1"
 CLAIMED = "sensitivity m.py:answer --adjacency add-remove --space 'list of number in [0, 1]'"
 MISTAKES = f"""
 # Mechanisms
-2 TARGET | run
+2 audits.yaml | run
 2 noisy | run m.py
 2 m.py: | run m.py: --d1 0 --d2 1 --epsilon 1
 2 :noisy | run :noisy --d1 0 --d2 1 --epsilon 1

@@ -38,7 +38,7 @@ def requirement() -> str:
 
 
 def _of(direct: Mapping[str, Any]) -> str:
-    """Return the requirement of what pip has recorded."""
+    """Return the requirement that a record of pip (PEP 610) stands for."""
     url, inside = str(direct.get("url", "")), direct.get("subdirectory")
     if "vcs_info" in direct:
         info = direct["vcs_info"]
@@ -61,8 +61,8 @@ def _in_repository(vcs: str, url: str, commit: str, inside: str | None) -> str:
 
 
 def _local(path: Path) -> str:
-    """Return a folder or a file below this folder, which the repository has; of a clone elsewhere,
-    the commit of its origin."""
+    """Return the relative path of a folder or a file below this folder; for a clone elsewhere, the
+    commit of its origin."""
     here = Path(os.path.realpath(os.getcwd()))
     place = Path(os.path.realpath(path))
     if place.is_relative_to(here) and place.exists():
@@ -82,7 +82,7 @@ def _local(path: Path) -> str:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """Return what git says of a folder; nothing where it fails."""
+    """Return the output of git in a folder; the empty text where it fails."""
     # Those of a hook name another repository.
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     with suppress(OSError, subprocess.SubprocessError):
@@ -95,8 +95,8 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _public(url: str) -> str:
-    """Return a URL that another machine may reach, without user names, passwords and query; the
-    empty text where it is none."""
+    """Return a URL without user name, password and query; the empty text for a URL that no other
+    machine can reach."""
     short = _SCP.fullmatch(url)
     if short is not None and "://" not in url:
         url = f"https://{short[1]}/{short[2]}"

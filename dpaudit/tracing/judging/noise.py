@@ -36,7 +36,7 @@ def of_noise(
 ) -> Iterator[Finding]:
     """Yield what is wrong with the noise of one call. beside: the noise of the others."""
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
-        return  # which is said by itself
+        return  # `of_parameters` yields the finding
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
     # Of records that are picked at random, any single one is seen by chance.

@@ -506,6 +506,16 @@ def test_answers_are_texts_with_a_warning(load: Any, caplog: pytest.LogCaptureFi
     ]
 
 
+def test_the_remedy_for_an_answer_fits_the_file(
+    load: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    load(AUDIT.replace("d1: 0", "d1: yes"))
+    (message,) = caplog.messages
+    assert message.endswith('write true, or "yes" for the text')
+    load(AUDIT.replace("d1: 0", 'd1: "yes"'))
+    assert len(caplog.messages) == 1
+
+
 def test_pairs_with_the_same_words_are_told_apart(load: Any) -> None:
     zeros, ones = 12 * [0], 12 * [1]
     every = [

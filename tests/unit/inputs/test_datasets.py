@@ -143,6 +143,15 @@ def test_bad_content(folder: Path, name: str, content: str, words: str) -> None:
     assert words in refused(f"@{name}")
 
 
+def test_an_answer_in_a_file_is_a_text_with_a_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "x.yaml").write_text("- yes\n- 'no'\n")
+    assert load_dataset("@x.yaml") == ["yes", "no"]
+    (message,) = caplog.messages
+    assert message.startswith("x.yaml: yes is text here; write true")
+
+
 def test_binary_where_text_is_expected(folder: Path) -> None:
     (folder / "x.csv").write_bytes(b"\xff\xfe\x00")
     assert "cannot be read" in refused("@x.csv")

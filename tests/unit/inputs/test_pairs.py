@@ -123,6 +123,14 @@ MIXED = [{"age": 1, "city": "a"}, {"age": None, "city": None}]
         (pandas.DataFrame({"a": [1]}), pandas.DataFrame({"a": ["x"]}), True),
         (pandas.DataFrame({"a": [1]}), pandas.DataFrame({"a": []}, dtype=object), False),
         (pandas.DataFrame({"a": [1]}), [{"a": 1}], True),
+        # A missing cell may make a column one of objects, or of floats.
+        (pandas.DataFrame({"a": [1]}), pandas.DataFrame({"a": [None]}), False),
+        (pandas.DataFrame({"a": ["x"]}), pandas.DataFrame({"a": [np.nan]}), False),
+        (pandas.DataFrame({"a": [True]}), pandas.DataFrame({"a": [True, None]}), False),
+        (pandas.DataFrame({"a": [1]}), pandas.DataFrame({"a": [1, None]}, dtype=object), False),
+        (pandas.DataFrame({"a": [1]}), pandas.DataFrame({"a": ["x", None]}), True),
+        (np.array([1.0]), np.array([None, 1]), False),
+        (np.array([1.0]), np.array([None, "a"]), True),
     ],
 )
 def test_types_of_inputs_are_compared(d1: Any, d2: Any, differ: bool) -> None:

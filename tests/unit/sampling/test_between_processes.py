@@ -28,7 +28,7 @@ def laws(rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def said(seed: int, *, shift: float = 0.0, first: int = 1_000, each: int = 60) -> str:
-    """Return what is said of a first process and eight new ones, whose laws differ by a shift."""
+    """Return the message on a first process and eight new ones, whose laws differ by a shift."""
     rng = np.random.default_rng(seed)
     law = laws(rng)
 
