@@ -92,8 +92,10 @@ def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
         other = features[place]
         exact = coefficient * (own.scale or 1.0) / (other.scale or 1.0)
         step_size = max(_ROUNDED * spread * (own.scale or 1.0) / (other.scale or 1.0), 1e-300)
-        digits = -math.floor(math.log10(step_size))
-        terms.append((other.column, round(exact, digits) if digits < 300 else exact))
+        if math.isfinite(step_size) and math.isfinite(10 * exact):
+            digits = -math.floor(math.log10(step_size))
+            exact = round(exact, digits) if digits < 300 else exact
+        terms.append((other.column, exact))
     return Difference(own.column, tuple((name, one) for name, one in terms if one))
 
 

@@ -35,8 +35,8 @@ def exhausted(
     most: calls after which an exception is not looked for any more.
     """
     deadline = time.monotonic() + _SECONDS
-    # Twice: exceptions of chance do not begin after the same call.
-    found = [_used_up(make, pair, most, deadline) for _ in range(2)]
+    # Twice, by two seeds: exceptions of chance do not begin after the same call.
+    found = [_used_up(make, pair, most, deadline, seed) for seed in range(2)]
     one, other = found
     if one is None or other is None or one.calls != other.calls:
         return None
@@ -59,14 +59,15 @@ class _UsedUp(NamedTuple):
 
 
 def _used_up(
-    make: Callable[[], Sampler], pair: NeighbouringPair, most: int, deadline: float
+    make: Callable[[], Sampler], pair: NeighbouringPair, most: int, deadline: float, seed: int
 ) -> _UsedUp | None:
-    sampler, rng = make(), np.random.default_rng(0)
+    sampler, rng = make(), np.random.default_rng(seed)
     raised: list[Raised | None] = []
     try:
         before = kept_state(*sampler.mechanism.parts)
         while time.monotonic() < deadline and len(raised) < most + _MORE:
-            inputs = [pair.d1, pair.d2] * min(max(_MORE, len(raised)), _AT_ONCE)
+            # Twice as many each time, so that slow calls do not go on far beyond the deadline.
+            inputs = [pair.d1, pair.d2] * min(max(1, len(raised) // 2), _AT_ONCE)
             outputs = sampler.mechanism.sample_each(inputs, rng)
             raised += [one if isinstance(one, Raised) else None for one in outputs]
             calls = next((place for place, one in enumerate(raised) if one is not None), most)

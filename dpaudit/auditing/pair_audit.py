@@ -41,6 +41,7 @@ from dpaudit.draws import FreshDraws, SelectionDraws, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidate import Attack
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.level_map import NearLevels
 from dpaudit.levels.rules import evidence_of
 from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
@@ -136,8 +137,11 @@ class PairAudit:
             stream, blocks, measure, guesses, is_cheap=is_cheap, most=most
         )
         kinds, columns = self._ledger.failures.counts, self._selection().outcomes.columns
-        # Sums of floats depend on the order that they are made in.
         is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
+        if is_number:  # a sum of floats over a set depends on the order of the set
+            rule = measure.distinguisher
+            near = NearLevels.of(rule.level, columns[0].numbers)
+            measure = replace(measure, distinguisher=replace(rule, level=near))
         refuted = Refutation((self._number, AFRESH), blocks, measure, guesses, kinds, is_number)
         redrawn = self._compare(refuted)
         warned = [*found.warnings, *warned]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpaudit.draws import LevelArray
 from dpaudit.levels.ramps import LEVELS
 from dpaudit.outcomes import Outcomes
+from dpaudit.outcomes.tables import Table
 from dpaudit.tally import by_arm
 
 FloatArray = NDArray[np.float64]
@@ -27,6 +28,8 @@ _TAIL_LEVELS = 16
 _PIECE = 65_536
 
 _LOOKED_AT = 2_000
+# Relative difference between two numbers that may come from the order of a sum.
+_ROUNDING = 1e-9
 
 
 class CellCounter(Protocol):
@@ -89,6 +92,46 @@ class Grouped(LevelMap):
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen[self.group])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearLevels(LevelMap):
+    """The level of a number, or of the known number that it equals up to rounding.
+
+    level: of outcomes that are single numbers.  known: (numbers,), rising.
+    """
+
+    level: LevelMap
+    known: FloatArray
+
+    @classmethod
+    def of(cls, level: LevelMap, numbers: FloatArray) -> LevelMap:
+        """Return the map for the numbers that repeat; `level` itself where none does."""
+        values, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
+        known = values[counts > 1]
+        return cls(level, known) if len(known) else level
+
+    @property
+    def levels(self) -> int:
+        return self.level.levels
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        if not isinstance(outcomes, Table) or len(outcomes.all_columns) > 1:
+            return self.level(outcomes)
+        (column,) = outcomes.all_columns
+        with np.errstate(invalid="ignore", over="ignore"):
+            place = np.searchsorted(self.known, column.numbers)
+            both = self.known[np.clip([place - 1, place], 0, len(self.known) - 1)]
+            distance = np.abs(both - column.numbers)
+            nearest = np.where(distance[0] < distance[1], *both)
+            # Equal numbers are left as they are: -0.0 is another output than 0.0.
+            least = distance.min(axis=0)
+            is_near = (least > 0) & (least <= _ROUNDING * np.abs(nearest))
+        numbers = np.where(is_near, nearest, column.numbers)
+        return self.level(replace(outcomes, all_columns=(replace(column, numbers=numbers),)))
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        return self.level.words(chosen)
 
 
 def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:

@@ -55,7 +55,7 @@ _FROM_PROCESSES = (
     "event has a share of {:.3g} % of {:,} draws in this process, and {:.3g} % to {:.3g} % in new "
     "ones; every process of the mechanism keeps something, such as noise that it draws when it is "
     "imported or takes from the clock; draw fresh noise for every output and keep nothing between "
-    "calls"
+    "calls; if outputs contain the date or the time, remove it by post_process"
 )
 
 

@@ -67,6 +67,17 @@ def not_elsewhere(x):
 def constant(x):
     return x
 
+def dated(x):
+    return f"{datetime.date.today()}: {int(random.random() < (0.9 if x else 0.2))}"
+
+def undated(text):
+    return text.partition(": ")[2]
+
+def rounds(x):
+    # As a sum of floats over a set of texts does, whose order follows from their hashes.
+    rounding = 1e-15 * (os.environ["PYTHONHASHSEED"] != "0")
+    return 1.1 - rounding if x else 0.1 + rounding
+
 def keeps_order(x):
     kept = {"b": 1, "a": 2} if random.random() < (0.9 if x else 0.1) else {"a": 2, "b": 1}
     return kept
@@ -140,6 +151,25 @@ def test_a_leak_stays_a_violation_and_says_how_many_processes_agree(
     again = dpaudit("report", tmp_path / "r.json")
     assert again.exit_code == 0
     assert again.output.startswith("VIOLATION")
+
+
+def test_outputs_with_a_date_are_compared_without_it(
+    dpaudit: Invoke, module: Path, new_processes: None
+) -> None:
+    result = run(dpaudit, module, "dated")
+    assert result.exit_code == 3
+    assert "remove it by post_process" in " ".join(result.output.split())
+    remedied = run(dpaudit, module, "dated", "--post-process", f"{module}:undated")
+    assert remedied.exit_code == 1
+
+
+def test_rounding_that_depends_on_hashes_does_not_hide_a_leak(
+    dpaudit: Invoke, module: Path, tmp_path: Path, new_processes: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    assert run(dpaudit, module, "rounds", "--json", tmp_path / "a.json").exit_code == 1
+    assert certificate(tmp_path / "a.json")["redrawn"]["processes"] == 8
 
 
 def test_the_event_of_an_order_of_keys_is_compared_under_the_same_hashes(module: Path) -> None:

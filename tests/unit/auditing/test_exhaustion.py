@@ -1,0 +1,62 @@
+"""Whether calls use a mechanism up: what is tried, and how long that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.auditing import exhaustion
+from dpaudit.auditing.exhaustion import exhausted
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.sampling.sampler import Sampler
+from dpaudit.targets.target import CallableTarget
+
+PAIR = NeighbouringPair([1], [0], "pair")
+
+
+def words(function: Callable[..., Any]) -> str | None:
+    target = CallableTarget(function=function)
+    return exhausted(lambda: Sampler(target, [PAIR], 0), target, PAIR, 1_000)
+
+
+def raises_after(choose: Callable[[np.random.Generator], int]) -> Callable[..., int]:
+    """Return a mechanism that raises after some calls with one generator."""
+    left: list[tuple[np.random.Generator, list[int]]] = []
+
+    def mechanism(data: list[int], rng: np.random.Generator) -> int:
+        if not left or left[-1][0] is not rng:
+            left.append((rng, [choose(rng)]))
+        left[-1][1][0] -= 1
+        if left[-1][1][0] < 0:
+            raise ValueError("no")
+        return len(data)
+
+    return mechanism
+
+
+def test_exceptions_after_a_number_of_calls_are_noticed() -> None:
+    found = words(raises_after(lambda rng: 30))
+    assert found is not None
+    assert "after 30 calls" in found
+
+
+def test_exceptions_that_begin_by_chance_are_not() -> None:
+    assert words(raises_after(lambda rng: int(rng.integers(1, 200)))) is None
+
+
+def test_few_slow_calls_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def slow(data: list[int]) -> int:
+        nonlocal calls
+        calls += 1
+        return len(data)
+
+    clock = SimpleNamespace(monotonic=lambda: float(calls))  # a call takes a second
+    monkeypatch.setattr(exhaustion, "time", clock)
+    assert words(slow) is None
+    assert calls <= 4
