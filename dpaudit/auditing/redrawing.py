@@ -121,13 +121,15 @@ class Redrawing:
 
 
 def doubts(redrawn: Redrawn) -> list[str]:
-    """Return a warning where too few processes were compared to be as sure as of most verdicts."""
+    """Return a warning where too few processes were compared because they took too long: noise
+    that a process draws once may then pass for a leak."""
     wanted = new_processes.PROCESSES
     share = _UNNOTICED[min(redrawn.processes, len(_UNNOTICED) - 1)]
-    if redrawn.processes in (0, wanted) or share <= _UNLIKELY:
+    is_late = redrawn.processes > 0 or redrawn.note == new_processes.late(0)
+    if not is_late or redrawn.processes == wanted or share <= _UNLIKELY:
         return []
     return [
-        f"only {counted(redrawn.processes, 'new process')} of {wanted} could be "
-        f"compared with this one ({redrawn.note}): noise that a process draws once, such as when a "
-        f"module is imported, would pass for a leak in about {100 * share:g} % of such audits"
+        f"only {redrawn.processes} of {wanted} new processes could be compared with this one "
+        f"({redrawn.note}): noise that a process draws once, such as when a module is imported, "
+        f"would pass for a leak in about {100 * share:g} % of such audits"
     ]

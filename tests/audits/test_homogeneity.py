@@ -186,15 +186,17 @@ def test_a_leak_beside_state_that_tells_nothing_stays_one(
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
-    [("for_one_process_alone", "FileExistsError"), ("in_no_hurry", "within 2 s")],
+    ("name", "patience", "why"),
+    [("for_one_process_alone", 60.0, "FileExistsError"), ("in_no_hurry", 2.0, "within 2 s")],
 )
 def test_where_no_other_process_draws_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_processes: None, name: str, why: str
-) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_processes: None, name: str,
+    patience: float, why: str,
+) -> None:  # fmt: skip
     """What new processes lack is no fault of the mechanism, but its state is a reason for doubt."""
     monkeypatch.setenv("FIRST", str(os.getpid()))
-    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 2.0)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 1.0)
+    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.PATIENCE", patience)
     result = in_a_file(tmp_path, name)
     assert result.verdict is Verdict.VIOLATION
     (certificate,) = result.certificates

@@ -34,8 +34,9 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 PROCESSES = 8
 # Processes that draw at the same time, at least.
 _FEWEST = 2
-# Seconds that all of it may take, and between two looks at what has come.
-SECONDS, _LOOK = 5.0, 0.1
+# Seconds that all of it may take, while fewer than `_FEWEST` processes have drawn (imports of the
+# mechanism may be slow), and between two looks at what has come.
+SECONDS, PATIENCE, _LOOK = 5.0, 60.0, 0.1
 # Seconds by which the clock of every further process runs ahead: hours, soon days, and no whole
 # number of minutes or seconds.
 _AHEAD = 7 * 3600 + 13 * 60 + 17.371
@@ -99,7 +100,9 @@ class NewProcesses:
         drawn, waiting = dict[int, Counted](), list(range(len(chunks)))
         begun, slowest = time.monotonic(), 0.0
         try:
-            while (elapsed := time.monotonic() - begun) < SECONDS:
+            while (elapsed := time.monotonic() - begun) < SECONDS or (
+                len(drawn) < _FEWEST and running and elapsed < PATIENCE
+            ):
                 busy = {place % interpreters for place in running.values()}
                 is_time = elapsed + slowest <= SECONDS
                 while is_time and len(busy) < hands:
@@ -123,7 +126,7 @@ class NewProcesses:
             for place in running.values():
                 self._started[is_own].pop(place % interpreters).close(in_order=False)
         in_order = [drawn[place] for place in sorted(drawn)]
-        return Answers(in_order, "" if len(drawn) == len(chunks) else _late(len(drawn)))
+        return Answers(in_order, "" if len(drawn) == len(chunks) else late(len(drawn)))
 
     def close(self) -> None:
         """End all processes."""
@@ -275,9 +278,11 @@ def _result(future: Future[Done]) -> Done:
     return future.result()
 
 
-def _late(drawn: int) -> str:
-    words = "the others" if drawn else "they"
-    return f"{words} had not drawn within {SECONDS:g} s"
+def late(drawn: int) -> str:
+    """Return why so few processes have drawn: the others took too long."""
+    if drawn:
+        return f"the others had not drawn within {SECONDS:g} s"
+    return f"none had drawn within {PATIENCE:g} s"
 
 
 def _words(error: BaseException) -> str:
