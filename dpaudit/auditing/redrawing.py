@@ -25,7 +25,6 @@ from dpaudit.sampling.executors.worker import Recipe
 from dpaudit.sampling.homogeneity import between_processes
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.tally import Tally
-from dpaudit.wording import counted
 
 # Draws of each process, at least and at most, and as a share of those that refuted; seconds that
 # they may take; and fewer than these show nothing.
