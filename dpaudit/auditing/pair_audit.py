@@ -136,18 +136,21 @@ class PairAudit:
         warned = self._checks.doubted(
             stream, blocks, measure, guesses, is_cheap=is_cheap, most=most
         )
+        redrawn = self._compare(self._refutation(measure, guesses))
+        warned = [*found.warnings, *warned]
+        if redrawn is not None and redrawn.processes:  # a new process has stored nothing
+            warned = [text for text in warned if STORED not in text]
+        return replace(found, warnings=tuple(warned), redrawn=redrawn)
+
+    def _refutation(self, measure: Measure, guesses: NDArray[np.int64]) -> Refutation:
         kinds, columns = self._ledger.failures.counts, self._selection().outcomes.columns
         is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
         if is_number:  # a sum of floats over a set depends on the order of the set
             rule = measure.distinguisher
             near = NearLevels.of(rule.level, columns[0].numbers)
             measure = replace(measure, distinguisher=replace(rule, level=near))
-        refuted = Refutation((self._number, AFRESH), blocks, measure, guesses, kinds, is_number)
-        redrawn = self._compare(refuted)
-        warned = [*found.warnings, *warned]
-        if redrawn is not None and redrawn.processes:  # a new process has stored nothing
-            warned = [text for text in warned if STORED not in text]
-        return replace(found, warnings=tuple(warned), redrawn=redrawn)
+        stream = self._number, AFRESH
+        return Refutation(stream, self._ledger.blocks, measure, guesses, kinds, is_number)
 
     def _learn(self) -> Learned:
         """Bet on each block with what was learned before it, then learn from it.
