@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import types
 from collections.abc import Callable
@@ -27,6 +28,7 @@ def dpaudit() -> Invoke:
 
     def invoke(*words: Any) -> Result:
         given = [str(word) for word in words]
+        linecache.clearcache()  # an earlier test may have shown lines of another m.py
         result = CliRunner().invoke(cli, given, prog_name="dpaudit")
         _check_written(given)
         return result
