@@ -50,6 +50,7 @@ from dpaudit.attacks import kinds, parts
 from dpaudit.attacks.banded import banded
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import learn_again
+from dpaudit.attacks.choosing.selection import ATTACKS
 from dpaudit.attacks.choosing.selection import learn as learn_orders
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.prefixes import prefixes
@@ -385,17 +386,22 @@ def unseen(*, fresh: bool = True) -> Run:
 
 
 def learned_by(
-    attack: Attack, draw: Callable[[np.random.Generator], SelectionDraws], *, fresh: bool = True
+    attack: Attack | tuple[Attack, ...],
+    draw: Callable[[np.random.Generator], SelectionDraws],
+    *,
+    fresh: bool = True,
 ) -> Run:
-    """Return the exact test of what one attack makes of outputs that tell nothing of their inputs.
+    """Return the exact test of what one or more attacks learn from outputs whose law is the same
+    for both inputs.
 
     fresh: certify on draws of their own, as one must: not on those that it learned from.
     """
     nothing = ProfilePoint(0.0, 0.0)
+    attacks = attack if isinstance(attack, tuple) else (attack,)
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         selection = draw(rng)
-        learned = learn_orders(selection, Aim(nothing, MANY), (attack,))
+        learned = learn_orders(selection, Aim(nothing, MANY), attacks)
         draws = draw(rng) if fresh else selection
         rule = learned.distinguisher
         tally = Tally(by_arm(rule(draws.outcomes), rule.levels, draws.is_d1))
@@ -480,6 +486,11 @@ def _answers(rng: np.random.Generator) -> SelectionDraws:
     is_after = np.cumsum(above, axis=1) > above
     shown = np.where(above & ~is_after, noisy, np.where(is_after, -2_000.0, -1_000.0))
     return SelectionDraws(from_raw(shown), rng.random(MANY) < 0.5)
+
+
+def _three_bits(rng: np.random.Generator) -> SelectionDraws:
+    """Draw vectors of three fair bits, which have eight values."""
+    return SelectionDraws(from_raw(rng.integers(0, 2, (FEW, 3))), rng.random(FEW) < 0.5)
 
 
 def _side_by_side(rng: np.random.Generator) -> SelectionDraws:
@@ -703,6 +714,13 @@ CASES = (
         "sequences of bands, certified on the draws they were learned from",
         False,
         learned_by(banded, _answers, fresh=False),
+        costly=True,
+    ),
+    Case("few values, equal inputs", True, learned_by(ATTACKS, _three_bits), costly=True),
+    Case(
+        "few values, certified on the draws they were learned from",
+        False,
+        learned_by(ATTACKS, _three_bits, fresh=False),
         costly=True,
     ),
     Case(
