@@ -32,7 +32,7 @@ def surface() -> str:
     """Return the inventory: one section per kind of name, one name per line."""
     sections = {
         "exit codes": _exit_codes(),
-        "command line": _commands(click.Context(cli), cli, "dpaudit"),
+        "command line": _commands(click.Context(cli, **cli.context_settings), cli, "dpaudit"),
         "configuration files": _properties(schema(), schema()),
         "result files": _properties(result_schema(), result_schema()),
         "Python": _names(dpaudit, "dpaudit"),
