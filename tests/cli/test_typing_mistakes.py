@@ -139,6 +139,9 @@ MISTAKES = f"""
 2 --time | {RUN} --time 1s
 2 0.99 | {RUN} --confidence 99%
 2 99.0 | {RUN} --confidence 99
+2 0.95 | {RUN} --confidence 0.05
+2 0.99 | {RUN} --confidence 0.01
+2 0.6 | {RUN} --confidence 0.4
 2 '-1' | {RUN} --seed -1
 2 'lots' | {RUN} --workers lots
 2 0 | {RUN} --group 0
@@ -186,6 +189,10 @@ MISTAKES = f"""
 2 1e999 | {SEARCH} 'list of number in [0, 1e999]'
 2 null | {SEARCH} 'list of category [None, 1]'
 2 --d1 | {SEARCH} 'list of number in [0, 1]' --d1 0
+2 0.95 | {SEARCH} 'list of number in [0, 1]' --confidence 0.05
+2 0.95 | {BOUND} recorded.csv --arm input --confidence 0.05
+2 0.95 | {BOUND} 100 50 40 --guesses --confidence 0.05
+2 0.95 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --confidence 0.05
 2 'lots' | {SEARCH} 'list of number in [0, 1]' --keep lots
 2 nothere.csv | {BOUND} nothere.csv
 2 'folder' | {BOUND} folder
@@ -231,6 +238,7 @@ AUDITS = {
     f"{NOISY}, expect: maybe": "'maybe'",
     f"{NOISY}, on_error: ignore": "'ignore'",
     f"{NOISY}, confidence: 99%": "'99%'",
+    f"{NOISY}, confidence: 0.05": "0.95",
     f"{NOISY}, workers: 0.5": "0.5",
     f"{NOISY}, range: [1]": "range=[1]",
     f"{NOISY}, range: [None, 1]": "null",
