@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.datasets import check_no_file, parse_dataset
 from dpaudit.inputs.misread import check_read
-from dpaudit.inputs.pairs import NeighbouringPair, unlike_inputs
+from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
 from dpaudit.wording import visible
 
 Command = Callable[..., Any]
@@ -250,10 +251,12 @@ def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
         raise UsageError(f"{warnings[0]} (strict: this warning fails the run)")
 
 
-def warn_of_inputs(pairs: Iterable[NeighbouringPair]) -> None:
-    """Warn of inputs of which one is hardly what was meant, where no result is to say so."""
-    for said in dict.fromkeys(said for one in pairs for said in unlike_inputs(one.d1, one.d2)):
-        _warn(said)
+def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
+    """Warn of inputs of which one is hardly what was meant, where no result is to say so. group: of
+    how many records the claim is."""
+    said = ((*unlike_inputs(one.d1, one.d2), *several_more(one, group)) for one in pairs)
+    for warning in dict.fromkeys(itertools.chain.from_iterable(said)):
+        _warn(warning)
 
 
 def _warn(text: str) -> None:
