@@ -164,6 +164,15 @@ MISTAKES = f"""
 2 folder | {RUN} --json folder
 2 '' | {RUN} --json ''
 2 m.py | {RUN} --json m.py
+2 --json FILE | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --json --samples 300
+2 --json FILE | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --json --samples=300
+2 --json FILE | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --json -q
+2 --d2 needs | run m.py:noisy --d1 0 --d2 --epsilon 1 --samples 300
+2 --epsilon needs | run m.py:noisy --d1 0 --d2 1 --epsilon --samples 300
+2 --param needs | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --param --samples 300
+2 --report needs | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --report --samples 300
+5 targets | {RUN} -k targets
+2 --json FILE | trace m.py:noisy --d1 0 --d2 1 --json --epsilon 1
 2 'pdf' | {RUN} --report pdf
 2 --journal | {RUN} --resume
 5 'other' | {RUN} -k other
