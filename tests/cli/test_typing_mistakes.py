@@ -241,7 +241,9 @@ AUDITS = {
     f"{NOISY}, params: {{scale: 1/2}}": "0.5",
     f"{NOISY}, init: 3": "init=3",
     f"{NOISY}, matrix: {{x: 3}}": "x=3",
-    f"{NOISY}, matrix: {{x: [1]}}": "${x}",
+    f"{NOISY}, matrix: {{x: [1]}}": 'claim: {epsilon: "${x}"}',
+    f"{NOISY}, params: {{scale: '${{s}}'}}": "matrix: {s: [0.1, 1]}",
+    f"{NOISY}, params: {{scale: ${{s}}}}, matrix: {{s: [1, 2]}}": 'needs quotes: "${s}"',
     f"{NOISY}, matrix: {{x: [1, nan]}}": ".nan",
     f"{NOISY}, isolate: yes": "'yes'",
     f"{NOISY}, expect: maybe": "'maybe'",
@@ -285,6 +287,33 @@ def test_each_mistake_is_named_on_the_command_line(dpaudit: Any) -> None:
         if result.exit_code != int(code) or named not in said or "Traceback" in said:
             wrong.append(f"{line}\n    {result.exit_code}: {said[:200]}")
     assert not wrong, "\n".join(wrong)
+
+
+SEARCHED = "mechanism: m.py:total, search: {space: list of number}, adjacency: add-remove"
+
+
+@pytest.mark.parametrize(
+    "audit",
+    [
+        SEARCHED,
+        f"{SEARCHED}, claim: {{epsilon: 1}}, smaples: 5",
+        f"{SEARCHED}, claim: {{epsilon: 1}}, d1: [1]",
+        f"{SEARCHED}, claim: {{epsilon: 1}}, d2: [1]",
+        f"{SEARCHED}, claim: {{epsilon: 1}}, pairs: [{{d1: [], d2: [1]}}]",
+        f"{SEARCHED}, claim: {{epsilon: 1}}, confidence: 0.01",
+        f"{SEARCHED}, claim: {{epsilon: 1, group: 2}}",
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("list of", "list off"),
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("space:", "spaec:"),
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace(", adjacency: add-remove", ""),
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("m.py", "n.py"),
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("mechanism: m.py:total, ", ""),
+    ],
+)
+def test_one_mistake_in_a_search_is_one_problem(dpaudit: Any, audit: str) -> None:
+    Path("a.yaml").write_text(f"version: 1\naudits:\n- {{{audit}}}\n")
+    result = dpaudit("check", "a.yaml")
+    assert result.exit_code == 2
+    assert result.output.count("error: ") == 1, result.output
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
