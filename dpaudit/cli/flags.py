@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from dpaudit.auditing import options as table
 from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.claims import implied_definition, missing, required
+from dpaudit.claims import at_odds, implied_definition, missing, required
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.messages import folded
@@ -201,6 +201,8 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
     """Raise UsageError for flags that were not given, of the needed ones and of those that a claim
     cannot do without. of: what is audited. example: a command with the usual claim."""
     claim = settings.get("claim", {})
+    if "definition" not in claim and (clash := at_odds(claim)):
+        raise UsageError(*clash)
     definition = claim.get("definition") or implied_definition(claim)
     incomplete = missing(claim, definition)
     absent = [name for name in needed if name not in settings] + incomplete

@@ -77,6 +77,14 @@ MISTAKES = f"""
 2 tuple | {TOTAL} '(1, 2)'
 2 tuple | {TOTAL} '{{a: (1, 2)}}'
 2 1000 | {TOTAL} 1,000
+2 1000 for the number | {TOTAL} '1 000'
+2 [1, 000] | {TOTAL} '1 000'
+2 1000000.5 for the number | {TOTAL} '1 000 000.5'
+2 -1000 for the number | {TOTAL} '[1, -1 000]'
+2 0.5 for the number | {TOTAL} 0,5
+2 [0, 5] | {TOTAL} 0,5
+2 -1.25 for the number | {TOTAL} -1,25
+2 write commas | {TOTAL} '1 2'
 2 [1, 2] | {TOTAL} '1, 2'
 2 [1, 2] | {TOTAL} '[1 2]'
 2 [1, 2] | {TOTAL} '[1; 2]'
@@ -130,6 +138,10 @@ MISTAKES = f"""
 2 '1,5' | run m.py:noisy --d1 0 --d2 1 --epsilon 1,5
 2 2.0 | {RUN} --delta 2
 2 mu | {RUN} --mu 1
+2 --order and --epsilon (renyi), or --rho (zcdp) | run m.py:noisy --d1 0 --d2 1 --rho 1 --order 2
+2 --order and --epsilon (renyi), or --rho (zcdp) | {RUN} --rho 1 --order 2
+2 --sigma (gaussian), or --rho (zcdp) | run m.py:noisy --d1 0 --d2 1 --sigma 1 --rho 1
+2 --order and --rho | plan m.py:noisy --d1 0 --d2 1 --rho 1 --order 2
 2 'pure' | {RUN} --definition pur
 2 -5 | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --samples -5
 2 1.00e+99 | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --samples 1e99
@@ -260,6 +272,7 @@ AUDITS = {
     NOISY.replace("{epsilon: 1}", "1"): "claim=1",
     NOISY.replace("epsilon: 1", "epsilon: one"): "'one'",
     NOISY.replace("epsilon: 1", "epsilom: 1"): "'epsilon'",
+    NOISY.replace("epsilon: 1", "rho: 1, order: 2"): "rho (zcdp), or order and epsilon (renyi)",
     NOISY.replace("epsilon: 1", "epsilon: .nan"): "nan",
     NOISY.replace("m.py:noisy", "[m.py:noisy]"): "mechanism",
     NOISY.replace("m.py:noisy", "m.py:nosy"): "'noisy'",
