@@ -14,6 +14,7 @@ import pytest
 MECHANISMS = """
 number = 3
 def total(rows, rng): return sum(rows) + rng.laplace()
+def numeric(x, rng): return float(x) + rng.laplace()
 def noisy(x, rng, scale=1.0): return x + rng.laplace(scale=scale)
 def answer(rows): return sum(rows)
 class Noise:
@@ -47,6 +48,7 @@ FILES: dict[str, str | bytes] = {
 RUN = "run m.py:noisy --d1 0 --d2 1 --epsilon 1 --samples 300"
 TOTAL = "run m.py:total --d2 [1] --epsilon 1 --samples 300 --d1"
 SEARCH = "search m.py:total --adjacency add-remove --epsilon 1 --samples 2000 --space"
+NUMERIC = "search m.py:numeric --adjacency replace --epsilon 1 --samples 2000 --space"
 BOUND = "bound --epsilon 1"
 CLAIMED = "sensitivity m.py:answer --adjacency add-remove --space 'list of number in [0, 1]'"
 MISTAKES = f"""
@@ -215,6 +217,9 @@ MISTAKES = f"""
 2 0.95 | {BOUND} 100 50 40 --guesses --confidence 0.05
 2 0.95 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --confidence 0.05
 2 'lots' | {SEARCH} 'list of number in [0, 1]' --keep lots
+1 the space may not be | {NUMERIC} text
+1 the space may not be | {NUMERIC} text -q
+1 the space may not be | {SEARCH} 'list of text'
 2 nothere.csv | {BOUND} nothere.csv
 2 'folder' | {BOUND} folder
 2 --arm | {BOUND} recorded.csv
@@ -339,3 +344,18 @@ def test_each_mistake_is_named_in_a_file(dpaudit: Any, command: str) -> None:
         if result.exit_code != 2 or named not in said or "Traceback" in said:
             wrong.append(f"{audit}\n    {result.exit_code}: {said[:200]}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run m.py:noisy --d1 0 --d2 0 --epsilon 50 --samples 300 -q",
+        "run m.py:noisy --d1 0 --d2 0 --epsilon 50 --time 1s -q",
+        "run m.py:noisy --d1 0 --d2 1 --epsilon 50 --samples 300 -q",
+    ],
+)
+def test_a_quiet_run_says_once_that_it_is_underpowered(dpaudit: Any, words: str) -> None:
+    result = dpaudit(*words.split())
+    assert result.exit_code == 4
+    assert result.output.count("under-powered") == 1
+    assert result.stderr == ""
