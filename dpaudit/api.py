@@ -120,7 +120,7 @@ def audit(
     time : float, optional
         Seconds, above 0, which plan the draws from the speed of the mechanism instead.
     confidence : float, default 0.99
-        1 minus the probability of a false alarm, in (0, 1).
+        1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
         Root of all randomness, at least 0. Equal seeds give equal results, whatever `workers`.
     workers : int or 'auto', default 1
@@ -229,7 +229,7 @@ def search(
     time : float, optional
         Seconds in place of draws; a quarter of them is for the search.
     confidence : float, default 0.99
-        1 minus the probability of a false alarm, in (0, 1).
+        1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
         Root of all randomness, at least 0.
     workers : int or 'auto', default 1
@@ -465,7 +465,7 @@ def bound(
     scores : bool, default False
         Whether the outcomes are scores of an attack; only thresholds are then tried.
     confidence : float, default 0.99
-        1 minus the probability of a false alarm, in (0, 1).
+        1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
         Splits the draws into those to learn from and the others.
     bound : {'game', 'clopper-pearson'}, optional
@@ -545,7 +545,7 @@ def bound_guesses(
     claim : PrivacyClaim
         What is put to the test, for one canary more or less.
     confidence : float, default 0.99
-        1 minus the probability of a false alarm, in (0, 1).
+        1 minus the probability of a false alarm, in [0.5, 1).
     name : str, default 'guesses'
         How reports call the audit.
 

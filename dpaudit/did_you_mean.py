@@ -1,8 +1,9 @@
-"""The name that was meant, for the end of a message."""
+"""The name or the number that was meant, for the end of a message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 # How alike two names must be, from 0 to 1, for one to be a slip of the other; what only shares its
 # length or its ending with another is not.
@@ -44,6 +45,16 @@ def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
     if not close and len(stem) >= _LETTERS - 1:
         close = difflib.get_close_matches(stem, of_kind, n=1, cutoff=_NEAR)
     return _guess(of_kind[close[0]] if close else None)
+
+
+def why_no_confidence(value: float, example: str) -> str | None:
+    """Return why a number is no confidence; None where it is one. Below 0.5 lies what most people
+    mean as the probability of a false alarm."""
+    if 0.5 <= value < 1:
+        return None
+    other = float(1 - Decimal(str(float(value))))
+    meant = f"; did you mean {other}?" if 0.5 < other < 1 else ""
+    return f"must be a number from 0.5 to below 1, such as {example}{meant}"
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:

@@ -107,6 +107,11 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     warned = [_state_words(searched.kept, redrawn)] if is_doubted else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         warned += _unsearched(searched)
+    elif result.verdict is Verdict.VIOLATION and 2 * searched.refused > searched.pairs:
+        warned.append(
+            f"no output came for either input of {searched.refused:,} of the {searched.pairs:,} "
+            f"pairs tried ({searched.refusal}): the space may not be what the mechanism takes"
+        )
     return replace(
         result,
         searched=searched,

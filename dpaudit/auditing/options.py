@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, parameters
-from dpaudit.did_you_mean import did_you_mean
+from dpaudit.did_you_mean import did_you_mean, why_no_confidence
 from dpaudit.errors import Name, UsageError
 from dpaudit.inputs.frames import FORMS
 from dpaudit.wording import shown
@@ -201,9 +201,13 @@ _TIME = _number(
     "a number of seconds",
     (lambda value: 0 < value < math.inf, "must be above 0 seconds, and finite"),
 )
-_CONFIDENCE = _number(
-    Real, "a number", (lambda value: 0 < value < 1, "must lie in (0, 1), e.g. 0.99")
-)
+
+
+def _confidence(value: Any) -> str | None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return why_no_confidence(float(value), "0.99") if is_number else "must be a number"
+
+
 _SEED = _number(
     Integral, "an integer", (lambda value: value >= 0, "must be an integer, at least 0")
 )
@@ -359,8 +363,9 @@ _TABLE = (
     _budget("time", DURATION,
         "How long to draw, such as 30s, 2m or 1h; give it or --samples, not both.",
         usual=True, must="a duration such as 30s, 2m, 1h, or a number of seconds", check=_TIME),
-    _budget("confidence", NUMBER, "1 minus the probability of a false alarm.", usual=True,
-        must="a number between 0 and 1, such as 0.99", default=0.99, check=_CONFIDENCE),
+    _budget("confidence", NUMBER, "1 minus the probability of a false alarm, at least 0.5.",
+        usual=True, must="a number from 0.5 to below 1, such as 0.99", default=0.99,
+        check=_confidence),
     _batch("familywise", SWITCH,
         "One error probability for all audits of a file together, by Holm's procedure: a key "
         "beside audits, not in one. --confidence is then that of all of them.", section="Budget",

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 from dpaudit.claims import definitions
 from dpaudit.claims.base import Form, Parameter, PrivacyClaim
 from dpaudit.did_you_mean import did_you_mean
-from dpaudit.errors import ClaimError
+from dpaudit.errors import ClaimError, Name
 
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
     one.key: one
@@ -102,6 +102,8 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     given = {name: value for name, value in parameters.items() if value is not None}
     if definition is None:
         definition = implied_definition(given)
+        if clash := at_odds(given):
+            raise ClaimError(*clash)
     if definition not in DEFINITIONS:
         raise ClaimError(
             f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
@@ -120,6 +122,34 @@ def implied_definition(given: Mapping[str, Any]) -> str:
     if not telling:
         return "approximate" if given.get("delta") else "pure"
     return max(telling, key=lambda key: len(_names(key) & given.keys()))
+
+
+def at_odds(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parts of a message where two parameters each mean a definition, and none takes
+    both; else nothing."""
+    definition = implied_definition(given)
+    own = [name for name in given if name in _names(definition, telling=True)]
+    strays = [name for name in given if name not in _names(definition)]
+    for stray in strays if own else ():
+        means = [one for one in DEFINITIONS if stray in _names(one, telling=True)]
+        if means:
+            first, second = sorted((own[0], stray), key=list(given).index)
+            other = min(means, key=lambda one: len(required(one)))
+            ways = {own[0]: definition, stray: other}
+            return (
+                *(Name(first), " and ", Name(second), " do not go together; give either "),
+                *(*_form(first, ways[first]), ", or ", *_form(second, ways[second])),
+            )
+    return ()
+
+
+def _form(name: str, definition: str) -> list[str]:
+    """Return the parameters of a definition in words, with the one that was given."""
+    parts: list[str] = []
+    for one in required(definition):
+        is_given = name in _spellings(one, _DESCRIBED[definition][one])
+        parts += [" and " if parts else "", Name(name if is_given else one)]
+    return [*parts, f" ({definition})"]
 
 
 def required(definition: str) -> list[str]:

@@ -80,8 +80,8 @@ def run_one(
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
 
-    # Before anything is drawn, which may take hours.
-    reason = None if spec.allow_underpowered else foreseen(spec)
+    # Before anything is drawn, which may take hours. With -q, the verdict alone says it.
+    reason = None if spec.allow_underpowered or quiet else foreseen(spec)
     if reason is not None:
         click.echo(folded(visible(f"warning: {spec.name}: under-powered: {reason}")), err=True)
     display = make_display(spec, title, quiet=quiet)

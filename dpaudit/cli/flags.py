@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from click.core import ParameterSource
 from dpaudit.auditing import options as table
 from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.claims import implied_definition, missing, required
+from dpaudit.claims import at_odds, implied_definition, missing, required
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.messages import folded
@@ -24,7 +25,7 @@ from dpaudit.config.quantities import parse_duration
 from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.datasets import check_no_file, parse_dataset
 from dpaudit.inputs.misread import check_read
-from dpaudit.inputs.pairs import NeighbouringPair, unlike_inputs
+from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
 from dpaudit.wording import visible
 
 Command = Callable[..., Any]
@@ -200,6 +201,8 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
     """Raise UsageError for flags that were not given, of the needed ones and of those that a claim
     cannot do without. of: what is audited. example: a command with the usual claim."""
     claim = settings.get("claim", {})
+    if "definition" not in claim and (clash := at_odds(claim)):
+        raise UsageError(*clash)
     definition = claim.get("definition") or implied_definition(claim)
     incomplete = missing(claim, definition)
     absent = [name for name in needed if name not in settings] + incomplete
@@ -250,10 +253,12 @@ def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
         raise UsageError(f"{warnings[0]} (strict: this warning fails the run)")
 
 
-def warn_of_inputs(pairs: Iterable[NeighbouringPair]) -> None:
-    """Warn of inputs of which one is hardly what was meant, where no result is to say so."""
-    for said in dict.fromkeys(said for one in pairs for said in unlike_inputs(one.d1, one.d2)):
-        _warn(said)
+def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
+    """Warn of inputs of which one is hardly what was meant, where no result is to say so. group: of
+    how many records the claim is."""
+    said = ((*unlike_inputs(one.d1, one.d2), *several_more(one, group)) for one in pairs)
+    for warning in dict.fromkeys(itertools.chain.from_iterable(said)):
+        _warn(warning)
 
 
 def _warn(text: str) -> None:

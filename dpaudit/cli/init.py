@@ -467,5 +467,8 @@ def _next(result: AuditResult | None) -> str:
         )
     elif result is not None and result.verdict is Verdict.ERROR:
         said = f"Next: mend what the error says, in {CONFIG} and {TEST}. "
-    commands = f"Then: dpaudit run {CONFIG}; pytest {TEST}. The workflow runs at the next push."
+    commands = (
+        f"Then: dpaudit run {CONFIG}; pip install pytest; pytest {TEST}. The workflow runs at the "
+        "next push."
+    )
     return "\n".join(wrap(said + commands))

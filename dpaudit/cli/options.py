@@ -79,6 +79,7 @@ class SingleOption(click.Option):
     ) -> tuple[Any, ParameterSource]:
         """Return the value. Raises UsageError for two that differ."""
         given = opts.get(self.name or "")
+        self._refuse_options(ctx, given)
         if not isinstance(given, list) or self.multiple:
             return super().consume_value(ctx, opts)
         for other in given:
@@ -88,6 +89,18 @@ class SingleOption(click.Option):
                     f"{name} is given twice, as {given[0]} and {other}; give one of them", ctx
                 )
         return super().consume_value(ctx, {**opts, self.name or "": given[0]})
+
+    def _refuse_options(self, ctx: click.Context, given: Any) -> None:
+        """Raise UsageError where another option stands in the place of a value."""
+        options = (one for one in ctx.command.params if isinstance(one, click.Option))
+        known = {name for one in options for name in one.opts}
+        for value in given if isinstance(given, list | tuple) else ():
+            if str(value).partition("=")[0] in known:
+                name, kind = self.opts[0], self.metavar or self.type.name.upper()
+                raise click.UsageError(
+                    f"{name} needs a value ({kind}), and {value} follows it; write {name} {kind}",
+                    ctx,
+                )
 
 
 option = partial(click.option, cls=SingleOption)

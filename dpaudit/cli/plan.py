@@ -135,7 +135,7 @@ def plan_(
     spec = _spec(target, settings)
     if rare is not None:
         _check_rare(spec, rare)
-    warn_of_inputs(spec.pairs)
+    warn_of_inputs(spec.pairs, spec.group)
     with auditing() as requests:
         say = (lambda text: None) if quiet else partial(click.echo, err=True)
         run = partial(_result, requests, quiet)

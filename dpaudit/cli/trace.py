@@ -120,7 +120,7 @@ def trace(
     if json is not None and json != _STDOUT:
         check_writable(json)
     spec = build_spec({"mechanism": target, **settings})
-    warn_of_inputs(spec.pairs)
+    warn_of_inputs(spec.pairs, spec.group)
     # Found here, since a mechanism may go to another folder.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()

@@ -111,7 +111,13 @@ class _Mending:
         if key not in given:
             return False
         self.mended.add(key)
-        if key in ("d1", "d2"):
+        if key in ("d1", "d2", "pairs") and "search" in given:
+            del given[key]
+        elif key == "search":
+            self._set_aside_adjacency()
+            del given[key]
+            given |= {"d1": _INPUT, "d2": _INPUT}
+        elif key in ("d1", "d2"):
             self._set_aside_adjacency()
             given[key] = _INPUT
         elif key == "pairs":
@@ -131,7 +137,7 @@ class _Mending:
     def _complete(self) -> bool:
         """Put in what an audit cannot do without."""
         given, added = self.settings, list[str]()
-        if "pairs" not in given:
+        if not {"pairs", "search"} & given.keys():
             added += [key for key in ("d1", "d2") if key not in given]
         if not {"mechanism", "command", "compose"} & given.keys():
             added.append("mechanism")

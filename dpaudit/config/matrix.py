@@ -75,10 +75,13 @@ def _substitute_text(text: str, values: Values, path: Path) -> Any:
 def _looked_up(name: str, values: Values, path: Path) -> Any:
     if name in values:
         return values[name]
-    known = f"the matrix has {', '.join(values)}" if values else "the audit has no matrix"
+    example = f"matrix: {{{name}: [0.1, 1]}}"
+    why = f"the audit has no matrix; give it one, e.g. {example}"
+    if values:
+        why = f"the matrix has {', '.join(values)}"
     raise problem(
         path,
-        f"unknown reference ${{{name}}}: {known}.{did_you_mean(name, values)}"
+        f"unknown reference ${{{name}}}: {why}.{did_you_mean(name, values)}"
         f" For the text itself write $${{{name}}}",
     )
 
@@ -96,7 +99,7 @@ def _check(matrix: Any, plain: Mapping[str, Any]) -> None:
             raise problem(
                 ("matrix", name),
                 f"matrix: {name!r} is never used; refer to it as ${{{name}}}, "
-                f"e.g. claim: {{epsilon: ${{{name}}}}}",
+                f'e.g. claim: {{epsilon: "${{{name}}}"}}',
             )
     lengths = [len(axis) for axis in matrix.values()]
     count = math.prod(lengths)

@@ -54,8 +54,8 @@ _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "a number of draws, such as 100_000",
     ),
     "confidence": (
-        lambda value: _is_number(value) and 0 < value < 1,
-        "a number between 0 and 1, such as 0.9999",
+        lambda value: _is_number(value) and 0.5 <= value < 1,
+        "a number from 0.5 to below 1, such as 0.9999",
     ),
     "seed": (lambda value: _is_whole(value, 0), "a whole number, at least 0"),
     "workers": (
@@ -185,7 +185,12 @@ def _checked(file: Path, found: Any) -> Project:
             )
         is_right, words = _RIGHT[key]
         if not is_right(value):
-            raise ConfigurationError(f"{file}: {key} = {value!r} in [tool.dpaudit] must be {words}")
+            why = f"must be {words}"
+            if key == "confidence" and _is_number(value):
+                from dpaudit.did_you_mean import why_no_confidence
+
+                why = why_no_confidence(value, "0.9999") or why
+            raise ConfigurationError(f"{file}: {key} = {value!r} in [tool.dpaudit] {why}")
     settings = dict(found)
     audits, journal = settings.pop("audits", []), settings.pop("journal", None)
     if "samples" in settings:

@@ -21,6 +21,8 @@ LONGEST = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_SPACED = re.compile(r"[-+]?[1-9]\d{0,2}(?:\s\d{3})+(?:\.\d*)?")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 _PRODUCT = re.compile(rf"{_NUMBER}(?:\s*\*\*?\s*{_NUMBER})+")
 _FRACTION = re.compile(r"\d+\s*/\s*[1-9]\d*")
 _FILE = re.compile(r"[^\s:@][^\s:]*\.(?:json|ya?ml|csv|npy)", re.IGNORECASE)
@@ -121,6 +123,9 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
     if value == text and _THOUSANDS.fullmatch(text):
         number = text.replace(",", "")
         return f"{name} is text here; write {number} for the number, [{text}] for a list{quoted}"
+    if value == text and _DECIMAL_COMMA.fullmatch(text):
+        number, listed = text.replace(",", "."), text.replace(",", ", ")
+        return f"{name} is text here; write {number} for the number, [{listed}] for a list{quoted}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is no good Python either
@@ -199,7 +204,9 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
     if _NUMBERS.fullmatch(text):
         parts = re.split(r"[\s;|]+", text)
         listed = f"[{', '.join(parts)}]"
-        return f"{name} is one text here; write commas: {listed}, or {quoted} for the text"
+        joined = _joined(text)
+        number = f"{joined} for the number, or " if joined else ""
+        return f"{name} is one text here; write {number}commas: {listed}, or {quoted} for the text"
     if _FRACTION.fullmatch(text):
         over, under = text.split("/")
         return f"{name} is text here; write {int(over) / int(under):.17g}, or {quoted} for the text"
@@ -213,6 +220,11 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
             f"import:module:name, or write {quoted} for the text"
         )
     return None
+
+
+def _joined(text: str) -> str | None:
+    """Return the number that a text is without the spaces between its thousands, else None."""
+    return "".join(text.split()) if _SPACED.fullmatch(text) else None
 
 
 def _key_alone(key: str) -> str:

@@ -14,7 +14,7 @@ from dpaudit.errors import DatasetError, Given
 from dpaudit.import_path import resolve
 from dpaudit.inputs.adjacency import DISTANCES, Adjacency, Users
 from dpaudit.inputs.equality import are_equal
-from dpaudit.inputs.pairs import NeighbouringPair, short, unlike_inputs
+from dpaudit.inputs.pairs import NeighbouringPair, several_more, short, unlike_inputs
 from dpaudit.inputs.records import comparable, exchanged, is_scalar, named_records, records_of
 from dpaudit.wording import counted, shortened
 
@@ -30,8 +30,8 @@ _ROUNDING = 1e-9
 
 
 def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return warnings: d1 equal to d2, only one of them a text, or an adjacency that cannot be
-    checked, and why.
+    """Return warnings: d1 equal to d2, only one of them a text, several records more in one of
+    them, or an adjacency that cannot be checked, and why.
 
     group: in how many records the inputs may differ, or how many times the distance.
     Raises DatasetError when the declared adjacency is contradicted by the datasets.
@@ -40,7 +40,7 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
         return (EQUAL,)
     unlike = tuple(unlike_inputs(pair.d1, pair.d2))
     if pair.adjacency is None:
-        return unlike
+        return (*unlike, *several_more(pair, group))
     reason = _contradiction_or_doubt(pair.d1, pair.d2, pair.adjacency, group)
     doubt = (
         () if reason is None else (f"adjacency {pair.adjacency.describe()} unchecked: {reason}",)

@@ -22,7 +22,8 @@ REPLACED = (
     "or state adjacency replace"
 )
 SEVERAL = (
-    "{} has {:,} records more than {}; a claim is of one record, unless group says of how many"
+    "{} has {:,} records more than {}; a claim is of one record: give inputs that differ in one, "
+    "or state by group of how many it is"
 )
 
 _ARRAY = "array of shape"
@@ -167,18 +168,18 @@ def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
     """Return what the pair says about an adjacency that was not declared, and is easily missed."""
     if pair.adjacency is not None or group > 1:
         return ()
-    if _is_replacement(pair.d1, pair.d2):
-        return (REPLACED,)
-    more = _more_records(pair.d1, pair.d2)
-    return (SEVERAL.format(*more),) if more else ()
+    return (REPLACED,) if _is_replacement(pair.d1, pair.d2) else ()
 
 
-def _more_records(d1: Any, d2: Any) -> tuple[str, int, str] | None:
-    """Return which of two datasets has more records, how many more, and the other one; None where
-    it is at most one more."""
-    if not (_has_records(d1) and _has_records(d2)) or abs(len(d1) - len(d2)) < 2:
-        return None
-    return ("d1", len(d1) - len(d2), "d2") if len(d1) > len(d2) else ("d2", len(d2) - len(d1), "d1")
+def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
+    """Return a warning where one dataset has at least two records more than the other, though the
+    claim is of one and no adjacency was declared; else nothing."""
+    d1, d2 = pair.d1, pair.d2
+    if pair.adjacency is not None or group > 1 or not (_has_records(d1) and _has_records(d2)):
+        return ()
+    more = len(d1) - len(d2)
+    longer, other = ("d1", "d2") if more > 0 else ("d2", "d1")
+    return (SEVERAL.format(longer, abs(more), other),) if abs(more) > 1 else ()
 
 
 def _is_replacement(d1: Any, d2: Any) -> bool:

@@ -32,6 +32,8 @@ _CLEARER = {
 }
 # A text that begins with a character that YAML keeps for later.
 _RESERVED = re.compile(r"[@`][^\s,}\]]*")
+# A reference to an axis of a matrix, without quotes.
+_REFERENCE = re.compile(r"(?<![\"'\w$])\$\{[^{}\"']+\}")
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
 # Values and characters that aliases may add to a document: a few lines could stand for billions.
@@ -151,6 +153,8 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         parts = [_CLEARER.get(part, part) for part in parts]
         if mark and _NOTHING_BEGINS in str(error.problem):
             parts = [_no_beginning(text, mark) or one for one in parts[:1]]
+        elif mark and (found := _REFERENCE.search("".join(text.splitlines()[mark.line :][:1]))):
+            parts = [f'a reference in braces or brackets needs quotes: "{found[0]}"']
         raise YamlError(f"not valid YAML: {', '.join(parts)}", line) from None
     except yaml.YAMLError as error:
         raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from None

@@ -135,7 +135,7 @@ WANTED = [
     "4 unknown key 'sampels'. Did you mean 'samples'?",
     "7 epsilon=-1.0 must be a finite number",
     "8 samples=7 is too few",
-    "9 confidence=2 must lie in (0, 1)",
+    "9 confidence=2 must be a number from 0.5 to below 1",
     "10 'epsilon' belongs in claim: {epsilon: 1}",
     "11 workers='many' must be",
     "13 target 'sound.py:drwn': ",

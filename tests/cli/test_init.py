@@ -200,6 +200,7 @@ def fails() -> str:
 def test_a_leak_is_shown_at_once_and_its_test_is_red(folder: Path) -> None:
     done = started("mine.py:noisy_count", "--epsilon", "1")
     assert done.returncode == 1, done.stderr
+    assert "pip install pytest" in " ".join(done.stdout.split())
     assert [line for line in done.stdout.splitlines() if line.startswith("wrote")] == [
         f"wrote {file}" for file in FILES
     ]

@@ -92,6 +92,8 @@ def test_strict_and_what_is_required_hold_for_the_project(dpaudit: Any) -> None:
         ("sampels = 5", "unknown key 'sampels' in [tool.dpaudit]"),
         ("samples = 'many'", "samples = 'many' in [tool.dpaudit] must be a number of draws"),
         ("samples = 5", "samples=5 is too few"),
+        ("confidence = 0.001", "confidence = 0.001 in [tool.dpaudit] must be a number from 0.5"),
+        ("confidence = 0.001", "did you mean 0.999?"),
         ("strict = 1", "strict = 1 in [tool.dpaudit] must be true or false"),
         ("seed = -1", "seed = -1 in [tool.dpaudit] must be a whole number"),
         ("audits = []", "audits = [] in [tool.dpaudit] must be a configuration file"),

@@ -14,6 +14,7 @@ import pytest
 MECHANISMS = """
 number = 3
 def total(rows, rng): return sum(rows) + rng.laplace()
+def numeric(x, rng): return float(x) + rng.laplace()
 def noisy(x, rng, scale=1.0): return x + rng.laplace(scale=scale)
 def answer(rows): return sum(rows)
 class Noise:
@@ -47,6 +48,7 @@ FILES: dict[str, str | bytes] = {
 RUN = "run m.py:noisy --d1 0 --d2 1 --epsilon 1 --samples 300"
 TOTAL = "run m.py:total --d2 [1] --epsilon 1 --samples 300 --d1"
 SEARCH = "search m.py:total --adjacency add-remove --epsilon 1 --samples 2000 --space"
+NUMERIC = "search m.py:numeric --adjacency replace --epsilon 1 --samples 2000 --space"
 BOUND = "bound --epsilon 1"
 CLAIMED = "sensitivity m.py:answer --adjacency add-remove --space 'list of number in [0, 1]'"
 MISTAKES = f"""
@@ -77,6 +79,14 @@ MISTAKES = f"""
 2 tuple | {TOTAL} '(1, 2)'
 2 tuple | {TOTAL} '{{a: (1, 2)}}'
 2 1000 | {TOTAL} 1,000
+2 1000 for the number | {TOTAL} '1 000'
+2 [1, 000] | {TOTAL} '1 000'
+2 1000000.5 for the number | {TOTAL} '1 000 000.5'
+2 -1000 for the number | {TOTAL} '[1, -1 000]'
+2 0.5 for the number | {TOTAL} 0,5
+2 [0, 5] | {TOTAL} 0,5
+2 -1.25 for the number | {TOTAL} -1,25
+2 write commas | {TOTAL} '1 2'
 2 [1, 2] | {TOTAL} '1, 2'
 2 [1, 2] | {TOTAL} '[1 2]'
 2 [1, 2] | {TOTAL} '[1; 2]'
@@ -130,6 +140,10 @@ MISTAKES = f"""
 2 '1,5' | run m.py:noisy --d1 0 --d2 1 --epsilon 1,5
 2 2.0 | {RUN} --delta 2
 2 mu | {RUN} --mu 1
+2 --order and --epsilon (renyi), or --rho (zcdp) | run m.py:noisy --d1 0 --d2 1 --rho 1 --order 2
+2 --order and --epsilon (renyi), or --rho (zcdp) | {RUN} --rho 1 --order 2
+2 --sigma (gaussian), or --rho (zcdp) | run m.py:noisy --d1 0 --d2 1 --sigma 1 --rho 1
+2 --order and --rho | plan m.py:noisy --d1 0 --d2 1 --rho 1 --order 2
 2 'pure' | {RUN} --definition pur
 2 -5 | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --samples -5
 2 1.00e+99 | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --samples 1e99
@@ -139,6 +153,9 @@ MISTAKES = f"""
 2 --time | {RUN} --time 1s
 2 0.99 | {RUN} --confidence 99%
 2 99.0 | {RUN} --confidence 99
+2 0.95 | {RUN} --confidence 0.05
+2 0.99 | {RUN} --confidence 0.01
+2 0.6 | {RUN} --confidence 0.4
 2 '-1' | {RUN} --seed -1
 2 'lots' | {RUN} --workers lots
 2 0 | {RUN} --group 0
@@ -161,6 +178,15 @@ MISTAKES = f"""
 2 folder | {RUN} --json folder
 2 '' | {RUN} --json ''
 2 m.py | {RUN} --json m.py
+2 --json FILE | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --json --samples 300
+2 --json FILE | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --json --samples=300
+2 --json FILE | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --json -q
+2 --d2 needs | run m.py:noisy --d1 0 --d2 --epsilon 1 --samples 300
+2 --epsilon needs | run m.py:noisy --d1 0 --d2 1 --epsilon --samples 300
+2 --param needs | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --param --samples 300
+2 --report needs | run m.py:noisy --d1 0 --d2 1 --epsilon 1 --report --samples 300
+5 targets | {RUN} -k targets
+2 --json FILE | trace m.py:noisy --d1 0 --d2 1 --json --epsilon 1
 2 'pdf' | {RUN} --report pdf
 2 --journal | {RUN} --resume
 5 'other' | {RUN} -k other
@@ -186,7 +212,14 @@ MISTAKES = f"""
 2 1e999 | {SEARCH} 'list of number in [0, 1e999]'
 2 null | {SEARCH} 'list of category [None, 1]'
 2 --d1 | {SEARCH} 'list of number in [0, 1]' --d1 0
+2 0.95 | {SEARCH} 'list of number in [0, 1]' --confidence 0.05
+2 0.95 | {BOUND} recorded.csv --arm input --confidence 0.05
+2 0.95 | {BOUND} 100 50 40 --guesses --confidence 0.05
+2 0.95 | plan m.py:noisy --d1 0 --d2 1 --epsilon 1 --confidence 0.05
 2 'lots' | {SEARCH} 'list of number in [0, 1]' --keep lots
+1 the space may not be | {NUMERIC} text
+1 the space may not be | {NUMERIC} text -q
+1 the space may not be | {SEARCH} 'list of text'
 2 nothere.csv | {BOUND} nothere.csv
 2 'folder' | {BOUND} folder
 2 --arm | {BOUND} recorded.csv
@@ -225,12 +258,15 @@ AUDITS = {
     f"{NOISY}, params: {{scale: 1/2}}": "0.5",
     f"{NOISY}, init: 3": "init=3",
     f"{NOISY}, matrix: {{x: 3}}": "x=3",
-    f"{NOISY}, matrix: {{x: [1]}}": "${x}",
+    f"{NOISY}, matrix: {{x: [1]}}": 'claim: {epsilon: "${x}"}',
+    f"{NOISY}, params: {{scale: '${{s}}'}}": "matrix: {s: [0.1, 1]}",
+    f"{NOISY}, params: {{scale: ${{s}}}}, matrix: {{s: [1, 2]}}": 'needs quotes: "${s}"',
     f"{NOISY}, matrix: {{x: [1, nan]}}": ".nan",
     f"{NOISY}, isolate: yes": "'yes'",
     f"{NOISY}, expect: maybe": "'maybe'",
     f"{NOISY}, on_error: ignore": "'ignore'",
     f"{NOISY}, confidence: 99%": "'99%'",
+    f"{NOISY}, confidence: 0.05": "0.95",
     f"{NOISY}, workers: 0.5": "0.5",
     f"{NOISY}, range: [1]": "range=[1]",
     f"{NOISY}, range: [None, 1]": "null",
@@ -241,6 +277,7 @@ AUDITS = {
     NOISY.replace("{epsilon: 1}", "1"): "claim=1",
     NOISY.replace("epsilon: 1", "epsilon: one"): "'one'",
     NOISY.replace("epsilon: 1", "epsilom: 1"): "'epsilon'",
+    NOISY.replace("epsilon: 1", "rho: 1, order: 2"): "rho (zcdp), or order and epsilon (renyi)",
     NOISY.replace("epsilon: 1", "epsilon: .nan"): "nan",
     NOISY.replace("m.py:noisy", "[m.py:noisy]"): "mechanism",
     NOISY.replace("m.py:noisy", "m.py:nosy"): "'noisy'",
@@ -270,6 +307,33 @@ def test_each_mistake_is_named_on_the_command_line(dpaudit: Any) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+SEARCHED = "mechanism: m.py:total, search: {space: list of number}, adjacency: add-remove"
+
+
+@pytest.mark.parametrize(
+    "audit",
+    [
+        SEARCHED,
+        f"{SEARCHED}, claim: {{epsilon: 1}}, smaples: 5",
+        f"{SEARCHED}, claim: {{epsilon: 1}}, d1: [1]",
+        f"{SEARCHED}, claim: {{epsilon: 1}}, d2: [1]",
+        f"{SEARCHED}, claim: {{epsilon: 1}}, pairs: [{{d1: [], d2: [1]}}]",
+        f"{SEARCHED}, claim: {{epsilon: 1}}, confidence: 0.01",
+        f"{SEARCHED}, claim: {{epsilon: 1, group: 2}}",
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("list of", "list off"),
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("space:", "spaec:"),
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace(", adjacency: add-remove", ""),
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("m.py", "n.py"),
+        f"{SEARCHED}, claim: {{epsilon: 1}}".replace("mechanism: m.py:total, ", ""),
+    ],
+)
+def test_one_mistake_in_a_search_is_one_problem(dpaudit: Any, audit: str) -> None:
+    Path("a.yaml").write_text(f"version: 1\naudits:\n- {{{audit}}}\n")
+    result = dpaudit("check", "a.yaml")
+    assert result.exit_code == 2
+    assert result.output.count("error: ") == 1, result.output
+
+
 @pytest.mark.parametrize("command", ["run", "check"])
 def test_each_mistake_is_named_in_a_file(dpaudit: Any, command: str) -> None:
     wrong = []
@@ -280,3 +344,18 @@ def test_each_mistake_is_named_in_a_file(dpaudit: Any, command: str) -> None:
         if result.exit_code != 2 or named not in said or "Traceback" in said:
             wrong.append(f"{audit}\n    {result.exit_code}: {said[:200]}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run m.py:noisy --d1 0 --d2 0 --epsilon 50 --samples 300 -q",
+        "run m.py:noisy --d1 0 --d2 0 --epsilon 50 --time 1s -q",
+        "run m.py:noisy --d1 0 --d2 1 --epsilon 50 --samples 300 -q",
+    ],
+)
+def test_a_quiet_run_says_once_that_it_is_underpowered(dpaudit: Any, words: str) -> None:
+    result = dpaudit(*words.split())
+    assert result.exit_code == 4
+    assert result.output.count("under-powered") == 1
+    assert result.stderr == ""

@@ -108,6 +108,20 @@ def test_a_replaced_record_is_pointed_out_and_only_then(dpaudit: Any, folder: Pa
     assert "note" not in shown(dpaudit, *number)
 
 
+def test_several_records_more_are_a_warning(dpaudit: Any, folder: Path) -> None:
+    several = ("[1, 2, 3, 4]", "[1]")
+    text = shown(dpaudit, *pair(*several, "-q", "--json", "r.json", epsilon="3"))
+    assert "d1 has 3 records more than d2" in text
+    (audit,) = json.loads((folder / "r.json").read_text())["audits"]
+    (found,) = audit["certificates"]
+    assert (len(found["warnings"]), found["notes"]) == (1, [])
+    assert "3 records more" in shown(dpaudit, *pair(*several, "--strict", epsilon="3"), code=1)
+    for more in (("--group", "3"), ("--adjacency", "add-remove", "--group", "3")):
+        shown(dpaudit, *pair(*several, "--strict", *more))
+    result = dpaudit("plan", *pair(*several))
+    assert "warning: d1 has 3 records more than d2" in " ".join(result.stderr.split())
+
+
 def test_the_advice_about_groups_can_be_taken(dpaudit: Any) -> None:
     more = ("--group", "2", "--adjacency", "add-remove")
     assert "adjacency add-remove" in shown(dpaudit, *pair("[1, 2]", "[1, 3]", *more))

@@ -159,7 +159,7 @@ def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
         ([], "[tool.dpaudit]\nsamples = 'many'", "samples = 'many' in * a number of draws"),
         ([], "[tool.dpaudit]\nsamples = inf", "samples = inf in * a number of draws"),
         ([], "[tool.dpaudit]\nsamples = true", "samples = True in * a number of draws"),
-        ([], "[tool.dpaudit]\nconfidence = 99", "confidence = 99 in * between 0 and 1"),
+        ([], "[tool.dpaudit]\nconfidence = 99", "confidence = 99 in * from 0.5 to below 1"),
         ([], "[tool.dpaudit]\njournal = 3", "journal = 3 in * the name of a folder"),
         ([], "[tool.dpaudit]\nworkers = 0", "workers = 0 in * a number of processes"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,10 @@ def test_a_mistyped_keyword_is_refused() -> None:
         ("samples", 10**30, "samples=1.00e+30 is more than can be counted exactly"),
         ("samples", True, "samples=True must be an integer"),
         ("time", 0, "time=0 must be above 0 seconds, and finite"),
-        ("confidence", 1, "confidence=1 must lie in (0, 1), e.g. 0.99"),
+        ("confidence", 1, "confidence=1 must be a number from 0.5 to below 1, such as 0.99"),
+        ("confidence", 0.05, "confidence=0.05 must be a number from 0.5 to below 1, such as 0.99"),
+        ("confidence", 1e-40, "confidence=1e-40 must be a number from 0.5 to below 1"),
+        ("confidence", math.nan, "confidence=nan must be a number from 0.5 to below 1"),
         ("seed", -1, "seed=-1 must be an integer, at least 0"),
         ("workers", 0, "workers=0 must be a whole number of processes, at least 1, or auto"),
         ("workers", "many", "workers='many' must be a whole number of processes, at least 1, or"),

@@ -292,8 +292,8 @@ def test_claim_typos(refused: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("confidence: 1", "must lie in (0, 1)"),
-        ("confidence: .nan", "must lie in (0, 1)"),
+        ("confidence: 1", "must be a number from 0.5 to below 1"),
+        ("confidence: .nan", "must be a number from 0.5 to below 1"),
         ("samples: 99", "too few"),
         ("workers: 0", "at least 1"),
         ("seed: -1", "at least 0"),

@@ -50,7 +50,8 @@ def test_one_text_beside_a_number_or_records_is_a_warning() -> None:
 
 
 def test_without_adjacency_only_equality_is_checked() -> None:
-    assert check([1], [2, 3, 4]) == ()
+    assert check([1], [2, 3]) == ()
+    assert len(check([1], [2, 3, 4])) == 1
     assert check(np.zeros(2), np.zeros(3)) == ()
     assert check({1}, {2}) == ()
 

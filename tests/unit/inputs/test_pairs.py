@@ -12,6 +12,7 @@ from dpaudit.inputs.pairs import (
     describe_pair,
     differ_in_type,
     notes,
+    several_more,
     unlike_inputs,
     with_type,
 )
@@ -80,16 +81,18 @@ def test_one_row_of_a_frame_in_the_place_of_another() -> None:
     assert not noted(frame, frame.iloc[:1])
 
 
-def test_one_input_with_several_records_more_is_noted() -> None:
+def test_one_input_with_several_records_more_is_warned_of() -> None:
     pair = NeighbouringPair([1, 2, 3, 4], [1])
-    (found,) = notes(pair)
+    (found,) = several_more(pair)
     assert found.startswith("d1 has 3 records more than d2; a claim is of one record")
-    assert notes(NeighbouringPair((1,), (1, 2, 3)))[0].startswith("d2 has 2 records more than d1")
-    assert notes(pair, 3) == ()
-    assert notes(NeighbouringPair([1, 2, 3, 4], [1], parse_adjacency("add-remove"))) == ()
+    assert several_more(NeighbouringPair((1,), (1, 2, 3)))[0].startswith(
+        "d2 has 2 records more than d1"
+    )
+    assert several_more(pair, 3) == ()
+    assert several_more(NeighbouringPair([1, 2, 3, 4], [1], parse_adjacency("add-remove"))) == ()
     # Answers of several queries are no records, as far as can be told.
-    assert notes(NeighbouringPair([0, 0, 0], [1, 1, 1])) == ()
-    assert notes(NeighbouringPair([1, 2], [1])) == ()
+    assert several_more(NeighbouringPair([0, 0, 0], [1, 1, 1])) == ()
+    assert several_more(NeighbouringPair([1, 2], [1])) == ()
 
 
 MIXED = [{"age": 1, "city": "a"}, {"age": None, "city": None}]
