@@ -15,8 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
-from dpaudit.errors import MechanismError
-from dpaudit.sampling.independence import IMPOSSIBLE, beginning, is_telling, numbers
+from dpaudit.sampling.independence import (
+    IMPOSSIBLE,
+    DependentDrawsError,
+    beginning,
+    is_telling,
+    numbers,
+)
 from dpaudit.stats.homogeneity import log_evidence, log_mean
 from dpaudit.tally import Tally
 
@@ -45,8 +50,7 @@ class Difference:
 CALLS = Difference(
     "outputs for {} differ from call to call more than independent draws",
     ": many outputs share one noise value, or a state changes from call to call; draw fresh noise "
-    "for every output and keep nothing between calls; with batch_arg none, dpaudit calls a batch "
-    "function once for each output",
+    "for every output and keep nothing between calls",
     "every bound is for independent draws; do the outputs of a call share noise, or does the "
     "mechanism keep state between calls?",
 )
@@ -157,7 +161,7 @@ def judged(
         return []
     words = difference.words.format(max(found)[1])
     if evidence >= -math.log(IMPOSSIBLE):
-        raise MechanismError(f"{words} can (p < {IMPOSSIBLE:g}){difference.cause}")
+        raise DependentDrawsError(f"{words} can (p < {IMPOSSIBLE:g}){difference.cause}")
     return [f"{words} should (p < {math.exp(-evidence):.1e}), but {difference.advice}"]
 
 
