@@ -244,7 +244,7 @@ def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str |
         reasons.append(too_weak(certificates, spec.require_power))
     if spec.require_rare is not None:
         points = spec.tested.points()
-        reasons.append(misses_rare(certificates, spec.require_rare, points))
+        reasons.append(misses_rare(certificates, spec.require_rare, points, spec.command))
     return "; ".join(filter(None, reasons)) or None
 
 

@@ -56,10 +56,10 @@ CALLS = Difference(
 )
 _FROM_PROCESSES = (
     "outputs for {} differ from process to process more than independent draws can (p < {:g}): an "
-    "event has a share of {:.3g} % of {:,} draws in this process, and {:.3g} % to {:.3g} % in new "
-    "ones; every process of the mechanism keeps something, such as noise that it draws when it is "
-    "imported or takes from the clock; draw fresh noise for every output and keep nothing between "
-    "calls; if outputs contain the date or the time, remove it by post_process"
+    "event {} {:,} draws here and {} draws of new processes; every process of the mechanism keeps "
+    "something, such as noise that it draws when it is imported or takes from the clock; draw "
+    "fresh noise for every output and keep nothing between calls; if outputs contain the date or "
+    "the time, remove it by post_process"
 )
 
 
@@ -127,8 +127,9 @@ def between_processes(
     here, *there = (100 * one.counts[event, arm].sum() for one in (first, *others))
     shares = [inside / size for inside, size in zip(there, more, strict=True) if size]
     low, high = min(shares, default=0.0), max(shares, default=0.0)
-    words = _FROM_PROCESSES.format(found[place][1], level, here / max(1, draws), draws, low, high)
-    return evidence, words
+    own = f"came up in {here / max(1, draws):.3g} % of" if here else "never came up in"
+    new = f"in {low:.3g} % to {high:.3g} % of" if high else "never in"
+    return evidence, _FROM_PROCESSES.format(found[place][1], level, own, draws, new)
 
 
 def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
