@@ -145,13 +145,13 @@ def calls(
 ) -> Iterator[Any]:
     """Return an iterator over the outputs for `inputs`, as `bind` does: by position where arguments
     come first in the signature, which spares a draw some 40 ns more."""
-    names = _names_after_dataset(function)[: len(arguments)] if arguments else []
+    names = names_after_dataset(function)[: len(arguments)] if arguments else []
     if data is None and set(names) == set(arguments):
         return map(function, inputs, *(repeat(arguments[name]) for name in names))
     return map(bind(function, arguments, data), inputs)
 
 
-def _names_after_dataset(function: Function) -> list[str]:
+def names_after_dataset(function: Function) -> list[str]:
     """Return the parameters that may be given by position, in order, without the first one."""
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()

@@ -245,6 +245,7 @@ class Isolated:
         self._batch = first.calling.batch
         self.interleaved = self._batch is None
         self.types_by_draw = self.interleaved
+        self.how = first.calling
         start = partial(Worker, target, watch, first.calling)
         self._processes = Succession(self.name, first, start, target.limits.timeout)
         self._datasets: list[Any] = []

@@ -136,14 +136,15 @@ def is_timed(spec: AuditSpec) -> bool:
 
 
 def check_inputs(pair: NeighbouringPair, failures: Failures, draws: tuple[int, int]) -> None:
-    """Raise MechanismError where one input always raises the same TypeError or AttributeError, and
-    the inputs differ in type: one of them is more likely a mistake than data of a user.
+    """Raise MechanismError where one input alone always raises the same TypeError or
+    AttributeError, and the inputs differ in type: that one is more likely a mistake than data of a
+    user. What both raise may come from params or from the code.
 
     draws: all draws of d1 and of d2.
     """
     for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2))):
         counts = failures.counts.items()
-        always = (kind for kind, count in counts if 0 < draws[arm] == count[arm])
+        always = (kind for kind, count in counts if 0 < draws[arm] == count[arm] and count != draws)
         kind = next(filter(_is_of_types, always), None)
         if kind is not None and differ_in_type(pair.d1, pair.d2):
             other, another = ("d2", pair.d2) if arm == 0 else ("d1", pair.d1)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.adapters.calls import ONE_BY_ONE
 from dpaudit.adapters.laws import check_stated
 from dpaudit.auditing.checks import doubtful_inputs
 from dpaudit.auditing.exhaustion import exhausted
@@ -46,12 +47,12 @@ from dpaudit.levels.candidate import Attack
 from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import Chunk, FirstCalls, ToProbe
 from dpaudit.sampling.executors import WORTHWHILE, Crew, Setup, drawing, new_processes, resolved
-from dpaudit.sampling.independence import check_uncached
+from dpaudit.sampling.independence import DependentDrawsError, check_uncached
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.seeding import preserved
 from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
-from dpaudit.targets.target import CallableTarget, is_elsewhere, single_targets
+from dpaudit.targets.target import CallableTarget, is_elsewhere, single_targets, starts_a_program
 from dpaudit.version import __version__
 from dpaudit.wording import UNSEEDED, counted
 
@@ -248,7 +249,7 @@ def _underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str |
         reasons.append(too_weak(certificates, spec.require_power))
     if spec.require_rare is not None:
         points = spec.tested.points()
-        reasons.append(misses_rare(certificates, spec.require_rare, points))
+        reasons.append(misses_rare(certificates, spec.require_rare, points, spec.command))
     return "; ".join(filter(None, reasons)) or None
 
 
@@ -400,15 +401,37 @@ class _Run:
         try:
             found = audit.run()
         except MechanismError as error:
-            if not audit.has_failures:
+            explained = self._explained(error, number, sampler, failed=audit.has_failures)
+            if explained is None:
                 raise
-            words = self._exhausted(number)
-            if words is None and (names := self._changed(number, sampler)):
-                words = f"{error}; calls change {_listed(names)}: do they use anything up?"
-            raise error if words is None else MechanismError(words) from error
+            raise explained from error
         if found.failures and (words := self._exhausted(number)):
             raise MechanismError(words)
         return replace(found, reproducible=probe.reproducible)
+
+    def _explained(
+        self, error: MechanismError, number: int, sampler: Sampler, *, failed: bool
+    ) -> MechanismError | None:
+        """Return an error with what calls change or use up, if it may come of that; else None.
+
+        failed: whether a draw was an exception.
+        """
+        if failed and (words := self._exhausted(number)):
+            return MechanismError(words)
+        is_dependent = isinstance(error, DependentDrawsError)
+        names = self._changed(number, sampler) if failed or is_dependent else []
+        is_here = self._spec.executor in _LOCAL and not is_elsewhere(self._spec.target)
+        if is_dependent and not names and is_here:  # workers may have made all calls
+            sampler.draw(_few(number))
+            names = self._changed(number, sampler)
+        more: list[str] = []
+        if names:
+            question = "" if is_dependent else ": do they use anything up?"
+            more.append(f"; calls change {_listed(names)}{question}")
+        is_batch = not (sampler.mechanism.interleaved or starts_a_program(self._spec.target))
+        if is_dependent and is_batch:
+            more += ["; with ", ONE_BY_ONE, ", dpaudit calls it once for each output"]
+        return MechanismError(*error.parts, *more) if more else None
 
     def _exhausted(self, number: int) -> str | None:
         """Return how calls use the mechanism up, where they do."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpaudit.adapters.calls import names_after_dataset
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Raised
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.state import changed, kept_state
+from dpaudit.targets.construction import is_made
+from dpaudit.targets.parameters import Calling
 from dpaudit.targets.target import AnyTarget, ImportedTarget, IsolatedTarget
 from dpaudit.wording import counted, shown
 
@@ -45,17 +48,19 @@ def exhausted(
     return (
         f"the mechanism is used up: after {counted(one.calls, 'call')} of a new one, every further "
         f"call raises {one.words}; {kept} that draws are not independent; audit a function that "
-        f"makes a new object for each draw{_example(target)}"
+        f"makes a new object for each draw{_example(target, one.how, one.function)}"
     )
 
 
 class _UsedUp(NamedTuple):
     """calls: that raised nothing, before all others do.  words: the first exception.  names: of
-    variables that calls change."""
+    variables that calls change.  how, function: of the mechanism, where it has them."""
 
     calls: int
     words: str
     names: tuple[str, ...]
+    how: Calling | None
+    function: Any
 
 
 def _used_up(
@@ -78,20 +83,39 @@ def _used_up(
         first = raised[calls]
         if first is None or calls == 0 or not all(raised[calls : calls + _MORE]):
             return None
-        return _UsedUp(calls, first.words, changed(before, kept_state(*sampler.mechanism.parts)))
+        names = changed(before, kept_state(*sampler.mechanism.parts))
+        how, function = (getattr(sampler.mechanism, name, None) for name in ("how", "function"))
+        return _UsedUp(calls, first.words, names, how, function)
     finally:
         sampler.close()
 
 
-def _example(target: AnyTarget) -> str:
-    """Return such a function for an object that is made from arguments."""
+def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
+    """Return such a function for an object that is made from arguments.
+
+    how: to call the method; None if unknown.  function: the method, if it is in this process.
+    """
+    is_here = isinstance(target, ImportedTarget)
     if isinstance(target, IsolatedTarget):
         target = target.target
-    if not isinstance(target, ImportedTarget) or target.call is None:
+    if not isinstance(target, ImportedTarget) or how is None:
         return ""
-    name, init = target.path.rpartition(":")[2], target.init or ()
+    if not (target.init is not None or target.factory or (is_here and is_made(target))):
+        return ""
+    init = target.init or ()
     if isinstance(init, dict):
-        arguments = ", ".join(f"{key}={shown(value, 40)}" for key, value in init.items())
+        made_from = ", ".join(f"{key}={shown(value, 40)}" for key, value in init.items())
     else:
-        arguments = ", ".join(shown(value, 40) for value in init)
-    return f": def {target.call}(data): return {name}({arguments}).{target.call}(data)"
+        made_from = ", ".join(shown(value, 40) for value in init)
+    called = f"{target.path.rpartition(':')[2]}({made_from}){f'.{target.call}' * bool(target.call)}"
+    data = how.data or "data"
+    names = [*target.params, *filter(None, [how.rng])]
+    after = [] if function is None else names_after_dataset(function)[: len(names)]
+    is_by_position = how.data is None and set(after) == set(names)
+    given = after if is_by_position else [f"{name}={name}" for name in names]
+    given = [data if how.data is None else f"{data}={data}", *given]
+    if how.alone is not None:
+        given.append(f"{how.alone}=1")
+    returned = f"{called}({', '.join(given)}){'' if how.alone is None else '[0]'}"
+    parameters = ", ".join([data, *(after if is_by_position else names)])
+    return f": def {target.call or 'draw'}({parameters}): return {returned}"

@@ -53,6 +53,7 @@ from dpaudit.sampling.sameness import never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
 from dpaudit.tally import Tally
+from dpaudit.targets.target import to_check
 
 # What names the random streams of a stage, after the number of the pair.
 LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH, COUNTING, DOUBTING, TIMING = range(8)
@@ -363,10 +364,10 @@ class PairAudit:
         if spent >= min(_HOPELESS, self._plan.freeze_at) or self._ledger.may_stop:
             self._check_inputs()
         if failures.total == spent >= min(_HOPELESS, self._plan.freeze_at):
-            first = next(iter(failures.first.values())).words
+            first = next(iter(failures.first.values()))
             raise MechanismError(
                 f"all {spent} draws of both inputs raised an exception, the first one "
-                f"{first}; an audit needs outputs: are d1 and d2 what the mechanism takes?"
+                f"{first.words}; an audit needs outputs: {to_check(self._spec.target, first.kind)}"
             )
 
     def _check_inputs(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from bisect import bisect_left
 from collections.abc import Sequence
 
@@ -84,24 +85,27 @@ def most_powerful(certificate: Certificate) -> FixedTest:
 
 
 def misses_rare(
-    certificates: Sequence[Certificate], probability: float, points: Sequence[ProfilePoint]
+    certificates: Sequence[Certificate],
+    probability: float,
+    points: Sequence[ProfilePoint],
+    command: str | None = None,
 ) -> str | None:
     """Return from which probability on an output that only one input gives would have been caught,
     if that is above `probability` on some pair, and how many draws could; None if it is not.
 
-    points: of the claim's profile.
+    points: of the claim's profile.  command: the one that repeats the audit, if there is one.
     """
     weak = [one for one in certificates if _caught_from(one) > probability]
     if not weak:
         return None
     worst = max(weak, key=_caught_from)
     of = f" on {worst.pair}" if len(certificates) > 1 else ""
-    text = f"it would have caught no output that only one input gives{of}"
+    shown = "no output of only one input"
     if math.isfinite(_caught_from(worst)):
-        text = (
-            f"it would have caught an output that only one input gives{of} only from a probability "
-            f"of {_caught_from(worst):.3g} on, not {probability:g}"
-        )
+        least = f"{_caught_from(worst):.3g}"
+        shown = f"an output of only one input if its probability is {least} or more"
+    asked = _option("require_rare", f"{probability:g}", command)
+    text = f"too few draws{of} for {asked}: they show {shown}"
     allowing = min(one.delta for one in points)
     if allowing >= probability:
         return f"{text}; no number of draws could, since δ = {allowing:.3g} allows such outputs"
@@ -109,7 +113,19 @@ def misses_rare(
     numbers = [number for number in needed if number is not None]
     if len(numbers) < len(needed):
         return f"{text}; no number of draws could"
-    return f"{text}; {max(numbers):,} draws could (samples)"
+    return f"{text}. Use {_option('samples', f'{max(numbers):_}', command)}."
+
+
+def _option(name: str, value: str, command: str | None) -> str:
+    """Return an option as a flag for a command that names a mechanism, as a key for one that names
+    a file, or as a keyword."""
+    if command is None:
+        return f"{name}={value}"
+    words = shlex.split(command)
+    target = words[words.index("dpaudit") + 2 :][:1]
+    if any(word.endswith((".yaml", ".yml")) for word in target):
+        return f"{name}: {value}"
+    return f"--{name.replace('_', '-')} {value}"
 
 
 def _caught_from(certificate: Certificate) -> float:

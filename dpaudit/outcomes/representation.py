@@ -218,7 +218,7 @@ def phrases_of(name: str) -> Phrases | None:
     if name.startswith(f"{ORDER} of "):
         place = name.removeprefix(f"{ORDER} of ")
         few, several = f"{place} has fewer than two keys", f"{place} has several keys"
-        return Phrases(f"keys of {place} are ", few, several)
+        return Phrases(f"keys of {place} are ", few, several, _order_word)
     if form == EXPONENT:
         none, some = f"{place} is no finite Decimal", f"{place} is a finite Decimal"
         return Phrases(f"{place} is written with ", none, some, _digits_word)
@@ -230,6 +230,10 @@ def phrases_of(name: str) -> Phrases | None:
         start = f"{form} of {place} is " if form == TYPE else f"{place} is "
         return Phrases(start, f"{place} is {ABSENT}", f"{place} is present")
     return None
+
+
+def _order_word(label: str) -> str:
+    return "in an order that a set of them has" if label.startswith(_AS_IN_A_SET) else label
 
 
 def _digits_word(exponent: str) -> str:

@@ -84,11 +84,11 @@ def by_bets_alone(certificate: Certificate) -> str:
         return ""
     within = certificate.refuted_after or certificate.draws
     obeys = _excess(event, certificate.point) <= 0
-    alone = "obeys the claim" if obeys else "does not refute the claim at this confidence"
+    alone = "obeys it alone" if obeys else "does not do so alone"
     return (
-        f"all bets within {counted(within, 'draw')} together: wealth {_wealth(certificate)}. The "
-        f"event shown tells most; alone, on the {counted(fixed.draws, 'draw')} of its test, it "
-        f"{alone}"
+        f"all bets within {counted(within, 'draw')} together: wealth {_wealth(certificate)}. All "
+        f"events together refute the claim; the one shown {alone}, on the "
+        f"{counted(fixed.draws, 'draw')} of its test."
     )
 
 
@@ -228,11 +228,10 @@ def unseen(certificate: Certificate) -> str:
     were = f"None of {draws:,} test draws was"
     if new:
         were = f"{new:,} of {draws:,} test draws ({by_input}) {'was' if new == 1 else 'were'}"
-    ranges = " (of numbers: outside the range seen)" if found.ranges else ""
+    ranges = " (for numbers: outside the range seen)" if found.ranges else ""
     return (
-        f"{were} of a new kind, unseen while the audit "
-        f"learned{ranges}. Such outputs may hide a leak of up to δ = "
-        f"{numbers.at_most(found.delta)}; rare outputs that were seen may hide more."
+        f"{were} unlike any draw seen while learning{ranges}. Such outputs may hide a leak of "
+        f"up to δ = {numbers.at_most(found.delta)}; rare outputs that were seen may hide more."
     )
 
 

@@ -15,8 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws
-from dpaudit.errors import MechanismError
-from dpaudit.sampling.independence import IMPOSSIBLE, beginning, is_telling, numbers
+from dpaudit.sampling.independence import (
+    IMPOSSIBLE,
+    DependentDrawsError,
+    beginning,
+    is_telling,
+    numbers,
+)
 from dpaudit.stats.homogeneity import log_evidence, log_mean
 from dpaudit.tally import Tally
 
@@ -45,17 +50,16 @@ class Difference:
 CALLS = Difference(
     "outputs for {} differ from call to call more than independent draws",
     ": many outputs share one noise value, or a state changes from call to call; draw fresh noise "
-    "for every output and keep nothing between calls; with batch_arg none, dpaudit calls a batch "
-    "function once for each output",
+    "for every output and keep nothing between calls",
     "every bound is for independent draws; do the outputs of a call share noise, or does the "
     "mechanism keep state between calls?",
 )
 _FROM_PROCESSES = (
     "outputs for {} differ from process to process more than independent draws can (p < {:g}): an "
-    "event has a share of {:.3g} % of {:,} draws in this process, and {:.3g} % to {:.3g} % in new "
-    "ones; every process of the mechanism keeps something, such as noise that it draws when it is "
-    "imported or takes from the clock; draw fresh noise for every output and keep nothing between "
-    "calls; if outputs contain the date or the time, remove it by post_process"
+    "event {} {:,} draws here and {} draws of new processes; every process of the mechanism keeps "
+    "something, such as noise that it draws when it is imported or takes from the clock; draw "
+    "fresh noise for every output and keep nothing between calls; if outputs contain the date or "
+    "the time, remove it by post_process"
 )
 
 
@@ -123,8 +127,9 @@ def between_processes(
     here, *there = (100 * one.counts[event, arm].sum() for one in (first, *others))
     shares = [inside / size for inside, size in zip(there, more, strict=True) if size]
     low, high = min(shares, default=0.0), max(shares, default=0.0)
-    words = _FROM_PROCESSES.format(found[place][1], level, here / max(1, draws), draws, low, high)
-    return evidence, words
+    own = f"came up in {here / max(1, draws):.3g} % of" if here else "never came up in"
+    new = f"in {low:.3g} % to {high:.3g} % of" if high else "never in"
+    return evidence, _FROM_PROCESSES.format(found[place][1], level, own, draws, new)
 
 
 def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
@@ -157,7 +162,7 @@ def judged(
         return []
     words = difference.words.format(max(found)[1])
     if evidence >= -math.log(IMPOSSIBLE):
-        raise MechanismError(f"{words} can (p < {IMPOSSIBLE:g}){difference.cause}")
+        raise DependentDrawsError(f"{words} can (p < {IMPOSSIBLE:g}){difference.cause}")
     return [f"{words} should (p < {math.exp(-evidence):.1e}), but {difference.advice}"]
 
 

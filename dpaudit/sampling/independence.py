@@ -56,6 +56,10 @@ class Series:
     rows: NDArray[np.intp]
 
 
+class DependentDrawsError(MechanismError):
+    """The draws repeat or differ as independent draws cannot."""
+
+
 def check_uncached(name: str, functions: Sequence[Any]) -> None:
     """Raise MechanismError for a function that returns again what it returned before."""
     for function in functions:
@@ -147,7 +151,7 @@ def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int
     limit = math.log(IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
     for (first, one), (second, other) in combinations(enumerate(parts, start=1), 2):
         if _log_chance_alike(one, other, log_chances) < limit:
-            raise MechanismError(
+            raise DependentDrawsError(
                 f"block {second} of the draws repeats block {first}, which independent draws "
                 "never do. The cause may be a fixed seed inside the mechanism, a cache, or a "
                 f"copied generator state; {_REMEDY}"
@@ -180,7 +184,7 @@ def _check_repeats(series: Series) -> None:
     """Raise when draws repeat those some way before them: a generator has come round."""
     chance, lag = repeats(series.keys)
     if chance < IMPOSSIBLE:
-        raise MechanismError(
+        raise DependentDrawsError(
             f"{series.words} repeat those {lag:,} before them far more often than independent "
             "draws of the same distribution do. The cause may be a generator with a short period, "
             "a generator copied into several processes, reused noise, or a seed that is set "

@@ -225,3 +225,21 @@ def starts_a_program(target: AnyTarget) -> bool:
 def is_elsewhere(target: AnyTarget) -> bool:
     """Return whether a mechanism, or a part of it, draws in a process of its own."""
     return any(isinstance(one, IsolatedTarget | CommandTarget) for one in single_targets(target))
+
+
+# Exceptions whose cause is in the code, whatever the mechanism is given.
+_OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalError")
+
+
+def to_check(target: AnyTarget, kind: str) -> str:
+    """Return what to check where every call raises an exception of this type: the code alone, or
+    the inputs, the arguments that the user gave and the code."""
+    if kind in _OF_CODE:
+        return "check the code of the mechanism"
+    given = ["d1 and d2"]
+    for one in single_targets(target):
+        one = one.target if isinstance(one, IsolatedTarget) else one
+        for name in ("params", "init"):
+            if values := getattr(one, name, None):
+                given.append(f"{name} ({_arguments(values)})")
+    return f"check {', '.join(given)} and the code of the mechanism"

@@ -27,6 +27,7 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     RepeatedTarget,
     is_elsewhere,
+    to_check,
 )
 from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.judging.judged import judged, unexplained
@@ -102,7 +103,7 @@ def trace_pair(
         excerpts=tuple(_excerpts(findings, sites)),
         runs=len(runs.coupled),
         notes=tuple(_of_pair(d1, d2))
-        or (*_without_law(primitives, sites), *_notes(runs, sites, findings)),
+        or (*_without_law(primitives, sites), *_notes(target, runs, sites, findings)),
     )
 
 
@@ -178,12 +179,14 @@ def _of_pair(d1: Any, d2: Any) -> Iterator[str]:
         yield "d1 and d2 are equal, so that nothing is to be found; give two neighbouring inputs"
 
 
-def _notes(runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]) -> Iterator[str]:
+def _notes(
+    target: AnyTarget, runs: Runs, sites: Sequence[Site], findings: Sequence[Finding]
+) -> Iterator[str]:
     errors = [pair.comparison.errors for pair in runs.coupled]
     if errors and all(None not in each for each in errors):
         kind, message, place = errors[0][0]
         where = "" if place is None else f" ({shown(place)})"
-        yield f"every run raised {kind}: {message}{where}; are d1 and d2 what the mechanism takes?"
+        yield f"every run raised {kind}: {message}{where}; {to_check(target, kind)}"
     elif runs.keeps_state:
         yield (
             "a second run on d1 with the same noise gave something else, so that runs cannot be "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,56 @@ def test_draws_that_hang_together_are_an_error(mechanism: Any, seed: int) -> Non
     assert result.verdict is Verdict.ERROR
     assert result.error is not None
     assert "differ from call to call" in result.error
-    assert "batch_arg none" in result.error
+    assert ("batch_arg" in result.error) is ("size" in signature(mechanism).parameters)
+
+
+class Counter:
+    """Adds the number of its calls."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def __call__(self, x: float, rng: np.random.Generator) -> float:
+        self.n += 1
+        return x + self.n + rng.laplace()
+
+
+class BatchCounter(Counter):
+    def __call__(self, x: float, rng: np.random.Generator, size: int = 1) -> Any:
+        self.n += 1
+        return x + self.n + rng.laplace(size=size)
+
+
+def repeating() -> Any:
+    """Return a mechanism whose generator comes round after 64 draws."""
+    left: list[float] = []
+
+    def repeats(x: float) -> float:
+        if not left:
+            left.extend(np.random.default_rng(0).laplace(size=64))
+        return x + left.pop()
+
+    return repeats
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "is_batch", "workers"),
+    [
+        (Counter, "Counter.n", False, 1),
+        (Counter, "Counter.n", False, 2),
+        (BatchCounter, "BatchCounter.n", True, 1),
+        (BatchCounter, "BatchCounter.n", True, 2),
+        (repeating, "left", False, 1),
+    ],
+)
+def test_the_error_of_dependent_draws_names_the_variables_that_calls_change(
+    make: Any, name: str, is_batch: bool, workers: int
+) -> None:
+    result = audited(make(), samples=5_000, workers=workers)
+    assert result.verdict is Verdict.ERROR
+    assert result.error is not None
+    assert f"calls change {name}" in result.error
+    assert ("batch_arg='none'" in result.error) is is_batch
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -63,7 +63,7 @@ LEAKS: dict[str, tuple[Callable[..., Any], set[str]]] = {
         order_of_keys,
         {
             "keys of output are in the order (5, 4, 3, 2, 1)",
-            "keys of output are in an order of the set (1, 2, 3, 4, 5)",
+            "keys of output are in an order that a set of them has",
         },
     ),
     "list": (list_or_tuple, {"output is [1]", "output is (1,)", "type of output is tuple"}),

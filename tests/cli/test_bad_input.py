@@ -282,6 +282,42 @@ def test_mechanisms_that_cannot_be_audited(name: str) -> None:
     assert ERRORS[name] in said
 
 
+ALWAYS = {  # the call, the type of the inputs, and the values that the error names
+    "param of zero": ("scaled", ("--param", "epsilon=0"), INPUTS,
+                      ["ZeroDivisionError", "(always.py:2)", "epsilon=0", "d1"]),
+    "param of text": ("scaled", ("--param", "epsilon='1'"), INPUTS,
+                      ["TypeError", "(always.py:2)", "epsilon='1'", "d1"]),
+    "inputs of two types": ("scaled", ("--param", "epsilon='1'"), ("--d1", "1", "--d2", "null"),
+                            ["TypeError", "(always.py:2)", "epsilon='1'"]),
+    "init": ("Scaled", ("--init", "[0]"), INPUTS,
+             ["ZeroDivisionError", "(always.py:9)", "init (0)", "d1"]),
+    "code": ("broken", (), INPUTS, ["NameError", "(always.py:4)", "code of the mechanism"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALWAYS)
+@pytest.mark.parametrize("command", ["run", "trace"])
+def test_an_exception_of_every_draw_is_named_with_what_may_cause_it(
+    name: str, command: str
+) -> None:
+    (Path.cwd() / "always.py").write_text(
+        "def scaled(x, rng, epsilon=1.0):\n"
+        "    return 1 / epsilon + rng.laplace()\n"
+        "def broken(x):\n"
+        "    return undefined(x)\n"
+        "class Scaled:\n"
+        "    def __init__(self, epsilon):\n"
+        "        self.epsilon = epsilon\n"
+        "    def __call__(self, x, rng):\n"
+        "        return 1 / self.epsilon + rng.laplace()\n"
+    )
+    called, options, inputs, named = ALWAYS[name]
+    result = CliRunner().invoke(cli, [command, f"always.py:{called}", *options, *inputs, *CLAIM])
+    said = " ".join(result.stdout.split()).partition(" claim ")[0]
+    assert [one for one in named if one not in said] == []
+    assert ("d1" in said) is (name != "code")
+
+
 def test_a_changed_input_is_reported() -> None:
     result = run("m.py:changes", "--d1", "[1]", "--d2", "[1, 2]", *CLAIM)
     assert result.exit_code == 3

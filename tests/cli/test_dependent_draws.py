@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -262,6 +263,48 @@ def test_an_object_that_is_used_up_is_said_to_be(
     assert "RuntimeError: the budget is used up" in said
     assert f"return Budget(total={total}).count(data)" in said
     assert where or "Budget.left" in said
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("count(self, rows, rng)", []),
+        ("count(self, rows, rng)", ["--isolate"]),
+        ("count(self, rows, unit, *, rng)", ["--param", "unit=1"]),
+        ("count(self, unit, rows, noise)",
+         ["--param", "unit=1", "--data-arg", "rows", "--rng-arg", "noise"]),
+        ("count(self, unit, rows, noise)",
+         ["--param", "unit=1", "--data-arg", "rows", "--rng-arg", "noise", "--isolate"]),
+        ("__call__(self, rows, rng)", []),
+        ("count(self, rows, size, rng)", ["--batch-arg", "none"]),
+    ],
+)  # fmt: skip
+def test_the_function_to_audit_for_an_object_that_is_used_up_can_be_audited(
+    dpaudit: Invoke, tmp_path: Path, method: str, options: list[str]
+) -> None:
+    generator = "noise" if "noise" in method else "rng"
+    output = f"len(rows) + {generator}.laplace()"
+    file = tmp_path / "budget.py"
+    code = (
+        "class Budget:\n"
+        "    def __init__(self, total):\n"
+        "        self.left = total\n"
+        f"    def {method}:\n"
+        "        if self.left < 1:\n"
+        "            raise RuntimeError('the budget is used up')\n"
+        "        self.left -= 1\n"
+        f"        return {f'[{output}]' if 'size' in method else output}\n"
+    )
+    file.write_text(code)
+    call = [] if "__call__" in method else ["--call", "count"]
+    more = [*options, "--d1", "[1,2]", "--d2", "[1]", "--epsilon", 1, "--samples", 2_000, "-q"]
+    result = dpaudit("run", f"{file}:Budget", "--init", "[1]", *call, *more)
+    assert result.exit_code == 3
+    advice = re.search(r"def (\w+)\(.*", result.output)
+    assert advice is not None
+    advised = tmp_path / "advised.py"
+    advised.write_text(f"{code}\n\n{advice[0]}\n")
+    assert dpaudit("run", f"{advised}:{advice[1]}", *more).exit_code == 0
 
 
 def test_a_mechanism_that_raises_by_chance_is_not_used_up(dpaudit: Invoke, tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_a_claim_that_is_a_curve_is_refuted_at_its_best_point() -> None:
     assert enough <= 0.01
     reason = misses_rare([replace(certificate, detectable_rare=0.5)], 0.01, points)
     assert reason is not None
-    assert f"{needed:,} draws could" in reason
+    assert f"samples={needed:_}" in reason
 
 
 def test_the_pair_that_needs_most_is_named() -> None:

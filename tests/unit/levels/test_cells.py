@@ -72,7 +72,9 @@ TWICE: dict[str, tuple[list[Any], str, dict[str, str]]] = {
         "order of keys of output",
         {
             "in the order (2, 1)": "keys of output are in the order (2, 1)",
-            "in an order of the set (1, 2)": "keys of output are in an order of the set (1, 2)",
+            "in an order of the set (1, 2)": (
+                "keys of output are in an order that a set of them has"
+            ),
             "absent": "output has fewer than two keys",
         },
     ),

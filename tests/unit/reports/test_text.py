@@ -83,14 +83,15 @@ def test_a_violation_in_fifteen_lines() -> None:
     [
         (
             *(0.93, 2_000, 0.8, 5),
-            "all bets within 132 draws together: wealth 39 (violation at 25). The event shown "
-            "tells most; alone, on the 1,000 draws of its test, it obeys the claim",
+            "all bets within 132 draws together: wealth 39 (violation at 25). All events "
+            "together refute the claim; the one shown obeys it alone, on the 1,000 draws of its "
+            "test.",
         ),
         (
             *(0.85, 4_000, 0.95, 3),
-            "all bets within 2,968 draws together: wealth 103 (violation at 100). The event shown "
-            "tells most; alone, on the 1,032 draws of its test, it does not refute the claim at "
-            "this confidence",
+            "all bets within 2,968 draws together: wealth 103 (violation at 100). All events "
+            "together refute the claim; the one shown does not do so alone, on the 1,032 draws of "
+            "its test.",
         ),
         (0.5, 4_000, 0.95, 3, None),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from dpaudit.sampling.homogeneity import between_processes
@@ -48,7 +49,7 @@ def test_one_process_with_another_law_is_enough() -> None:
     evidence, words = between_processes(first, [*[same] * 7, other], GUESSES, LEVEL)
     assert evidence >= -math.log(LEVEL)
     assert "outputs for d1 differ from process to process" in words
-    assert "of 500 draws in this process" in words
+    assert "never came up in 500 draws here" in words
 
 
 def test_no_new_process_is_no_difference() -> None:
@@ -58,3 +59,22 @@ def test_no_new_process_is_no_difference() -> None:
 
 def test_a_shift_of_every_process_is_found() -> None:
     assert all(said(seed, shift=2.0, each=250) for seed in range(20))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "said_of"),
+    [
+        (1.0, (0.0, 0.0), ("100 % of 400 draws", "never in draws of new")),
+        (0.0, (1.0, 0.5), ("never came up in 400 draws", "50 % to 100 % of draws of new")),
+    ],
+)
+def test_how_often_an_event_came_up_is_named_for_both(
+    here: float, there: tuple[float, float], said_of: tuple[str, str]
+) -> None:
+    def of(share: float) -> Tally:
+        inside = round(400 * share)
+        return Tally(np.array([[inside, 200], [400 - inside, 200]]))
+
+    # The first level is the only event: the other one is evidence for neither input.
+    words = between_processes(of(here), [*map(of, there)] * 4, np.array([1, 0]), LEVEL)[1]
+    assert [one for one in said_of if one not in words] == []
