@@ -15,7 +15,7 @@ from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
 
-PAIR = NeighbouringPair([1], [0], "pair")
+PAIR = NeighbouringPair([1], [0], label="pair")
 
 
 def words(function: Callable[..., Any]) -> str | None:
