@@ -52,8 +52,8 @@ def why_no_confidence(value: float, example: str) -> str | None:
     mean as the probability of a false alarm."""
     if 0.5 <= value < 1:
         return None
-    other = float(1 - Decimal(str(float(value))))
-    meant = f"; did you mean {other}?" if 0.5 < other < 1 else ""
+    other = float(1 - Decimal(str(float(value)))) if 0 < value < 0.5 else 1.0
+    meant = f"; did you mean {other}?" if other < 1 else ""
     return f"must be a number from 0.5 to below 1, such as {example}{meant}"
 
 

@@ -205,7 +205,7 @@ _TIME = _number(
 
 def _confidence(value: Any) -> str | None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return why_no_confidence(float(value), "0.99") if is_number else "must be a number"
+    return why_no_confidence(value, "0.99") if is_number else "must be a number"
 
 
 _SEED = _number(

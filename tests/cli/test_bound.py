@@ -192,7 +192,7 @@ def test_blank_guesses_are_a_warning_where_delta_is_positive(
             "{d1} {text} --epsilon 1",
             "text.npy: not a complete array .* save it again with numpy.save",
         ),
-        ("{d1} {d2} --epsilon 1 --confidence 2", "confidence=2.0 must lie in"),
+        ("{d1} {d2} --epsilon 1 --confidence 2", "confidence=2.0 must be a number from"),
         ("{d1} {d2} --epsilon -1", "epsilon"),
         ("{d1} {d2} --epsilon 1 --json nowhere/x.json", "cannot write nowhere/x.json"),
         ("--guesses 10 20 5 --epsilon 1", "canaries ≥ guesses ≥ correct guesses"),

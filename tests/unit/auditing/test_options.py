@@ -113,6 +113,7 @@ def test_a_mistyped_keyword_is_refused() -> None:
         ("time", 0, "time=0 must be above 0 seconds, and finite"),
         ("confidence", 1, "confidence=1 must be a number from 0.5 to below 1, such as 0.99"),
         ("confidence", 0.05, "confidence=0.05 must be a number from 0.5 to below 1, such as 0.99"),
+        ("confidence", 10**400, "confidence=1.00e+400 must be a number from 0.5 to below 1"),
         ("confidence", 1e-40, "confidence=1e-40 must be a number from 0.5 to below 1"),
         ("confidence", math.nan, "confidence=nan must be a number from 0.5 to below 1"),
         ("seed", -1, "seed=-1 must be an integer, at least 0"),

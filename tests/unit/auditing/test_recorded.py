@@ -192,7 +192,7 @@ def test_what_cannot_be_audited(outcomes: Any, match: str) -> None:
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"confidence": 1.0}, "confidence=1.0 must lie in"),
+        ({"confidence": 1.0}, "confidence=1.0 must be a number from"),
         ({"seed": -1}, "seed=-1 must be an integer"),
         ({"claim": ComputationalDP(1.0, 0.0, lambda x: 1)}, "record its answers"),
     ],
