@@ -228,7 +228,9 @@ def test_what_is_expected_is_said_by_the_name_of_the_assertion(assertion: Any) -
 
 def test_rare_outputs_that_would_not_have_been_caught_fail_the_test() -> None:
     assert_private(noisy, 0.0, 1.0, epsilon=2.0, samples=10_000, require_rare=0.1)
-    with pytest.raises(AssertionError, match=r"UNDER-POWERED: .* draws could"):
+    with pytest.raises(
+        AssertionError, match=r"UNDER-POWERED: .*require_rare=0.0001.* samples=2_470_000"
+    ):
         assert_private(noisy, 0.0, 1.0, epsilon=2.0, samples=10_000, require_rare=1e-4)
 
 
