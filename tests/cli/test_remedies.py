@@ -542,9 +542,8 @@ def test_a_long_label_is_set_off() -> None:
             "(see 'dpaudit explain --help')",
         ),
         (
-            "trace m:f --timeout 1s",
-            "there is no option '--timeout'. Did you mean '--time'? dpaudit run has --timeout. "
-            "(see 'dpaudit trace --help')",
+            "trace m:f --resume",
+            "there is no option '--resume'. dpaudit run has --resume. (see 'dpaudit trace --help')",
         ),
         (
             "search m:f --nowhere 0",
