@@ -51,16 +51,19 @@ def never_repeated(draws: SelectionDraws) -> list[str]:
     columns = draws.outcomes.columns
     if draws.size < _MANY or len(columns) < 2:
         return []
-    distinct = [len(np.unique(one.keys())) for one in columns]
-    if min(distinct) > draws.size * _REPEATING:
+    # Noise is a column of other numbers, which need not be sorted to be left out.
+    discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
+    if not discrete or min(map(_distinct, columns)) > draws.size * _REPEATING:
         return []
     return [
-        f"{one.name} was another one in each of {draws.size:,} draws. If it is the seed of a hash "
-        "function, as in local hashing, no event can use it: let --post-process (YAML: "
+        f"{discrete[0].name} was another one in each of {draws.size:,} draws. If it is the seed of "
+        "a hash function, as in local hashing, no event can use it: let --post-process (YAML: "
         "post_process) make of each output the values that it supports"
-        for one, many in zip(columns, distinct, strict=True)
-        if many == draws.size and _is_discrete(one)
-    ][:1]
+    ]
+
+
+def _distinct(column: Column) -> int:
+    return len(np.unique(column.keys()))
 
 
 def _is_discrete(column: Column) -> bool:
