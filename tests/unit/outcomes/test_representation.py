@@ -234,7 +234,7 @@ for _ in range(300):
     for order in (keys, keys[::-1], sorted(keys)):
         own = set(order)
         found += [as_in_a_set(tuple(one)) for one in (own, set(own), frozenset(own))]
-        if len(keys) > 2:  # more slots than so many elements need
+        if len(keys) > 2:  # more slots than the elements need
             others = set(range(1_000, 1_000 + 2 * len(keys)))
             found.append(as_in_a_set(tuple((own | others) - others)))
 print(found.count(False))
