@@ -152,7 +152,7 @@ def plan_(
     if quiet:
         if not is_planned:
             why = _hopeless(found) if found.samples is None and is_asked else _hopeless_rare(goals)
-            raise UsageError(f"{why}; without -q more is said")
+            raise UsageError(f"{why}; run it without -q for details")
         click.echo(shown.samples, file=stdout)
         return exit_codes.NOTHING_FOUND
     if found.samples is None:

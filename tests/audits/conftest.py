@@ -13,6 +13,8 @@ from dpaudit.auditing import engine
 from dpaudit.sampling.executors import processes
 from dpaudit.stats import game, power
 from tests import forked
+from tests.comparing import new_processes as new_processes
+from tests.comparing import no_new_processes as no_new_processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,20 +50,6 @@ def no_traces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def traces() -> None:
     """Results are to be whole."""
-
-
-@pytest.fixture(autouse=True)
-def no_new_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Violations are not compared with draws of new processes, but where a test asks for it: they
-    take as long to start as ten audits."""
-    if "new_processes" not in request.fixturenames:
-        monkeypatch.setattr("dpaudit.sampling.executors.new_processes.PROCESSES", 0)
-
-
-@pytest.fixture
-def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Violations are to be compared with draws of new processes, also on a busy machine."""
-    monkeypatch.setattr("dpaudit.sampling.executors.new_processes.SECONDS", 60.0)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from tests.result_files import from_json, to_json
 # A leak that d1 alone gives, beside noise that attains ε, in so many draws.
 P, EPSILON = 1e-3, 1.1
 CLAIM, SAMPLES = ApproximateDP(EPSILON, P / 10), 200_000
-# One that the draws to keep show too seldom.
+# A value that too few of the kept draws show.
 RARER = 3e-4
 RARER_CLAIM = ApproximateDP(EPSILON, RARER / 10)
 TRUTH = 1 / (1 + math.exp(-EPSILON))

@@ -52,7 +52,7 @@ def guesses_of(rng: np.random.Generator, levels: int, abstains: float) -> IntArr
 
 
 def portfolio(seed: int, sides: int) -> list[Rule]:
-    """Return a main rule, and so many others that mostly abstain."""
+    """Return a main rule and a number of others that mostly abstain."""
     rng = np.random.default_rng(seed)
     kinds: tuple[Literal["main", "rare", "other"], ...] = ("main", "rare", "other")
     rules = []

@@ -122,8 +122,8 @@ def test_atoms_too_light_to_outweigh_delta_detect_nothing() -> None:
 
 
 def refutes(right: int, draws: int, epsilon: float, delta: float, alpha: float) -> bool:
-    """Whether so many guesses of one input, all of them right, refute a claim: by the binomial tail
-    for δ = 0, by the game for δ > 0."""
+    """Return whether `right` guesses of one input, all correct, refute a claim: by the binomial
+    tail for δ = 0, by the game for δ > 0."""
     if delta == 0:
         return bool(binom.sf(right - 1, right, share(epsilon)) <= alpha)
     return p_value(Game(right, 0, draws, two_guesses=False), epsilon, delta, alpha, alpha) <= alpha

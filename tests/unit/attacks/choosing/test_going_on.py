@@ -108,7 +108,7 @@ def split(d1: int, d2: int) -> Candidate:
 
 
 def rare_table(of_d1: int, of_d2: int) -> RareTable:
-    """Return the rare outputs of 40,000 draws: 77, so many times of either input."""
+    """Return the rare outputs of 40,000 draws: 77, equally often for both inputs."""
     coins = np.arange(1_000) % 2 == 0
     sieve = Sieve.of(SelectionDraws(from_raw(np.where(coins, 1.0, 0.0)), coins))
     is_d1 = np.arange(of_d1 + of_d2) < of_d1
