@@ -365,10 +365,11 @@ def test_a_mechanism_that_no_seed_reaches_has_no_state_to_compare() -> None:
     assert not result.certificates[0].reproducible
 
 
-@pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("seed", [0, 1])
-def test_noise_kept_by_those_who_join_is_found(seed: int) -> None:
-    result = run_audit(spec_of(keeps_noise, samples=2_000, seed=seed))
+@pytest.mark.usefixtures("eager", "new_processes")
+def test_noise_that_each_joined_process_keeps_is_no_violation() -> None:
+    # Two workers may share the chunks so that each draws one input's: the draws of one input then
+    # agree with each other, and only the comparison with new processes shows the noise.
+    result = run_audit(spec_of(keeps_noise, samples=2_000))
     assert result.workers == 2
     assert result.verdict is not Verdict.VIOLATION
 
