@@ -34,20 +34,28 @@ class DpauditError(Exception):
     ----------
     *parts : str
         The parts of the message; each that names an option is a `Name`.
+    code : str, optional
+        Kind of the error: a few words of lower-case letters, joined by hyphens. docs/errors.md lists
+        all kinds. Default: the kind of the class.
 
     Attributes
     ----------
     exit_code : int
-        What the command line returns for it: 3.
+        Exit code of the command line: 3.
+    code : str
+        Kind of the error. It stays the same when the wording of the message changes.
     parts : tuple of str
-        As given.
+        The parts of the message, as given.
     """
 
     exit_code = 3
+    code = "failure"
 
-    def __init__(self, *parts: str) -> None:
+    def __init__(self, *parts: str, code: str | None = None) -> None:
         super().__init__("".join(parts))
         self.parts = parts
+        if code is not None:
+            self.code = code
 
     def spelled(self, spell: Callable[[Name], str]) -> tuple[str, ...]:
         """Return the parts of the message, with the names of options as `spell` has them.
@@ -81,26 +89,37 @@ class UsageError(DpauditError):
     """
 
     exit_code = 2
+    code = "usage"
 
 
 class ClaimError(UsageError, ValueError):
     """A privacy claim with impossible parameters."""
 
+    code = "claim"
+
 
 class DatasetError(UsageError):
     """A dataset that cannot be read, or a pair that is not a pair."""
+
+    code = "dataset"
 
 
 class TargetError(UsageError):
     """A mechanism that cannot be found, built or called as asked."""
 
+    code = "target"
+
 
 class ConfigurationError(UsageError):
     """A configuration file that is not valid; the message names file, line and key."""
 
+    code = "configuration"
+
 
 class JournalError(UsageError):
     """A journal that cannot be written, or not be continued as asked; the message says why."""
+
+    code = "journal"
 
 
 class MechanismError(DpauditError):
@@ -112,6 +131,10 @@ class MechanismError(DpauditError):
         What the command line returns for it: 3.
     """
 
+    code = "mechanism"
+
 
 class AttackError(MechanismError):
     """A user's own attack failed: not a verdict either."""
+
+    code = "attack"
