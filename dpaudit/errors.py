@@ -35,17 +35,17 @@ class DpauditError(Exception):
     *parts : str
         The parts of the message; each that names an option is a `Name`.
     code : str, optional
-        Kind of the error: a few words of lower-case letters, joined by hyphens. docs/errors.md lists
-        all kinds. Default: the kind of the class.
+        Kind of the error: a few words of lower-case letters, joined by hyphens. docs/errors.md
+        lists all kinds. Default: the kind of the class.
 
     Attributes
     ----------
     exit_code : int
         Exit code of the command line: 3.
-    code : str
-        Kind of the error. It stays the same when the wording of the message changes.
     parts : tuple of str
         The parts of the message, as given.
+    code : str
+        Kind of the error. It stays the same when the wording of the message changes.
     """
 
     exit_code = 3
@@ -77,6 +77,34 @@ def _spelled(part: str, spell: Callable[[Name], str]) -> str:
     if isinstance(part, Given):
         return part.typed
     return spell(part) if isinstance(part, Name) else part
+
+
+# Kinds of other exceptions, the first that fits: of the machine, then mistakes in dpaudit.
+CODES_OF_OTHERS: tuple[tuple[type[BaseException], str], ...] = (
+    (MemoryError, "out-of-memory"),
+    (OSError, "system"),
+    (ImportError, "incomplete-installation"),
+    (RecursionError, "nested-too-deeply"),
+    (BaseException, "internal"),
+)
+
+
+def code_of(error: BaseException) -> str:
+    """Return the kind of any exception that ends an audit or a command.
+
+    Parameters
+    ----------
+    error : BaseException
+        An error of dpaudit, which has its own code, or any other exception.
+
+    Returns
+    -------
+    str
+        The code, as docs/errors.md lists it.
+    """
+    if isinstance(error, DpauditError):
+        return error.code
+    return next(code for kind, code in CODES_OF_OTHERS if isinstance(error, kind))
 
 
 class UsageError(DpauditError):

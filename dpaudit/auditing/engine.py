@@ -99,7 +99,7 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
     try:
         found, searched = spec.search.find(spec, on_progress)
     except MechanismError as failure:
-        failed = Failed(str(failure))
+        failed = Failed(str(failure), code=failure.code)
         return _result(spec, failed, seconds=time.monotonic() - began, versions=versions())
     seconds = time.monotonic() - began
     result = _traced(found, _run(found, on_progress))
@@ -197,7 +197,7 @@ def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
     try:
         ending = run.audit_all()
     except MechanismError as failure:
-        ending = Failed(str(failure), tuple(run.certificates))
+        ending = Failed(str(failure), tuple(run.certificates), failure.code)
     cannot_fail = _underpowered(spec, run.certificates)
     allowed = [cannot_fail] if cannot_fail and spec.allow_underpowered else []
     return _result(

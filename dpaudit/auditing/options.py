@@ -467,7 +467,7 @@ _TABLE = (
         short="-q"),
     _run("verbose", COUNT, "Print every pair of inputs, and how the result was reached.",
         short="-v"),
-    _run("debug", SWITCH, "Show the traceback of every error."),
+    _run("debug", SWITCH, "Show the code and the traceback of every error."),
 )
 # fmt: on
 

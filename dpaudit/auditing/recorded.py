@@ -209,7 +209,7 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
     try:
         ending = Recorded((_Recorded(audit).certificate(),))
     except MechanismError as failure:
-        ending = Failed(str(failure))
+        ending = Failed(str(failure), code=failure.code)
     return AuditResult(
         name=audit.name,
         claim=audit.claim,

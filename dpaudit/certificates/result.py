@@ -202,12 +202,15 @@ class Failed:
         Why.
     certificates : tuple of Certificate
         Of the pairs that were finished before.
+    code : str or None
+        Kind of the error (docs/errors.md); None in results of older versions.
     """
 
     by_chance: ClassVar[bool] = True
 
     error: str
     certificates: tuple[Certificate, ...] = ()
+    code: str | None = None
 
     @property
     def deciding(self) -> Certificate | None:
@@ -339,6 +342,11 @@ class AuditResult:
     def error(self) -> str | None:
         """Why the verdict is ERROR; None when it is another one."""
         return self.ending.error if isinstance(self.ending, Failed) else None
+
+    @property
+    def error_code(self) -> str | None:
+        """Kind of the error (docs/errors.md); None without an error, and in older results."""
+        return self.ending.code if isinstance(self.ending, Failed) else None
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:

@@ -22,7 +22,7 @@ from dpaudit.cli.process.interruption import Requests, heeded
 from dpaudit.cli.process.leaving import kept_from_leaving
 from dpaudit.cli.process.streams import kept
 from dpaudit.cli.progress import make_display
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, code_of
 from dpaudit.processes.origin import words
 from dpaudit.wording import visible
 
@@ -64,6 +64,9 @@ def run_batch(
                 print_traceback(error)
             yield _not_run(spec, error, start), exit_code(error)
         else:
+            if debug and result.error_code is not None:
+                line = f"debug: {spec.name} ended in error[{result.error_code}]"
+                click.echo(folded(visible(line)), err=True)
             yield result, exit_codes.of_result(result)
 
 
@@ -131,7 +134,7 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
         target=spec.target.describe(),
         confidence=spec.confidence,
         seed=spec.seed,
-        ending=Failed(describe_error(error).removeprefix("error: ")),
+        ending=Failed(describe_error(error).removeprefix("error: "), code=code_of(error)),
         seconds=time.monotonic() - start,
         versions={"python": sys.version.split()[0]},
         expect=spec.expect,

@@ -12,9 +12,10 @@ import click
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes
-from dpaudit.cli.group import DEBUG, debug_option, describe_error, print_traceback
+from dpaudit.cli.group import DEBUG, debug_option, describe_error, error_line, print_traceback
 from dpaudit.cli.messages import folded
 from dpaudit.cli.process.streams import kept, set_apart
+from dpaudit.errors import code_of
 from dpaudit.targets.target import AnyTarget, CommandTarget, single_targets, starts_a_program
 from dpaudit.wording import counted, visible
 
@@ -48,8 +49,8 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     wrong = 0
     for file in dict.fromkeys(files):
         found = check_config(file, project)
-        problems = [describe_error(error) for error in found.problems]
         debug = bool(ctx.meta.get(DEBUG))
+        problems = [error_line(error, debug=debug) for error in found.problems]
         problems += _unloadable(_imported(found.specs), debug=debug)
         if not problems:
             programs = (one for one in found.specs if starts_a_program(one[1].target))
@@ -87,7 +88,7 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
 
     seen = set()
     # A program that has failed is not tried again: a matrix of silent ones would take minutes.
-    failed: dict[AnyTarget, str] = {}
+    failed: dict[AnyTarget, tuple[str, str]] = {}
     for key, locate, spec in to_load:
         program = spec.target if isinstance(spec.target, CommandTarget) else None
         program = program if key == "mechanism" else None
@@ -98,12 +99,13 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
                     (check_mechanism if key == "mechanism" else check_attacks)(spec)
                 continue
             except (Exception, SystemExit) as error:  # noqa: BLE001  # a line, as all others are
-                reason = _reason(error)
+                reason = (code_of(error), _reason(error))
                 if debug:
                     print_traceback(error)
         if program is not None:
             failed[program] = reason
-        text = f"error: {locate((key,))}{reason}"
+        code, words = reason
+        text = f"error{f'[{code}]' if debug else ''}: {locate((key,))}{words}"
         if text not in seen:
             seen.add(text)
             yield text
@@ -111,7 +113,7 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
 
 def _line(text: str) -> int:
     """Return the line that a message names; 0 for one that is about the whole file."""
-    found = re.match(r"error: .*?:(\d+): ", text)
+    found = re.match(r"error[^ ]*: .*?:(\d+): ", text)
     return 0 if found is None else int(found[1])
 
 

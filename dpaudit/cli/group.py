@@ -17,7 +17,7 @@ from dpaudit.cli.messages import folded
 from dpaudit.cli.process.collecting import undisturbed
 from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.did_you_mean import did_you_mean, nearest
-from dpaudit.errors import DpauditError, UsageError
+from dpaudit.errors import DpauditError, UsageError, code_of
 from dpaudit.wording import visible
 
 DEBUG = "dpaudit.debug"
@@ -28,7 +28,7 @@ debug_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=lambda context, _, value: context.meta.__setitem__(DEBUG, value),
-    help="Show the traceback of every error.",
+    help="Show the code and the traceback of every error.",
 )
 
 
@@ -121,7 +121,7 @@ class RootGroup(SuggestingGroup):
         except Exception as error:  # noqa: BLE001  # whatever a command raises is told in a line
             if ctx.meta.get(DEBUG):
                 print_traceback(error)
-            return _failed(error)
+            return _failed(error, debug=bool(ctx.meta.get(DEBUG)))
 
 
 def _help_width(most: int) -> int:
@@ -156,9 +156,9 @@ def guarded(command: Callable[[], Any]) -> int:
         return _failed(error)
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, *, debug: bool = False) -> int:
     """Show an error; return its exit code."""
-    click.echo(folded(visible(describe_error(error))), err=True)
+    click.echo(folded(visible(error_line(error, debug=debug))), err=True)
     if isinstance(error, OutputError):
         abandon_output()
     return exit_code(error)
@@ -169,6 +169,12 @@ def exit_code(error: Exception) -> int:
     if (isinstance(error, FileNotFoundError) and _is_nowhere()) or _is_forbidden(error):
         return exit_codes.USAGE
     return int(getattr(error, "exit_code", exit_codes.FAILURE))
+
+
+def error_line(error: Exception, *, debug: bool) -> str:
+    """Return an error in one line, with its code after the first word where `debug` asks for it."""
+    head, colon, rest = describe_error(error).partition(":")
+    return f"{head}[{code_of(error)}]{colon}{rest}" if debug else f"{head}{colon}{rest}"
 
 
 def describe_error(error: Exception) -> str:

@@ -35,7 +35,8 @@ History of the format (`version`):
     why there were none, or fewer than eight; null where none was asked for. `first_version` of an
     audit: the version of the file that it was first written to, where that is older than 6; its
     `detectable_rare` is null then. `beyond` of `searched`: a pair outside the space that seems to
-    leak and decides nothing; null without one.
+    leak and decides nothing; null without one. `error_code`: the kind of an error, from
+    docs/errors.md; null without an error.
 """
 
 from __future__ import annotations
@@ -181,7 +182,8 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
             fields[key] = encoded[key]
         if key == "warnings":
             exact = result.ending.certificates if isinstance(result.ending, Exact) else []
-            fields |= {"error": result.error, "exact": encode(exact), "one_run": encode(canaries)}
+            fields |= {"error": result.error, "error_code": result.error_code}
+            fields |= {"exact": encode(exact), "one_run": encode(canaries)}
     return fields
 
 
@@ -191,6 +193,9 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")
     error = decode(str | None, fields.pop("error", None), f"{path}.error")
+    code = decode(str | None, fields.pop("error_code", None), f"{path}.error_code")
+    if error is None and code is not None:
+        raise DamagedRecord(f"{path}: an error_code belongs to an error")
     kinds = [bool(drawn), bool(exact), canaries is not None]
     if (verdict is Verdict.ERROR) != (error is not None):
         raise DamagedRecord(f"{path}: an error belongs to the verdict ERROR, and to no other")
@@ -200,7 +205,7 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
     if recorded != {one.fixed.stage == "recorded" for one in drawn} or len(recorded) > 1:
         raise DamagedRecord(f"{path}: a recording belongs to the stage recorded, and to no other")
     if error is not None:
-        return Failed(error, drawn)
+        return Failed(error, drawn, code)
     if exact:
         return Exact(exact)
     if canaries is not None:

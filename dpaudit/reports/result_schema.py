@@ -172,6 +172,10 @@ def _audit(found: _Definitions) -> Schema:
         "draws": _COUNT,
         "event": {**text_or_none, "description": "The leading event of the pair that decides."},
         "error": {**text_or_none, "description": "Why the verdict is ERROR."},
+        "error_code": {
+            "anyOf": [{**_TEXT, "pattern": "^[a-z]+(-[a-z]+)*$"}, _NULL],
+            "description": "Kind of the error; docs/errors.md lists all kinds.",
+        },
         "certificates": {
             "type": "array",
             "items": {"$ref": "#/$defs/Certificate"},
@@ -190,7 +194,7 @@ def _audit(found: _Definitions) -> Schema:
     whole |= {
         "if": is_error,
         "then": {"properties": {"error": _TEXT}},
-        "else": {"properties": {"error": _NULL}},
+        "else": {"properties": {"error": _NULL, "error_code": _NULL}},
     }
     return whole
 
