@@ -24,8 +24,7 @@ import dpaudit
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
-from dpaudit.sampling.homogeneity import check_blocks, check_calls, check_further
-from dpaudit.sampling.independence import CHECKS, WARNED
+from dpaudit.sampling.independence import CHECKS, WARNED, check_blocks, check_calls, check_further
 from dpaudit.tally import Tally
 from mechanisms import shared_noise
 

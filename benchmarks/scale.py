@@ -25,7 +25,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Counted, Measure, ToCount
-from dpaudit.sampling.executors.worker import Done
+from dpaudit.sampling.executors.pools import Done
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import ImportedTarget
 

@@ -17,8 +17,7 @@ from dpaudit.adapters.calls import batch_failed, processed
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
-from dpaudit.processes.crashes import Succession
+from dpaudit.processes.child import GLANCE, Child, Ended, Succession, TimedOut, countdown
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
 from dpaudit.watching import PATIENCE, Step, Watch

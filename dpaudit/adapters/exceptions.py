@@ -1,6 +1,6 @@
 """An exception that a mechanism raises becomes the outcome of its draw.
 
-What a crash of a whole process becomes is in `dpaudit.processes.crashes`.
+What a crash of a whole process becomes is in `dpaudit.processes.child`.
 """
 
 from __future__ import annotations

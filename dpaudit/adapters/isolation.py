@@ -23,8 +23,7 @@ from dpaudit.adapters.calls import batch_failed, batch_wrong, plain
 from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
-from dpaudit.processes.child import GLANCE, Child, Clock, Ended, TimedOut, countdown
-from dpaudit.processes.crashes import Succession
+from dpaudit.processes.child import GLANCE, Child, Clock, Ended, Succession, TimedOut, countdown
 from dpaudit.processes.exchange import array, parsed, pickled, request
 from dpaudit.targets.construction import needs_init
 from dpaudit.targets.missing import is_missing, lacks, not_found

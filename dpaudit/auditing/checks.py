@@ -18,10 +18,20 @@ from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
 from dpaudit.levels.distinguisher import Distinguisher
 from dpaudit.sampling.chunks import Failures, Head, Measure, ToLearn
-from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.homogeneity import check_blocks, check_calls, check_further, doubt
-from dpaudit.sampling.independence import CHECKS, WARNED, check_heads, check_independence
-from dpaudit.sampling.sameness import all_equal, check_computed, constant
+from dpaudit.sampling.executors import Drawer
+from dpaudit.sampling.independence import (
+    CHECKS,
+    WARNED,
+    all_equal,
+    check_blocks,
+    check_calls,
+    check_computed,
+    check_further,
+    check_heads,
+    check_independence,
+    constant,
+    doubt,
+)
 from dpaudit.tally import Tally, by_arm
 
 # Fewer draws than these may not show that calls share noise: one call of each input in a few blocks
@@ -40,7 +50,7 @@ class DrawChecks:
     """The checks of one pair. Each returns warnings, and raises MechanismError for what
     independent draws cannot do."""
 
-    def __init__(self, spec: AuditSpec, draws: Draws) -> None:
+    def __init__(self, spec: AuditSpec, draws: Drawer) -> None:
         self._spec, self._draws = spec, draws
         # How likely a warning of one check may be.
         self._level = 1 / len(spec.pairs) * WARNED / CHECKS

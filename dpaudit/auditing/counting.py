@@ -24,7 +24,7 @@ from dpaudit.levels.distinguisher import Learned
 from dpaudit.levels.level_map import CellCounter
 from dpaudit.levels.sieve import Sieve
 from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
-from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.executors import Drawer
 from dpaudit.tally import Tally
 
 
@@ -122,7 +122,7 @@ class CountingStage:
         self._checks, self._counts, self._aim = checks, counts, aim
         self._chunks = 0
 
-    def learn(self, learned: Learned, draws: Draws) -> Learned:
+    def learn(self, learned: Learned, draws: Drawer) -> Learned:
         """Return what is frozen. learned: from draws that were kept."""
         counts, ledger, plan = self._counts, self._ledger, self._plan
         until = plan.counting_until(ledger.spent)
@@ -144,7 +144,7 @@ class CountingStage:
             coming = plan.counting_next(ledger.spent, ledger.point.delta)
             counts.make_room(ledger.spent, coming, aim)
 
-    def _count(self, measure: Measure, until: int, draws: Draws) -> Counted:
+    def _count(self, measure: Measure, until: int, draws: Drawer) -> Counted:
         """Return what was counted until so many draws were made; what is rare of it is kept."""
         total: Counted | None = None
         tallies: list[Tally] = []

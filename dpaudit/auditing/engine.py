@@ -46,10 +46,11 @@ from dpaudit.inputs.pairs import NeighbouringPair, notes, stated
 from dpaudit.levels.candidate import Attack
 from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import Chunk, FirstCalls, ToProbe
-from dpaudit.sampling.executors import WORTHWHILE, Crew, Setup, drawing, new_processes, resolved
+from dpaudit.sampling.executors import Setup, WorkerPool, drawing, new_processes, resolved
+from dpaudit.sampling.executors.in_process import WORTHWHILE
+from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import DependentDrawsError, check_uncached
 from dpaudit.sampling.sampler import Sampler
-from dpaudit.sampling.seeding import preserved
 from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, is_elsewhere, single_targets, starts_a_program
@@ -357,7 +358,7 @@ class _Run:
         return Setup(sampler, self._make, workers)
 
     @contextmanager
-    def _noted(self, crew: Crew) -> Iterator[None]:
+    def _noted(self, crew: WorkerPool) -> Iterator[None]:
         """Note who drew, however it ends."""
         try:
             yield
@@ -377,7 +378,7 @@ class _Run:
         coming = spec.samples if moment is None or moment.left is None else moment.left
         return (coming + later * spec.samples) / rate
 
-    def _audit(self, number: int, sampler: Sampler, crew: Crew) -> Certificate:
+    def _audit(self, number: int, sampler: Sampler, crew: WorkerPool) -> Certificate:
         self._number, self._moment = number, None
         draws = self._journal.recording(crew, lambda: crew.is_here)
         single_draws = sampler.mechanism.interleaved
@@ -440,7 +441,7 @@ class _Run:
         return self._journal.once(f"used up {number}", look)
 
     def _compared(
-        self, number: int, crew: Crew, seconds: float, refuted: Refutation
+        self, number: int, crew: WorkerPool, seconds: float, refuted: Refutation
     ) -> Redrawn | None:
         """Compare a refutation with draws of new processes; None where nothing asks for that.
         Raises MechanismError where they differ. seconds: that a draw takes."""

@@ -47,9 +47,8 @@ from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToCount, ToLearn, ToTime
-from dpaudit.sampling.executors import Draws
-from dpaudit.sampling.independence import STORED
-from dpaudit.sampling.sameness import never_repeated
+from dpaudit.sampling.executors import Drawer
+from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
 from dpaudit.tally import Tally
@@ -74,7 +73,7 @@ class PairAudit:
         spec: AuditSpec,
         number: int,
         plan: Plan,
-        draws: Draws,
+        draws: Drawer,
         notify: Callable[[PairProgress], None],
         users: tuple[Attack, ...] = (),
         compare: Callable[[Refutation], Redrawn | None] = lambda refuted: None,

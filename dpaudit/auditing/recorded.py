@@ -47,8 +47,8 @@ from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
 from dpaudit.sampling.chunks import MOST_RARE
+from dpaudit.sampling.independence import all_equal, constant
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
-from dpaudit.sampling.sameness import all_equal, constant
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
 from dpaudit.stats.dependence import looks_tossed
 from dpaudit.tally import Tally, by_arm

@@ -21,8 +21,8 @@ from dpaudit.errors import UsageError
 from dpaudit.sampling.chunks import Measure, ToCount
 from dpaudit.sampling.executors import new_processes
 from dpaudit.sampling.executors.new_processes import Answers, NewProcesses
-from dpaudit.sampling.executors.worker import Recipe
-from dpaudit.sampling.homogeneity import between_processes
+from dpaudit.sampling.executors.pools import Recipe
+from dpaudit.sampling.independence import between_processes
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.tally import Tally
 

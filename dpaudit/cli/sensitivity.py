@@ -24,7 +24,7 @@ from dpaudit.config.quantities import parse_duration
 from dpaudit.config.targets import target_of
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
-from dpaudit.sampling.seeding import preserved
+from dpaudit.sampling.generators import preserved
 from dpaudit.searching.distances import NORMS
 from dpaudit.searching.sensitivity import SECONDS, SensitivityResult, Target, searched
 

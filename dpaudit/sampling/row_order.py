@@ -16,19 +16,17 @@ from scipy.special import gammaln
 
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
-from dpaudit.sampling.homogeneity import (
-    BoolArray,
-    Difference,
-    IntArray,
-    judged,
-    level_sets,
-)
 from dpaudit.sampling.independence import (
     CHECKS,
     IMPOSSIBLE,
     WARNED,
+    BoolArray,
+    Difference,
+    IntArray,
     Series,
+    judged,
     least_serial,
+    level_sets,
     numbers,
     series_of,
 )

@@ -1,12 +1,15 @@
-"""Draws from a mechanism by chunks: outcomes to learn from, tallies to certify with."""
+"""How often circular garbage is looked for while the outputs of a block are read."""
 
 from __future__ import annotations
 
+import gc
 import operator
 import os
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -47,16 +50,56 @@ from dpaudit.sampling.chunks import (
     ToProbe,
     ToTime,
 )
-from dpaudit.sampling.collecting import rarely_collecting
-from dpaudit.sampling.freed_memory import keep_freed_memory
-from dpaudit.sampling.generators import carried_generators
-from dpaudit.sampling.seeding import ChunkStreams, chunk_streams
+from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
 from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
 from dpaudit.targets.missing import check_found
 from dpaudit.targets.target import AnyTarget
 
 if TYPE_CHECKING:  # a worker needs no claims
     from dpaudit.claims.base import Adversary
+
+# So many new objects are made before garbage is looked for. With more, reading is hardly faster.
+_OBJECTS = 10_000
+
+_lock = threading.Lock()
+# The thresholds before the first of the blocks that threads read at the same time.
+_before: list[tuple[int, int, int]] = []
+
+
+@contextmanager
+def rarely_collecting() -> Iterator[None]:
+    """Read the outputs of a block. If they are lists or dicts, they are many objects, which Python
+    looks through for circular garbage again and again, though they are let go without it. While the
+    mechanism runs it looks as usual, since what a call leaves may be large."""
+    with _lock:
+        _before.append(_before[0] if _before else gc.get_threshold())
+        first = _before[0]
+        if 0 < first[0] < _OBJECTS:
+            gc.set_threshold(_OBJECTS, *first[1:])
+    try:
+        yield
+    finally:
+        with _lock:
+            first = _before.pop()
+            # What somebody else has set stays.
+            if not _before and gc.get_threshold() == (_OBJECTS, *first[1:]):
+                gc.set_threshold(*first)
+
+
+# The largest piece by which glibc learns, 32 MiB, less room for what it keeps beside it.
+_LARGEST = (32 << 20) - (64 << 10)
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep memory that is freed, in place of giving it back to the system.
+
+    Arrays of some megabytes are made anew for every block. Where their memory comes from the system
+    each time, the system clears every page of it first. glibc keeps pieces up to the size of the
+    largest one that was freed so far (mallopt(3), M_MMAP_THRESHOLD): one is asked for, never
+    touched, so that it takes no memory, and freed. With other C libraries nothing changes.
+    """
+    np.empty(_LARGEST, dtype=np.uint8)
+
 
 # A mechanism that makes many draws a call is called so many times for each input of a small block:
 # what the draws of one call share would otherwise look like the input's own law.

@@ -15,13 +15,19 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
-from types import FunctionType, GeneratorType, MethodType, ModuleType
+from types import FunctionType, GeneratorType, MethodType, ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
 
-from dpaudit.sampling.generators import code_names, comes_from, home_of, is_home, slots_of
-from dpaudit.sampling.seeding import is_generator
+from dpaudit.sampling.generators import (
+    code_names,
+    comes_from,
+    home_of,
+    is_generator,
+    is_home,
+    slots_of,
+)
 
 # Entries of one variable that are looked at, levels deep; bytes of an array; functions followed.
 _ENTRIES, _DEPTH, _BYTES, _FUNCTIONS = 2_000, 4, 1 << 20, 500
@@ -190,3 +196,50 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from () if value.gi_frame is None else list(value.gi_frame.f_locals.values())
     elif not (isinstance(value, ModuleType) or is_generator(value) or _is_code(value)):
         yield from _attributes(value).values()
+
+
+_WRITES = os.O_WRONLY | os.O_RDWR
+# Devices, which anybody may write to.
+_DEVICES = "/dev/"
+
+
+class Written:
+    """files: paths that Python code has opened to write to while in this context, by any thread;
+    not those that had to be new, and none that other programs open."""
+
+    _listening: Written | None = None
+    _is_hooked = False
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+
+    def __enter__(self) -> Written:
+        if not Written._is_hooked:  # for good: Python has no way to take a hook away
+            sys.addaudithook(_heard)
+            Written._is_hooked = True
+        Written._listening = self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        Written._listening = None
+
+
+def _heard(event: str, arguments: tuple[Any, ...]) -> None:
+    """Take notice of a file. It must not raise: whoever opens the file would get the exception."""
+    listening = Written._listening
+    if listening is None or event != "open" or len(arguments) != 3:
+        return
+    path, _, flags = arguments
+    is_named = isinstance(path, (str, bytes)) and isinstance(flags, int)
+    if not is_named or not flags & _WRITES or flags & os.O_EXCL:
+        return
+    named = os.fsdecode(path)
+    # A temporary file is opened by the name of its folder.
+    is_folder = os.path.isdir(named)  # noqa: PTH112  # unlike that of a Path, it never raises
+    if not is_folder and not named.startswith(_DEVICES):
+        listening.files.add(named)

@@ -21,8 +21,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw
-from dpaudit.sampling.generators import carried_generators
-from dpaudit.sampling.seeding import chunk_streams, preserved
+from dpaudit.sampling.generators import carried_generators, chunk_streams, preserved
 from dpaudit.sampling.state import changed, kept_state
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget

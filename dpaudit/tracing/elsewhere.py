@@ -12,8 +12,7 @@ from typing import Any
 from dpaudit.adapters.isolation import Patience, Worker
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
-from dpaudit.processes.child import Ended, TimedOut, countdown
-from dpaudit.processes.crashes import CRASH, TIMEOUT
+from dpaudit.processes.child import CRASH, TIMEOUT, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import pickled
 from dpaudit.targets.target import IsolatedTarget
 from dpaudit.tracing import tracer

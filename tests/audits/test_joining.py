@@ -26,8 +26,8 @@ from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.processes import cores
 from dpaudit.reports.text import render
-from dpaudit.sampling import executors
-from dpaudit.sampling.executors import Here, joining
+from dpaudit.sampling.executors import Setup, in_process, processes
+from dpaudit.sampling.executors.in_process import InProcess, JoiningWorkers
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 from tests.result_files import to_json
@@ -49,14 +49,14 @@ SAMPLES = 40_000
 
 
 UNGUARDED = """
-from dpaudit.sampling import executors
-from dpaudit.sampling.executors import joining
+from dpaudit.processes import cores
+from dpaudit.sampling.executors import in_process
 import dpaudit
 
-executors.WORTHWHILE = executors._FIRST = 0.0
-joining.cores = lambda: 2
-look = joining.Others.look
-joining.Others.look = lambda others: (others.wait(15.0), look(others))
+in_process.WORTHWHILE = in_process._FIRST = 0.0
+cores.cores = lambda: 2
+look = in_process.JoiningWorkers.look
+in_process.JoiningWorkers.look = lambda others: (others.wait(15.0), look(others))
 
 def mechanism(x, size, rng):
     return x + rng.laplace(size=size)
@@ -97,20 +97,19 @@ def alone(function: Callable[..., Any], epsilon: float = 1.0) -> AuditResult:
 
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (joining, cores):
-        monkeypatch.setattr(module, "cores", lambda: 2)
+    monkeypatch.setattr(cores, "cores", lambda: 2)
 
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are worth while however little there is to draw."""
-    monkeypatch.setattr(executors, "WORTHWHILE", 0.0)
-    monkeypatch.setattr(executors, "_FIRST", 0.0)
+    monkeypatch.setattr(in_process, "WORTHWHILE", 0.0)
+    monkeypatch.setattr(in_process, "_FIRST", 0.0)
 
 
 def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are worth while after so many chunks, and waited for, so that they draw the one after
     the next."""
-    look = Here._look
+    look = InProcess._look
 
     def counting(crew: Any, *given: Any, **more: Any) -> None:
         nonlocal chunks
@@ -118,20 +117,20 @@ def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
         if chunks < 0:
             look(crew, *given, **more)
 
-    seen, made = joining.Others.look, joining.Others.__init__
+    seen, made = JoiningWorkers.look, JoiningWorkers.__init__
 
-    def of_one_core(others: joining.Others, setup: executors.Setup, rate: float, _: float) -> None:
+    def of_one_core(others: JoiningWorkers, setup: Setup, rate: float, _: float) -> None:
         # Draws of microseconds do not tell how many cores they take, on a busy machine.
         made(others, setup, rate, 1.0)
 
-    def waiting(others: joining.Others) -> None:
+    def waiting(others: JoiningWorkers) -> None:
         others.wait(15.0)
         seen(others)
 
     at_once(monkeypatch)
-    monkeypatch.setattr(joining.Others, "__init__", of_one_core)
-    monkeypatch.setattr(Here, "_look", counting)
-    monkeypatch.setattr(joining.Others, "look", waiting)
+    monkeypatch.setattr(JoiningWorkers, "__init__", of_one_core)
+    monkeypatch.setattr(InProcess, "_look", counting)
+    monkeypatch.setattr(JoiningWorkers, "look", waiting)
 
 
 @pytest.fixture
@@ -196,8 +195,8 @@ def test_a_short_audit_imports_nothing_for_it() -> None:
         "import sys; from dpaudit.cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "print([one for one in sys.modules if 'joining' in one or one.endswith('.cores')"
-        " or one.startswith('multiprocessing') or one == 'concurrent.futures.process'])"
+        "print([one for one in sys.modules if one.startswith('multiprocessing')"
+        " or one == 'concurrent.futures.process'])"
     )
     words = ["run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
     words += ["--samples", "2000"]
@@ -217,7 +216,7 @@ def test_nobody_joins_where_times_are_taken_or_nobody_may(more: dict[str, Any]) 
 
 @pytest.mark.usefixtures("eager", "no_processes")
 def test_one_core_has_nobody_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joining, "cores", lambda: 1)
+    monkeypatch.setattr(cores, "cores", lambda: 1)
     assert run_audit(spec_of(batch)).workers == 1
 
 
@@ -266,7 +265,7 @@ def test_where_no_process_can_be_started_none_is(monkeypatch: pytest.MonkeyPatch
     def refused(*given: Any) -> Any:
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(joining, "ProcessPool", refused)
+    monkeypatch.setattr(processes, "ProcessPool", refused)
     (note,) = run_audit(spec_of(batch)).notes
     assert note.endswith("no process can be started ([Errno 38] Function not implemented)")
 
@@ -314,7 +313,7 @@ def test_what_only_the_shown_draws_do_ends_no_audit(monkeypatch: pytest.MonkeyPa
     learn = Sampler.learn
 
     def fails(sampler: Sampler, chunk: Any) -> Any:
-        if chunk.key == joining._KEY:
+        if chunk.key == in_process._KEY:
             raise MechanismError("a rare failure")
         return learn(sampler, chunk)
 
@@ -331,7 +330,7 @@ def test_files_of_their_own_may_be_written_anywhere() -> None:
 
 @pytest.mark.usefixtures("eager", "no_processes")
 def test_others_join_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joining, "room_for", lambda hands: 1)
+    monkeypatch.setattr(cores, "room_for", lambda hands: 1)
     (note,) = run_audit(spec_of(batch)).notes
     assert note.endswith("there is no memory for another process as large as this one")
 

@@ -23,7 +23,7 @@ from dpaudit.auditing.journal.records import Content, Record, Records
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import JournalError
 from dpaudit.sampling.chunks import Chunk, Drawn, Probe, ToCount, ToTime
-from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.executors import Drawer
 
 _END = "end"
 # Seconds between two writes.
@@ -103,7 +103,7 @@ class FileJournal(Journal):
             raise self._disagreement()
         return self._due.popleft()
 
-    def recording(self, draws: Draws, is_here: Callable[[], bool]) -> Draws:
+    def recording(self, draws: Drawer, is_here: Callable[[], bool]) -> Drawer:
         return partial(self._drawn, draws, is_here)
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
@@ -132,7 +132,7 @@ class FileJournal(Journal):
         self._at = float(self._next.words["at"])
 
     def _drawn(
-        self, draws: Draws, is_here: Callable[[], bool], chunks: Iterable[Chunk[Any]]
+        self, draws: Drawer, is_here: Callable[[], bool], chunks: Iterable[Chunk[Any]]
     ) -> Iterator[Any]:
         """Yield what is recorded, then what is drawn."""
         source = iter(chunks)
@@ -157,7 +157,7 @@ class FileJournal(Journal):
         return self._noted(drawn_of(record))
 
     def _anew(
-        self, draws: Draws, is_here: Callable[[], bool], source: Iterator[Chunk[Any]]
+        self, draws: Drawer, is_here: Callable[[], bool], source: Iterator[Chunk[Any]]
     ) -> Iterator[Any]:
         asked: deque[Chunk[Any]] = deque()
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ProfilePoint
-from dpaudit.sampling.executors import Draws
+from dpaudit.sampling.executors import Drawer
 
 Plain = TypeVar("Plain")
 
@@ -65,7 +65,7 @@ class Journal:
         """Return the same, for whoever decides something by it."""
         return self.now()
 
-    def recording(self, draws: Draws, is_here: Callable[[], bool]) -> Draws:
+    def recording(self, draws: Drawer, is_here: Callable[[], bool]) -> Drawer:
         """Return what draws as `draws` does, and records it. is_here: whether this process draws
         the next chunk."""
         return draws

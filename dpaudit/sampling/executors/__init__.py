@@ -5,15 +5,12 @@ A new kind is one new file, with a `Pool` that is made from a `Setup`, and one l
 
 from __future__ import annotations
 
-import math
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import Name, UsageError
@@ -22,11 +19,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from dpaudit.sampling.chunks import Chunk, Found
-    from dpaudit.sampling.executors.joining import Others
     from dpaudit.sampling.sampler import Sampler
 
 
-class Draws(Protocol):
+class Drawer(Protocol):
     """Draws chunks."""
 
     def __call__(self, chunks: Iterable[Chunk[Found]], /) -> Iterator[Found]:
@@ -35,7 +31,7 @@ class Draws(Protocol):
         ...
 
 
-class Crew(ABC):
+class WorkerPool(ABC):
     """Whoever draws the chunks of an audit.
 
     workers: processes that draw at the same time.
@@ -53,95 +49,11 @@ class Crew(ABC):
 
     @abstractmethod
     def __call__(self, chunks: Iterable[Chunk[Found]], /) -> Iterator[Found]:
-        """Draw, as `Draws` does."""
-
-
-class Here(Crew):
-    """Draws each chunk in this process, when it is asked for. Where the setup says what is left,
-    others join it when that is long."""
-
-    is_here, others_drew = True, False
-
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._others: Others | None = None
-        # Since when, with how many seconds of how many cores, and how many a second at last.
-        self._since, self._drew, self._busy, self._rate = math.nan, 0.0, 0.0, 0.0
-
-    def __call__(self, chunks: Iterable[Chunk[Found]], /) -> Iterator[Found]:
-        sampler, left = self._setup.sampler, self._setup.left
-        return map(sampler.draw, chunks) if left is None else self._drawn(chunks, left)
-
-    def end(self, *, in_order: bool) -> None:
-        """End the others; at once, where anything went wrong."""
-        if self._others is not None:
-            self._others.end(in_order=in_order)
-
-    def _drawn(self, chunks: Iterable[Chunk[Any]], left: Callable[[float], float]) -> Iterator[Any]:
-        from dpaudit.sampling.chunks import ToTime
-
-        source = iter(chunks)
-        for chunk in source:
-            if isinstance(chunk, ToTime):  # its time is taken, which wants all who will draw
-                self._look(left, now=True)
-                if self._others is not None:
-                    self._others.wait(chunk.patience)
-                    self._look(left)
-            is_theirs = self._others is not None and self._others.take(chunk)
-            self._hear()
-            if self._others is not None and is_theirs:
-                self.others_drew, self.workers = True, self._others.workers
-                yield from self._others.draw(chain([chunk], source))
-                return
-            yield self._timed(chunk)
-            # Now that whoever asked knows what it was good for.
-            self._look(left)
-
-    def _timed(self, chunk: Chunk[Any]) -> Any:
-        """Draw a chunk, and take notice of how long it takes."""
-        from dpaudit.sampling.chunks import FirstCalls, ToProbe
-
-        start, busy = time.perf_counter(), time.process_time()
-        if math.isnan(self._since):
-            self._since = start
-        found = self._setup.sampler.draw(chunk)
-        seconds = time.perf_counter() - start
-        self._drew += seconds
-        self._busy += time.process_time() - busy
-        if isinstance(chunk, FirstCalls):
-            # A call for many draws at once says nothing of how long one takes.
-            is_single = self._setup.sampler.mechanism.interleaved
-            self._rate = 1 / max(found.seconds, 1e-9) if is_single else 0.0
-        elif not isinstance(chunk, ToProbe):
-            self._rate = chunk.size / max(seconds, 1e-9)
-        return found
-
-    def _look(self, left: Callable[[float], float], *, now: bool = False) -> None:
-        """Let others start when that is worth while, and draw when they can.
-
-        now: though it has not taken long yet.
-        """
-        is_time = now or time.perf_counter() - self._since >= _FIRST
-        if self._others is not None:
-            self._others.look()
-        elif is_time and self._rate > 0 and left(self._rate) > WORTHWHILE:
-            from dpaudit.sampling.executors.joining import Others
-
-            self._others = Others(self._setup, self._rate, self._busy / self._drew)
-        self._hear()
-
-    def _hear(self) -> None:
-        """Take notice of what the others say."""
-        if self._others is not None:
-            self.is_here = not self._others.are_there
-            self.note, self.differed = self._others.note, self._others.differed
+        """Draw, as `Drawer` does."""
 
 
 Workers = int | Literal["auto"]
 EXECUTORS = ("serial", "processes", "dask")
-# Seconds of drawing that are worth other processes, which take about one each to start; and those
-# that an audit takes before any do, since it may soon find something.
-WORTHWHILE, _FIRST = 5.0, 1.0
 # How the processes that draw are called.
 WORKER = "dpaudit-worker"
 # The one that may be somewhere else.
@@ -216,7 +128,7 @@ def resolved(executor: Executor | str | None, workers: Workers) -> int:
 
 
 @contextmanager
-def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[Crew]:
+def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPool]:
     """Yield what draws; None: in this process with one worker, else in processes of its own, which
     join this one later where the setup says what is left. Raises UsageError for what cannot be
     reached, installed or sent there."""
@@ -225,7 +137,9 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[Crew]:
             if child.startswith(WORKER):
                 raise SystemExit(1)  # whoever started this process finds that it has ended
             setup = replace(setup, left=None)  # of the user's own, and in no need of others
-        crew, is_over = Here(setup), False
+        from dpaudit.sampling.executors.in_process import InProcess
+
+        crew, is_over = InProcess(setup), False
         try:
             yield crew
             is_over = True
@@ -246,7 +160,7 @@ def _preparing() -> str:
     return str(process.current_process().name)
 
 
-def _opened(executor: Executor | str | None, setup: Setup) -> AbstractContextManager[Crew]:
+def _opened(executor: Executor | str | None, setup: Setup) -> AbstractContextManager[WorkerPool]:
     """Return an executor, imported when it is asked for."""
     if executor in (None, "processes"):
         from dpaudit.sampling.executors.processes import in_processes
@@ -256,7 +170,7 @@ def _opened(executor: Executor | str | None, setup: Setup) -> AbstractContextMan
         from dpaudit.sampling.executors.dask import with_dask
 
         return with_dask(setup, executor.partition("://")[2])
-    from dpaudit.sampling.executors.given import GivenPool
+    from dpaudit.sampling.executors.pools import GivenPool
 
     return nullcontext(GivenPool(setup, executor))
 

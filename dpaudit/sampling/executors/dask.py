@@ -14,9 +14,8 @@ from typing import Any
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.extras import remedy
 from dpaudit.sampling.chunks import Chunk
-from dpaudit.sampling.executors import Crew, Setup
-from dpaudit.sampling.executors.ordered import Pool
-from dpaudit.sampling.executors.worker import Done, Recipe, draw, forget
+from dpaudit.sampling.executors import Setup, WorkerPool
+from dpaudit.sampling.executors.pools import Done, Pool, Recipe, draw, forget
 
 _TO_CONNECT = "10 s"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -37,7 +36,7 @@ _COUNTED = 2.0
 
 
 @contextmanager
-def with_dask(setup: Setup, address: str) -> Iterator[Crew]:
+def with_dask(setup: Setup, address: str) -> Iterator[WorkerPool]:
     """Draw on the cluster at an address, or on a local one with so many worker processes. Dask runs
     again what was lost with a worker, and the seed is in the chunk. Raises UsageError."""
     try:

@@ -22,7 +22,7 @@ import numpy as np
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.processes.other_clock import SHIFT, shift_as_asked
 from dpaudit.sampling.chunks import Chunk, Counted
-from dpaudit.sampling.executors.worker import Done, Recipe, draw
+from dpaudit.sampling.executors.pools import Done, Recipe, draw
 
 if TYPE_CHECKING:  # most audits start no process, and these imports take some 30 ms
     from concurrent.futures import Future

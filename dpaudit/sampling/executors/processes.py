@@ -21,9 +21,8 @@ from typing import Any
 
 from dpaudit.errors import MechanismError
 from dpaudit.sampling.chunks import Chunk
-from dpaudit.sampling.executors import WORKER, Crew, Setup
-from dpaudit.sampling.executors.ordered import Pool
-from dpaudit.sampling.executors.worker import Done, Recipe, draw
+from dpaudit.sampling.executors import WORKER, Setup, WorkerPool
+from dpaudit.sampling.executors.pools import Done, Pool, Recipe, draw
 from dpaudit.watching import Watch
 
 # Signals that come from somewhere else: the system that is short of memory, a scheduler, a person.
@@ -37,7 +36,7 @@ _GRACE, _TOGETHER = 2.0, 15.0
 
 
 @contextmanager
-def in_processes(setup: Setup) -> Iterator[Crew]:
+def in_processes(setup: Setup) -> Iterator[WorkerPool]:
     """Draw in `workers` new processes, each with a sampler of its own. A chunk that is lost with
     its process is drawn again, from the same seed. Raises UsageError."""
     pool = ProcessPool(Recipe.of(setup.make), setup.workers)

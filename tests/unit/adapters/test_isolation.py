@@ -149,7 +149,7 @@ def test_what_crashes_every_time_ends_with_an_error(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A command crashes all fifty times.
-    monkeypatch.setattr("dpaudit.processes.crashes.HOPELESS", 5)
+    monkeypatch.setattr("dpaudit.processes.child.HOPELESS", 5)
     with (
         isolated("always", params={"how": how}) as mechanism,
         pytest.raises(MechanismError, match=r" 5 times in a row .* a crash .*an audit needs"),
@@ -158,7 +158,7 @@ def test_what_crashes_every_time_ends_with_an_error(
 
 
 def test_what_crashes_alike_on_all_inputs_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.processes.crashes._ALWAYS", 3)  # each takes a process
+    monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 3)  # each takes a process
     with (
         isolated("complaining") as mechanism,
         pytest.raises(MechanismError, match=r"each of its first 6 draws of both .* no license\)"),
@@ -169,7 +169,7 @@ def test_what_crashes_alike_on_all_inputs_ends_soon(monkeypatch: pytest.MonkeyPa
 def test_what_takes_long_and_ends_alike_is_said_and_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.crashes.PATIENCE", 0.3)
+    monkeypatch.setattr("dpaudit.processes.child.PATIENCE", 0.3)
     with (
         isolated("always", params={"how": "hang"}, limits=Limits(timeout=0.1)) as mechanism,
         pytest.raises(MechanismError, match=r"its first 6 draws .* \(over 0.1 s\), which took"),
@@ -182,7 +182,7 @@ def test_what_takes_long_and_ends_alike_is_said_and_given_up(
 def test_what_takes_long_on_one_input_alone_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.crashes.PATIENCE", 0.3)
+    monkeypatch.setattr("dpaudit.processes.child.PATIENCE", 0.3)
     hangs = {"how": "hang"}
     with isolated("always", params=hangs, limits=Limits(timeout=0.1)) as mechanism:
         assert kinds(mechanism.sample(0, 8, rng())) == {"timeout": 8}
@@ -196,7 +196,7 @@ def test_what_takes_long_on_one_input_alone_goes_on(
 def test_what_crashes_on_one_input_or_in_other_ways_goes_on(
     attribute: str, inputs: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.crashes._ALWAYS", 3)  # fewer than of an input here
+    monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 3)  # fewer than of an input here
     with isolated(attribute, params={"log": str(tmp_path / "log")}) as mechanism:
         drawn = mechanism.sample_each(inputs, rng())
     crashes = inputs.count(1) if attribute == "complaining_of_1" else len(inputs)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.sampling.homogeneity import between_processes
+from dpaudit.sampling.independence import between_processes
 from dpaudit.tally import Tally
 
 GUESSES = np.array([-1, -1, 0, 1, 1])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpaudit.sampling.collecting import rarely_collecting
+from dpaudit.sampling.sampler import rarely_collecting
 
 USUAL = (700, 10, 10)
 

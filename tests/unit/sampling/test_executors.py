@@ -25,10 +25,9 @@ from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Learning, Measure, Probe, ToCount, ToLearn
-from dpaudit.sampling.executors import Setup, drawing, worker
-from dpaudit.sampling.executors.ordered import Pool
+from dpaudit.sampling.executors import Setup, drawing, pools
+from dpaudit.sampling.executors.pools import Done, Pool, Recipe
 from dpaudit.sampling.executors.processes import _Executor
-from dpaudit.sampling.executors.worker import Done, Recipe
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget
 from tests.sent import (
@@ -295,35 +294,35 @@ def recipe() -> Recipe:
 
 
 def test_a_worker_keeps_the_samplers_of_the_last_audits(recipe: Recipe) -> None:
-    (drawn,) = worker.draw(recipe, chunks()[:1]).drawn
+    (drawn,) = pools.draw(recipe, chunks()[:1]).drawn
     assert numbers(drawn) == numbers(sampler(batch).draw(chunks()[0]))
-    first = worker._samplers[recipe.run]
-    worker.draw(recipe, chunks()[:1])
-    assert worker._samplers[recipe.run] is first
-    for _ in range(worker._KEPT):
-        worker.draw(Recipe.of(maker(batch)), chunks()[:1])
-    assert recipe.run not in worker._samplers
-    assert len(worker._samplers) == worker._KEPT
-    for run in list(worker._samplers):
-        worker.forget(run)
-    assert not worker._samplers
+    first = pools._samplers[recipe.run]
+    pools.draw(recipe, chunks()[:1])
+    assert pools._samplers[recipe.run] is first
+    for _ in range(pools._KEPT):
+        pools.draw(Recipe.of(maker(batch)), chunks()[:1])
+    assert recipe.run not in pools._samplers
+    assert len(pools._samplers) == pools._KEPT
+    for run in list(pools._samplers):
+        pools.forget(run)
+    assert not pools._samplers
 
 
 def test_a_worker_leaves_the_global_generators_as_they_were(recipe: Recipe) -> None:
     np.random.seed(3)
     expected = np.random.random()
     np.random.seed(3)
-    worker.draw(recipe, chunks())
+    pools.draw(recipe, chunks())
     assert np.random.random() == expected
-    worker.forget(recipe.run)
+    pools.forget(recipe.run)
 
 
 def test_a_worker_with_other_versions_is_refused(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_versions", lambda: ("dpaudit 0", "numpy 1.0", "Python 3.11"))
+    monkeypatch.setattr(pools, "_versions", lambda: ("dpaudit 0", "numpy 1.0", "Python 3.11"))
     with pytest.raises(UsageError, match=r"has dpaudit 0, numpy 1.0, .*the same versions"):
-        worker.draw(recipe, chunks())
+        pools.draw(recipe, chunks())
 
 
 def test_tasks_that_were_cancelled_are_no_errors_of_killed_processes(

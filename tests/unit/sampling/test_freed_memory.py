@@ -9,7 +9,7 @@ import sys
 _FAULTS = """
 import resource, sys
 import numpy as np
-from dpaudit.sampling.freed_memory import keep_freed_memory
+from dpaudit.sampling.sampler import keep_freed_memory
 
 if sys.argv[1] == "kept":
     keep_freed_memory()

@@ -13,7 +13,7 @@ from benchmarks.dependence import LAWS, SIZES
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
-from dpaudit.sampling.homogeneity import check_blocks, check_calls
+from dpaudit.sampling.independence import check_blocks, check_calls
 from dpaudit.sampling.state import changed, kept_state
 from dpaudit.tally import Tally
 from mechanisms import laplace

@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import from_raw
-from dpaudit.sampling.sameness import never_repeated
+from dpaudit.sampling.independence import never_repeated
 
 MANY = 1_000
 RNG = np.random.default_rng(0)

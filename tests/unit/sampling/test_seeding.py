@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from dpaudit.sampling.seeding import chunk_streams, preserved, reseed, reseed_globals
+from dpaudit.sampling.generators import chunk_streams, preserved, reseed, reseed_globals
 
 
 def test_reseeding_is_deterministic_and_different_for_each() -> None:
