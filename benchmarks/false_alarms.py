@@ -56,9 +56,8 @@ from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.rare import RareTable
 from dpaudit.attacks.sequential import innovations
-from dpaudit.auditing import rare_store
-from dpaudit.auditing.counting import Counts
-from dpaudit.auditing.rare_store import RareStore
+from dpaudit.auditing import counting
+from dpaudit.auditing.counting import Counts, RareStore
 from dpaudit.certificates.certificate import RuleKind
 from dpaudit.certificates.evidence import (
     BETTING_SHARE,
@@ -420,7 +419,7 @@ def narrowed(*, fresh: bool = True) -> Run:
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         seen = [_tails(rng) for _ in range(4)]
-        with patch.object(rare_store, "MOST_KEPT", 256):
+        with patch.object(counting, "MOST_KEPT", 256):
             store = RareStore(Sieve.of(seen[0]), seen[0])
             first = RareTable(store.sieve, store.kept, store.arms).order()
             counts = Counts(seen[0], learn_again(first, aim, to_bet=False))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.definitions import gaussian, merged, reveal_or_randomize
 from dpaudit.auditing import schedule
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.families import settled, together
+from dpaudit.auditing.familywise import settled, together
 from dpaudit.auditing.options import BoundMethod
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict

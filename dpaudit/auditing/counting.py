@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.going_on import (
@@ -16,16 +20,111 @@ from dpaudit.attacks.choosing.going_on import (
 from dpaudit.attacks.rare import RareTable
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
-from dpaudit.auditing.rare_store import RareStore
 from dpaudit.auditing.schedule import Plan
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Learned
-from dpaudit.levels.level_map import CellCounter
-from dpaudit.levels.sieve import Sieve
+from dpaudit.levels.level_map import CellCounter, IntArray
+from dpaudit.levels.sieve import OFTEN, Sieve
 from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Drawer
-from dpaudit.tally import Tally
+from dpaudit.tally import Tally, by_arm
+from dpaudit.wording import counted
+
+# Draws that are kept, at most.
+MOST_KEPT = 16_384
+# How often an output must have come up to be let go is tried in steps of so much.
+_MORE_OFTEN = 1.2
+
+
+class RareStore:
+    """Rare draws, and the sieve that lets them through.
+
+    arms: (2,), the draws that they are all of, by input.
+    """
+
+    def __init__(self, sieve: Sieve, selection: SelectionDraws) -> None:
+        """selection: draws to begin with."""
+        self.sieve = sieve
+        rows = np.flatnonzero(sieve.strange(selection.outcomes))
+        self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
+        self._parts = [selection.take(rows)]
+        # One of every value, label and key that was let go; those, and those without room.
+        self._seen: list[SelectionDraws] = []
+        self._let_go, self._lost = 0, 0
+        self._is_full = False
+
+    @property
+    def kept(self) -> SelectionDraws:
+        """The rare draws."""
+        self._parts = [pool(self._parts)]
+        return self._parts[0]
+
+    @property
+    def seen(self) -> list[SelectionDraws]:
+        """The rare draws, and others that show what else there was."""
+        return [one for one in (self.kept, *self._seen) if one.size]
+
+    @property
+    def size(self) -> int:
+        return sum(one.size for one in self._parts)
+
+    def add(self, rare: Rare) -> None:
+        """Add what the sieve let through of further draws: all of it or, where that is too much,
+        and from then on, nothing, for a part of them would not say how rare they are."""
+        self._is_full = self._is_full or self.size + rare.kept.size > MOST_KEPT
+        if self._is_full:
+            self._lost += rare.kept.size + rare.lost
+            return
+        self._parts.append(rare.kept)
+        self.arms = self.arms + np.array(rare.arms, dtype=np.int64)
+        self._lost += rare.lost
+
+    def has_room(self, draws: int) -> bool:
+        """Return whether there is room for what is to be expected of so many draws."""
+        return not self._is_full and self._is_enough(self.size, draws)
+
+    def make_room(self, draws: int, spared: frozenset[str]) -> None:
+        """Let go of what came up most often, but in columns that are spared, and of hardly more
+        than it takes to have room for so many draws. Where nothing comes again, all stays."""
+        kept = self.kept
+
+        def rest(often: int) -> int:
+            sieve, _ = self.sieve.narrowed(kept.outcomes, often, spared)
+            return int(np.count_nonzero(sieve.strange(kept.outcomes)))
+
+        usual = [OFTEN]
+        while usual[-1] < MOST_KEPT // 2:
+            usual.append(math.ceil(_MORE_OFTEN * usual[-1]))
+        place = bisect_left(usual, True, key=lambda often: not self._is_enough(rest(often), draws))
+        often = usual[max(0, place - 1)]
+        if place > 0 or 2 * rest(often) <= kept.size:
+            self._narrow(often, spared)
+        self._is_full = self._is_full and not self._is_enough(self.size, draws)
+
+    def _narrow(self, often: int, spared: frozenset[str]) -> None:
+        kept = self.kept
+        self.sieve, firsts = self.sieve.narrowed(kept.outcomes, often, spared)
+        is_rare = self.sieve.strange(kept.outcomes)
+        self._parts = [kept.take(np.flatnonzero(is_rare))]
+        self._seen.append(kept.take(firsts))
+        self._let_go += kept.size - self.size
+        self._is_full = False
+
+    def _is_enough(self, size: int, draws: int) -> bool:
+        expected = size * draws / max(1, int(self.arms.sum()))
+        return size + expected <= MOST_KEPT
+
+    def dropped(self) -> list[str]:
+        """Return in words what is kept no more, and what there was no room for."""
+        found = []
+        if self._let_go:
+            found.append(
+                f"{counted(self._let_go, 'rare output')} that came up more often than others"
+            )
+        if self._lost:
+            found.append(f"{counted(self._lost, 'rare output')} for which there was no room")
+        return found
 
 
 class Counts:
@@ -148,14 +247,14 @@ class CountingStage:
         """Return what was counted until so many draws were made; what is rare of it is kept."""
         total: Counted | None = None
         tallies: list[Tally] = []
-        for counted in draws(self._to_count(measure, until)):
+        for drawn in draws(self._to_count(measure, until)):
             self._chunks += 1
-            tallies.append(counted.tally)
-            self._ledger.count("learning", counted, is_bet_on=True)
-            if counted.rare is not None:
-                self._counts.keep(counted.rare)
-                counted = replace(counted, rare=None)
-            total = counted if total is None else total + counted
+            tallies.append(drawn.tally)
+            self._ledger.count("learning", drawn, is_bet_on=True)
+            if drawn.rare is not None:
+                self._counts.keep(drawn.rare)
+                drawn = replace(drawn, rare=None)
+            total = drawn if total is None else total + drawn
             if self._ledger.may_stop:
                 break
         if total is None:

@@ -16,15 +16,14 @@ import numpy as np
 
 from dpaudit.adapters.calls import ONE_BY_ONE
 from dpaudit.adapters.laws import check_stated
-from dpaudit.auditing.checks import doubtful_inputs
-from dpaudit.auditing.exhaustion import exhausted
+from dpaudit.auditing.checks import doubtful_inputs, exhausted
+from dpaudit.auditing.exact_pmf import exact_certificates
 from dpaudit.auditing.journal.interface import Journal, PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
 from dpaudit.auditing.redrawing import Redrawing, Refutation, doubts
 from dpaudit.auditing.schedule import FIRST_CALLS, PROBE, Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.stated_laws import exact_certificates
 from dpaudit.auditing.underpowered import foreseen, misses_rare, too_few, too_weak
 from dpaudit.certificates.certificate import Certificate, Redrawn
 from dpaudit.certificates.result import (

@@ -10,11 +10,11 @@ from itertools import accumulate
 from typing import Any
 
 from dpaudit.auditing.canaries import certify_guesses
-from dpaudit.auditing.families import settled, share_of, unsettled
+from dpaudit.auditing.exact_pmf import certify
+from dpaudit.auditing.familywise import settled, share_of, unsettled
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import several_points
 from dpaudit.auditing.schedule import CONFIRMING, Limits, Plan, look_stride, wants_refit
-from dpaudit.auditing.stated_laws import certify
 from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Schedule
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpaudit.auditing.families import is_open, settled
+from dpaudit.auditing.familywise import is_open, settled
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import AuditResult

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dpaudit.auditing.families import together
+from dpaudit.auditing.familywise import together
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import default_name, placed_spec

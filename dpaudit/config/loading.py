@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from dpaudit.auditing.families import together
+from dpaudit.auditing.familywise import together
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import DEFINITIONS

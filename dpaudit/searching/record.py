@@ -11,7 +11,7 @@ from typing import Any
 
 from dpaudit.auditing.journal.opening import SEARCH_SUFFIX, check_free, journal_path
 from dpaudit.auditing.journal.records import failing
-from dpaudit.auditing.journal.requests import differences, request
+from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.searched import Leader, Searched
 from dpaudit.errors import JournalError

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpaudit.adapters.adversary import attacked
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.auditing.journal.requests import digest
+from dpaudit.auditing.request import digest
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import DatasetError, MechanismError, TargetError

@@ -12,8 +12,7 @@ import pytest
 
 from dpaudit.auditing import recorded
 from dpaudit.auditing.options import BoundMethod
-from dpaudit.auditing.recorded import audit_recorded, recorded_audit
-from dpaudit.auditing.splitting import FixedSplit, Rows
+from dpaudit.auditing.recorded import FixedSplit, Rows, audit_recorded, recorded_audit
 from dpaudit.certificates.result import Verdict
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.stats import one_run

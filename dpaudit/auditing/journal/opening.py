@@ -18,7 +18,7 @@ from typing import Any
 from dpaudit.auditing.journal.file_journal import FileJournal
 from dpaudit.auditing.journal.history import ANEW, HEADER, SESSION, History
 from dpaudit.auditing.journal.records import Records, failing
-from dpaudit.auditing.journal.requests import differences, request
+from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.errors import Given, JournalError, UsageError
 from dpaudit.version import __version__

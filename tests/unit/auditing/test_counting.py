@@ -12,7 +12,7 @@ from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.selection import learn
 from dpaudit.attacks.one_dimensional import one_dimensional
 from dpaudit.attacks.rare import NAME as RARE
-from dpaudit.auditing import rare_store
+from dpaudit.auditing import counting
 from dpaudit.auditing.counting import Counts
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
@@ -25,7 +25,7 @@ AIM = Aim(ProfilePoint(1.0, 1e-6), 1_000_000)
 
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rare_store, "MOST_KEPT", 1_024)
+    monkeypatch.setattr(counting, "MOST_KEPT", 1_024)
 
 
 def side_by_side(size: int, seed: int, share: float) -> SelectionDraws:

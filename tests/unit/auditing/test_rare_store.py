@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.auditing import rare_store
-from dpaudit.auditing.rare_store import RareStore
+from dpaudit.auditing import counting
+from dpaudit.auditing.counting import RareStore
 from dpaudit.draws import SelectionDraws, pool
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import from_raw
@@ -19,7 +19,7 @@ NONE = frozenset[str]()
 
 @pytest.fixture(autouse=True)
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rare_store, "MOST_KEPT", MOST)
+    monkeypatch.setattr(counting, "MOST_KEPT", MOST)
 
 
 def drawn(size: int, seed: int, leak: float = 1e-4) -> SelectionDraws:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import dpaudit
 from dpaudit import ApproximateZCDP, Verdict, ZeroConcentratedDP
-from dpaudit.auditing.stated_laws import certify
+from dpaudit.auditing.exact_pmf import certify
 from dpaudit.claims import ApproximateDP, compose, group, implied_definition, make_claim
 from dpaudit.claims.renyi import _concentrated_delta
 from dpaudit.config.loading import load_config

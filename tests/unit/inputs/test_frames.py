@@ -14,7 +14,7 @@ import pytest
 
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.journal.requests import digest
+from dpaudit.auditing.request import digest
 from dpaudit.certificates.result import Verdict
 from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.auditing.families import share_of
+from dpaudit.auditing.familywise import share_of
 from dpaudit.auditing.recheck import recheck, recheck_families
 from dpaudit.certificates.result import AuditResult, Family
 from dpaudit.errors import DpauditError, UsageError

@@ -15,8 +15,7 @@ from scipy.signal import lfilter
 import dpaudit
 from benchmarks.dependence import LAWS as SHARED_LAWS
 from dpaudit.auditing import recorded
-from dpaudit.auditing.recorded import audit_recorded, coin_flipped_audit
-from dpaudit.auditing.splitting import FixedSplit, TossedSplit
+from dpaudit.auditing.recorded import FixedSplit, TossedSplit, audit_recorded, coin_flipped_audit
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PureDP

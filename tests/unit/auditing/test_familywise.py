@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit.api import audit
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.families import is_open, settled, share_of, together, unsettled
+from dpaudit.auditing.familywise import is_open, settled, share_of, together, unsettled
 from dpaudit.auditing.recheck import recheck_families
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Failed, Family, Sampled, Verdict

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproximateDP, ComputationalDP, PureDP
-from dpaudit.auditing.journal.requests import differences, digest, request
+from dpaudit.auditing.request import differences, digest, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Family
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -37,7 +37,7 @@ VALUES = (
 )
 SCRIPT = (
     "import numpy as np, pandas as pd; from dpaudit import PureDP\n"
-    "from dpaudit.auditing.journal.requests import digest\n"
+    "from dpaudit.auditing.request import digest\n"
     f"print(digest({VALUES}))"
 )
 
