@@ -18,7 +18,8 @@ from dpaudit.adapters.calls import ONE_BY_ONE
 from dpaudit.adapters.laws import check_stated
 from dpaudit.auditing.checks import doubtful_inputs, exhausted
 from dpaudit.auditing.exact_pmf import exact_certificates
-from dpaudit.auditing.journal.interface import Journal, PairProgress
+from dpaudit.auditing.journal import Journal, opened_journal
+from dpaudit.auditing.ledger import PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
 from dpaudit.auditing.redrawing import Redrawing, Refutation, doubts
@@ -184,10 +185,7 @@ def check_mechanism(spec: AuditSpec) -> None:
 def _journal(spec: AuditSpec) -> AbstractContextManager[Journal]:
     if spec.journal is None or spec.exact:
         return nullcontext(Journal(spec))
-    # Imported here, since most runs keep none.
-    from dpaudit.auditing.journal.opening import kept
-
-    return kept(spec, spec.journal)
+    return opened_journal(spec, spec.journal)
 
 
 def _audited(journal: Journal, on_progress: Notify | None) -> AuditResult:
@@ -340,7 +338,7 @@ class _Run:
                     ),
                 )
                 self.certificates.append(remarked)
-            self._journal.ends()
+            self._journal.finish()
         return Sampled(tuple(self.certificates))
 
     def _doubtful(self, pair: NeighbouringPair, found: Certificate) -> list[str]:
@@ -511,7 +509,7 @@ class _Run:
     def _notify(
         self, number: int, start: float, seconds: float | None, moment: PairProgress
     ) -> None:
-        self._journal.sees(moment)
+        self._journal.note(moment)
         self._moment = moment
         if self._on_progress is None:
             return

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from dpaudit.auditing.journal.interface import PairProgress
+import numpy as np
+from numpy.typing import NDArray
+
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Stage
@@ -16,6 +19,28 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.sampling.chunks import Counted, Failures, Head
 from dpaudit.stats.betting import Beliefs
 from dpaudit.tally import Tally
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairProgress:
+    """The state of one pair after a block of draws.
+
+    draws: made so far.  budget: draws allowed.  is_planned: whether the budget is final.
+    left: draws still to be made, where that is known.
+    wealth, epsilon_lower: of the bets so far.  point: of the claim, which is bet against.
+    rounds: number of times that the bettors have learned.
+    gains: (bettors,), log of what each has gained against the point.
+    """
+
+    draws: int
+    budget: int
+    is_planned: bool
+    left: int | None
+    wealth: float
+    epsilon_lower: float
+    point: ProfilePoint
+    rounds: int
+    gains: NDArray[np.float64]
 
 
 class Ledger:

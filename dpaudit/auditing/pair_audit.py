@@ -14,8 +14,7 @@ from dpaudit.attacks.choosing.aim import Aim
 from dpaudit.attacks.choosing.selection import attacks_for, learn, most_telling
 from dpaudit.auditing.checks import DrawChecks, check_inputs
 from dpaudit.auditing.counting import CountingStage, Counts
-from dpaudit.auditing.journal.interface import PairProgress
-from dpaudit.auditing.ledger import Ledger
+from dpaudit.auditing.ledger import Ledger, PairProgress
 from dpaudit.auditing.redrawing import Refutation
 from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec

@@ -279,7 +279,7 @@ def journaled(
         journal, resume = project.journal, True
     if journal is None and not resume:
         return specs
-    from dpaudit.auditing.journal.opening import check_free
+    from dpaudit.auditing.journal import check_free
 
     more: dict[str, Any] = {"seed": seed} if isinstance(seed, DrawnSeed) else {}
     journaled = [replace(spec, journal=journal, resume=resume, **more) for spec in specs]
@@ -291,7 +291,7 @@ def forget(specs: Sequence[AuditSpec]) -> None:
     """Remove the journals of a run that has ended, so that the next run makes new draws."""
     for spec in specs:
         if spec.journal is not None:
-            from dpaudit.auditing.journal.opening import remove
+            from dpaudit.auditing.journal import remove
 
             remove(spec.journal, spec.name)
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit.auditing.journal.opening import SEARCH_SUFFIX, check_free, journal_path
-from dpaudit.auditing.journal.records import failing
+from dpaudit.auditing.journal import SEARCH_SUFFIX, check_free, journal_path
+from dpaudit.auditing.journal_file import writing
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.searched import Leader, Searched
@@ -41,7 +41,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
                 "beside it is lost; start again in another folder"
             )
         return spec, None
-    with failing(path):
+    with writing(path):
         text = path.read_text(encoding="utf-8")
     try:
         kept = json.loads(text)
@@ -97,7 +97,7 @@ def write(spec: AuditSpec, searched: Searched) -> None:
             "found": [[_written(d1), _written(d2)] for d1, d2 in searched.found],
         },
     }
-    with failing(path):
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".part")
         with partial.open("w", encoding="utf-8") as opened:

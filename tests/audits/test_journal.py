@@ -14,10 +14,10 @@ import pytest
 
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, GaussianDP, ProbabilisticDP, PureDP, Verdict
+from dpaudit.auditing import journal
 from dpaudit.auditing.engine import run_audit
-from dpaudit.auditing.journal import opening
-from dpaudit.auditing.journal.opening import journal_path
-from dpaudit.auditing.journal.records import Records
+from dpaudit.auditing.journal import journal_path
+from dpaudit.auditing.journal_file import FORMAT, JournalFile
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Progress
 from dpaudit.errors import JournalError, UsageError
@@ -279,8 +279,9 @@ def test_what_is_learned_anew_must_be_what_was_learned(tmp_path: Path) -> None:
     spec = spec_of(parity, PureDP(0.8), attacks=(Fickle(),))
     with pytest.raises(Cut):
         cut_after(spec, 30, tmp_path)
-    with pytest.raises(JournalError, match="is not deterministic"):
+    with pytest.raises(JournalError) as error:
         cut_after(spec, 1_000, tmp_path)
+    assert error.value.code == "journal-disagrees"
 
 
 def test_other_versions_are_named_where_they_matter_or_not(
@@ -289,7 +290,7 @@ def test_other_versions_are_named_where_they_matter_or_not(
     spec = replace(spec_of(batch), journal=tmp_path, resume=True)
     run_audit(spec)
     monkeypatch.setattr(
-        "dpaudit.auditing.journal.opening._versions", lambda: {"numpy": "9.9", "python": "4.0"}
+        "dpaudit.auditing.journal._versions", lambda: {"numpy": "9.9", "python": "4.0"}
     )
     (warning,) = run_audit(spec).warnings
     assert f"numpy {np.__version__}, then 9.9" in warning
@@ -319,8 +320,9 @@ def test_another_audit_is_refused_by_what_differs(
     spec = replace(spec_of(batch), journal=tmp_path)
     with pytest.raises(Cut):
         cut_after(spec, 10, tmp_path)
-    with pytest.raises(JournalError, match=f"belongs to another audit: {words}"):
+    with pytest.raises(JournalError, match=f": {words}") as error:
         run_audit(replace(spec, resume=True, **more))
+    assert error.value.code == "journal-of-another-audit"
 
 
 def test_what_changes_no_draw_may_differ(tmp_path: Path) -> None:
@@ -344,16 +346,18 @@ def test_the_code_of_a_file_must_not_change(tmp_path: Path, monkeypatch: Any) ->
 def test_a_journal_is_not_begun_twice(tmp_path: Path) -> None:
     spec = replace(spec_of(batch), journal=tmp_path)
     run_audit(spec)
-    with pytest.raises(JournalError, match=r"exists already; continue it with resume=True"):
+    with pytest.raises(JournalError) as error:
         run_audit(spec)
+    assert error.value.code == "journal-exists"
 
 
 def test_nor_used_by_two(tmp_path: Path) -> None:
     spec = replace(spec_of(batch), journal=tmp_path, resume=True)
-    records = Records(journal_path(tmp_path, spec.name))
-    with pytest.raises(JournalError, match="another process is writing"):
+    file = JournalFile(journal_path(tmp_path, spec.name))
+    with pytest.raises(JournalError) as error:
         run_audit(spec)
-    records.close()
+    assert error.value.code == "journal-in-use"
+    file.close()
 
 
 def test_resume_needs_a_journal() -> None:
@@ -376,12 +380,11 @@ def test_another_release_and_another_format_are_named(
 ) -> None:
     spec = replace(spec_of(batch), journal=tmp_path, resume=True)
     run_audit(spec)
-    monkeypatch.setattr(opening, "__version__", "99.0")
+    monkeypatch.setattr(journal, "__version__", "99.0")
     with pytest.raises(JournalError, match=r"started by dpaudit .*, this is 99\.0"):
         run_audit(spec)
-    now = opening._FORMAT
-    monkeypatch.setattr(opening, "_FORMAT", 99)
-    with pytest.raises(JournalError, match=rf"has the format {now}, but dpaudit 99\.0 knows 99"):
+    monkeypatch.setattr(journal, "FORMAT", 99)
+    with pytest.raises(JournalError, match=f"has the format {FORMAT}"):
         run_audit(spec)
 
 

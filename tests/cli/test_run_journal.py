@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.auditing.journal.records import Records
+from dpaudit.auditing.journal_file import JournalFile
 from dpaudit.auditing.spec import AuditSpec
 from tests import warm
 
@@ -177,15 +177,15 @@ def test_a_journal_that_was_emptied_is_not_begun_anew_without_a_word(
 ) -> None:
     keeping = (*SHORT, "--journal", tmp_path, "--resume", "--json", tmp_path / "r.json")
     journal = tmp_path / "laplace.journal"
-    assert "began anew" not in dpaudit(*keeping).stdout
-    assert "began anew" not in dpaudit(*keeping).stdout
+    assert "began from the start" not in dpaudit(*keeping).stdout
+    assert "began from the start" not in dpaudit(*keeping).stdout
     journal.write_bytes(journal.read_bytes()[:left])
     for _ in range(2):  # nor is it forgotten
         result = dpaudit(*keeping)
         assert result.exit_code == 0
         assert f"the journal {journal} was there, but empty or cut off" in result.stdout
         (audit,) = json.loads((tmp_path / "r.json").read_text())["audits"]
-        assert any("began anew" in text for text in audit["warnings"])
+        assert any("began from the start" in text for text in audit["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -208,16 +208,15 @@ def test_ctrl_c_just_after_a_write_writes_nothing_twice(
 ) -> None:
     plain, file = tmp_path / "plain.json", tmp_path / "result.json"
     keeping = ("--journal", tmp_path, "--resume", "--json", file)
-    extend = Records.extend
+    append = JournalFile.append
 
-    def interrupted(records: Records, content: Any) -> None:
-        extend(records, content)
-        if records.path.stat().st_size > 20_000:
+    def interrupted(file: JournalFile, record: Any) -> None:
+        append(file, record)
+        if file.path.stat().st_size > 20_000:
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr("dpaudit.auditing.journal.file_journal._BETWEEN", 0.0)
-        patch.setattr(Records, "extend", interrupted)
+        patch.setattr(JournalFile, "append", interrupted)
         assert dpaudit(*SHORT, *keeping).exit_code == 130
     assert dpaudit(*SHORT, *keeping).exit_code == 0
     assert dpaudit(*SHORT, "--json", plain).exit_code == 0

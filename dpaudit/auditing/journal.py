@@ -1,0 +1,504 @@
+"""Journals: every draw of an audit is kept on disk, so that an interrupted run can continue.
+
+The result of an audit follows from its request, from the chunks drawn, in their order, and, where
+the budget is planned by the clock, from the times read. A journal stands between the audit and the
+processes that draw: it replays the chunks that are recorded, then records each new chunk before the
+audit sees it. The audit recomputes the rest; at every chunk, the journal compares the state of the
+bettors with the recorded one. docs/guides/journal.md.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import platform
+import re
+import socket
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dpaudit.auditing.journal_file import (
+    FORMAT,
+    JournalFile,
+    Record,
+    decoded,
+    encoded,
+    unknown_format,
+    writing,
+)
+from dpaudit.auditing.ledger import PairProgress
+from dpaudit.auditing.request import differences, request
+from dpaudit.auditing.spec import AuditSpec, DrawnSeed
+from dpaudit.claims import ProfilePoint
+from dpaudit.errors import Given, JournalError, MechanismError, UsageError
+from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
+from dpaudit.sampling.executors import Drawer
+from dpaudit.version import __version__
+
+Plain = TypeVar("Plain")
+Folder = str | os.PathLike[str]
+
+_SUFFIX = ".journal"
+# The suffix of the file that holds the result of a search, next to the journal.
+SEARCH_SUFFIX = ".search"
+# Characters of an audit's name that a file name keeps, which leaves room for the digest.
+_LONGEST_NAME = 80
+# Packages that the numbers depend on.
+_PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+# Keys of records that are no chunks: the first record; one for each process that has written; the
+# key of a block that this process begins to draw; and the orderly end of a process.
+_HEADER, _SESSION, _BEGUN, _CLOSED = "journal", "session", "begun", "closed"
+_MARKS = {_HEADER, _SESSION, _BEGUN, _CLOSED}
+# The last record of an audit whose pairs have all ended.
+_END = "end"
+# In the header: the file existed, but its first record was not whole.
+_RESTARTED = "restarted"
+# A block in which this many processes ended is not drawn again.
+_MOST_DEATHS = 3
+
+_NEW_DRAWS = (
+    "continued with other draws than an uninterrupted run would have made, because equal seeds do "
+    "not give equal outcomes here; every draw, recorded or new, counts once"
+)
+_WAS_EMPTY = (
+    "the journal {path} was there, but empty or cut off within its first record, so there was "
+    "nothing to continue, and the audit began from the start; if the file had held draws, they are "
+    "lost, and to begin again because of what they showed makes the verdict invalid"
+)
+
+
+class Journal:
+    """A journal that keeps nothing, for an audit without one.
+
+    spec: the audit, with the seed that the journal was begun with.
+    warnings: of the journal, for the result.
+    resumed: number of earlier runs of this audit.
+    """
+
+    def __init__(self, spec: AuditSpec) -> None:
+        self.spec, self._start = spec, time.perf_counter()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def resumed(self) -> int:
+        return 0
+
+    def now(self) -> float:
+        """Return the seconds that all runs of the audit have taken together."""
+        return time.perf_counter() - self._start
+
+    def clock(self) -> float:
+        """Return the same, for a decision that follows from it: a later run is given the same."""
+        return self.now()
+
+    def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
+        """Return a drawer that records the chunks of `drawer`.
+
+        is_here: returns whether this process draws the next chunk.
+        """
+        return drawer
+
+    def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
+        """Return the value of `make`, which JSON can hold, and record it under a name.
+
+        A recorded value is returned without a call; None where the record has other chunks next.
+        """
+        return make()
+
+    def note(self, progress: PairProgress) -> None:
+        """Keep the state of the bettors for the next record."""
+
+    def finish(self) -> None:
+        """Record that all pairs have ended."""
+
+
+class FileJournal(Journal):
+    """A journal in a file that this process alone writes.
+
+    history: of the runs before this one.
+    changed: the versions that have changed since the journal was begun, in words; or "".
+    Its methods raise JournalError when a recomputed state differs from the recorded one.
+    """
+
+    def __init__(self, spec: AuditSpec, file: JournalFile, history: History, changed: str) -> None:
+        super().__init__(spec)
+        self._file, self._history, self._changed = file, history, changed
+        self._past = (record for record in file.read() if not _MARKS & record.keys())
+        self._elapsed = 0.0
+        self._progress: PairProgress | None = None
+        # Answers of the clock: given since the last record, and recorded ones still to be given.
+        self._times_given: list[float] = []
+        self._times_due: deque[float] = deque()
+        self._begins, self._drew, self._is_reproducible = False, False, True
+        self._next: Record | None = None
+        self._step()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        texts = self._history.warnings(self._runs)
+        if self._history.header.get(_RESTARTED):
+            texts.append(_WAS_EMPTY.format(path=self._file.path))
+        if self._changed:
+            texts.append(
+                f"continued with other versions than it began with ({self._changed}); what was "
+                "recomputed agreed with the record"
+            )
+        if self._history.sources + self._drew > 1 and not self._is_reproducible:
+            texts.append(_NEW_DRAWS)
+        return tuple(texts)
+
+    @property
+    def resumed(self) -> int:
+        return max(0, self._runs - 1)
+
+    @property
+    def _runs(self) -> int:
+        """Number of processes that have begun to draw."""
+        return self._history.runs + self._begins
+
+    def now(self) -> float:
+        return time.perf_counter() - self._start if self._next is None else self._elapsed
+
+    def clock(self) -> float:
+        if self._next is None:
+            self._times_given.append(self.now())
+            return self._times_given[-1]
+        if not self._times_due:
+            raise self._disagreement()
+        return self._times_due.popleft()
+
+    def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
+        return partial(self._draw, drawer, is_here)
+
+    def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
+        if self._next is None:
+            made = make()
+            self._keep({name: made})
+            return made
+        if name not in self._next:
+            return None
+        value: Plain = self._replayed(self._next)[name]
+        return value
+
+    def note(self, progress: PairProgress) -> None:
+        self._progress = progress
+
+    def finish(self) -> None:
+        if self._next is None:
+            self._keep({_END: True})
+        elif _END not in self._next:
+            raise self._disagreement()
+        else:
+            self._replayed(self._next)
+
+    def close(self) -> None:
+        """Record that this process ends in order."""
+        self._file.append({_CLOSED: True})
+
+    def _draw(
+        self, drawer: Drawer, is_here: Callable[[], bool], chunks: Iterable[Chunk[Any]]
+    ) -> Iterator[Any]:
+        """Yield the recorded chunks, then chunks that are drawn now."""
+        source = iter(chunks)
+        while self._next is not None:
+            chunk = next(source, None)
+            if chunk is None:
+                return
+            yield self._drawn_before(self._next, chunk)
+        asked: deque[Chunk[Any]] = deque()
+
+        def ask() -> Iterator[Chunk[Any]]:
+            for chunk in source:
+                self._begins = True
+                if is_here():  # it may be the last that this process does
+                    self._history.check(chunk.key)
+                    self._file.append({_BEGUN: list(chunk.key)})
+                asked.append(chunk)
+                yield chunk
+
+        for drawn in drawer(ask()):
+            self._keep({**_named(asked.popleft()), "drawn": encoded(self._checked(drawn))})
+            self._drew = True
+            yield drawn
+
+    def _drawn_before(self, record: Record, chunk: Chunk[Any]) -> Drawn:
+        for key, value in _named(chunk).items():
+            # The size of a timed chunk depends on how far ahead it was asked for.
+            is_free = key == "size" and isinstance(chunk, ToTime)
+            if not is_free and record.get(key) != value:
+                raise self._disagreement()
+        drawn: Drawn = decoded(self._replayed(record)["drawn"])
+        return self._checked(drawn)
+
+    def _checked(self, drawn: Drawn) -> Drawn:
+        """Return a chunk, noting whether equal seeds give equal outcomes."""
+        if isinstance(drawn, Probe):
+            self._is_reproducible &= drawn.reproducible
+        return drawn
+
+    def _keep(self, record: Record) -> None:
+        """Write a record, with the times given and the state of the bettors before it."""
+        since = {"clock": self._times_given, "state": _state(self._progress)}
+        self._file.append({**record, "at": self.now(), **since})
+        self._times_given = []
+
+    def _replayed(self, record: Record) -> Record:
+        """Go on to the next record; return this one.
+
+        Raises JournalError unless the times read and the bettors are as they were before it.
+        """
+        # The number of times read matters only where they plan the draws.
+        is_unread = bool(self._times_due) and self.spec.time is not None
+        if is_unread or record["state"] != _state(self._progress):
+            raise self._disagreement()
+        self._elapsed = float(record["at"])
+        self._step()
+        return record
+
+    def _step(self) -> None:
+        self._next = next(self._past, None)
+        if self._next is None:
+            self._start = time.perf_counter() - self._elapsed
+        else:
+            self._times_due = deque(self._next["clock"])
+
+    def _disagreement(self) -> JournalError:
+        cause = f"other versions ({self._changed}), or " if self._changed else ""
+        return JournalError(
+            f"the journal {self._file.path} cannot be continued: learning again from the "
+            f"recorded draws gives another result than before ({cause}an attack of your own that "
+            "is not deterministic); start again in another folder",
+            code="journal-disagrees",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The runs before this one, as far as their journal shows.
+
+    header: the first record; empty where there is none.
+    sessions: a description of each process.
+    runs, sources: numbers of processes that began to draw, and that recorded draws.
+    deaths: for each block, the number of processes that ended while they drew it.
+    """
+
+    header: Record
+    sessions: tuple[Record, ...]
+    runs: int
+    sources: int
+    deaths: Counter[Key]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> History:
+        header: Record = {}
+        sessions: list[Record] = []
+        began, drew = set[int](), set[int]()
+        under_way: Key | None = None
+        deaths = Counter[Key]()
+        for record in (*records, {_SESSION: None}):
+            if _HEADER in record:
+                header = record
+            elif _SESSION in record:
+                sessions.append(record[_SESSION])
+                deaths.update([] if under_way is None else [under_way])
+                under_way = None
+            elif _BEGUN in record:
+                under_way = tuple(record[_BEGUN])
+                began.add(len(sessions))
+            elif _CLOSED in record or tuple(record.get("chunk", ())) == under_way:
+                under_way = None
+            if "chunk" in record:
+                drew.add(len(sessions))
+        return cls(header, tuple(sessions[:-1]), len(began | drew), len(drew), deaths)
+
+    def check(self, key: Key) -> None:
+        """Raise MechanismError for a block in which several processes have ended."""
+        if self.deaths[key] >= _MOST_DEATHS:
+            raise MechanismError(
+                f"{self.deaths[key]} runs ended in the middle of the same block of draws, without "
+                "any message: killed, out of memory, or ended by the mechanism itself. With "
+                "isolate: true (--isolate), an end that the mechanism causes counts as an "
+                "outcome; start again in another folder",
+                code="mechanism-ends-process",
+            )
+
+    def warnings(self, runs: int) -> list[str]:
+        """Return warnings about processes that were killed. runs: number of all that have drawn."""
+        if not self.deaths:
+            return []
+        return [
+            f"{self.deaths.total()} of the {runs} runs of this audit ended in the middle of a "
+            "block of draws, without any message (killed, out of memory, or ended by the mechanism "
+            "itself). If the mechanism caused this, these outcomes are missing; isolate: true "
+            "counts them"
+        ]
+
+
+@contextmanager
+def opened_journal(spec: AuditSpec, folder: Folder) -> Iterator[FileJournal]:
+    """Open the journal of an audit, or begin one.
+
+    Raises JournalError for a journal that exists and is not to be continued, that was begun for
+    another request, by another release or in another format, or that another process writes.
+    """
+    with closing(JournalFile(journal_path(folder, spec.name))) as file:
+        history = History.of(file.read())
+        if history.header:
+            spec = _continued(spec, history.header, file.path)
+        else:
+            header = {
+                _HEADER: FORMAT,
+                "dpaudit": __version__,
+                "audit": spec.name,
+                "seed": int(spec.seed),
+                "request": request(spec),
+                _RESTARTED: spec.resume and file.existed,
+            }
+            file.append(header)
+            history = replace(history, header=header)
+        session = {
+            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "versions": _versions(),
+        }
+        file.append({_SESSION: session})
+        file.sync()
+        changed = _changes([one["versions"] for one in (*history.sessions, session)])
+        with closing(FileJournal(spec, file, history, changed)) as journal:
+            yield journal
+
+
+def check_free(specs: Sequence[AuditSpec]) -> None:
+    """Raise before anything is drawn: UsageError for two audits that would share a journal,
+    JournalError for a journal that exists and is not to be continued."""
+    taken: set[Path] = set()
+    for spec in specs:
+        if spec.journal is None or spec.exact:
+            continue
+        path = journal_path(spec.journal, spec.name)
+        if path in taken:
+            raise UsageError(
+                f"two audits have the name {spec.name!r}; with a journal, give each its own name",
+                code="name-not-unique",
+            )
+        taken.add(path)
+        with writing(path):
+            if not spec.resume and path.exists() and path.stat().st_size > 0:
+                raise _not_free(path)
+
+
+def journal_path(folder: Folder, name: str) -> Path:
+    """Return the file of the journal of an audit: a different one for each name.
+
+    Raises UsageError for a path that is not a folder.
+    """
+    if not os.fspath(folder):
+        raise UsageError(f"journal={folder!r} must name a folder", code="journal-not-a-folder")
+    with writing(Path(folder)):
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise UsageError(
+                f"journal: {folder} is a file; name a folder, which need not exist",
+                code="journal-not-a-folder",
+            )
+    plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:_LONGEST_NAME]
+    if plain != name or not plain:
+        digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+        plain = f"{plain}-{digest}".lstrip("-")
+    return Path(folder) / f"{plain}{_SUFFIX}"
+
+
+def remove(folder: Folder, name: str) -> None:
+    """Remove the journal of an audit, and the result of its search, where they exist."""
+    path = journal_path(folder, name)
+    for file in (path, path.with_suffix(SEARCH_SUFFIX)):
+        file.unlink(missing_ok=True)
+
+
+def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
+    """Return the audit that a journal continues; a seed drawn at random becomes that of the
+    journal."""
+    if not spec.resume:
+        raise _not_free(path)
+    if header[_HEADER] != FORMAT:
+        raise unknown_format(path, header[_HEADER])
+    if header["dpaudit"] != __version__:
+        raise JournalError(
+            f"the journal {path} was started by dpaudit {header['dpaudit']}, this is "
+            f"{__version__}; continue it with that release, or start again in another folder",
+            code="journal-of-another-release",
+        )
+    if isinstance(spec.seed, DrawnSeed):
+        spec = replace(spec, seed=header["seed"])
+    changes = differences(header["request"], request(spec))
+    if changes:
+        raise JournalError(
+            f"the journal {path} belongs to another audit: {changes}; give the same options as "
+            "before, or name another folder",
+            code="journal-of-another-audit",
+        )
+    return spec
+
+
+def _not_free(path: Path) -> JournalError:
+    return JournalError(
+        f"the journal {path} exists already; continue it with ",
+        *(Given("resume=True", "--resume"), ", or name another folder"),
+        code="journal-exists",
+    )
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions
+
+
+def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
+    """Return the versions, one after the other, of each package where they differ."""
+    texts = []
+    for name in dict.fromkeys(name for versions in sessions for name in versions):
+        every = list(dict.fromkeys(versions.get(name, "none") for versions in sessions))
+        texts += [f"{name} {', then '.join(every)}"] if len(every) > 1 else []
+    return ", ".join(texts)
+
+
+def _state(progress: PairProgress | None) -> str:
+    """Return the state of the bettors, to the last bit."""
+    if progress is None:
+        return ""
+    numbers = (progress.draws, progress.budget, progress.rounds, float(progress.wealth))
+    return f"{numbers} {_exact(progress.point)} {progress.gains.tobytes().hex()}"
+
+
+def _exact(point: ProfilePoint | None) -> tuple[float, float] | None:
+    return None if point is None else (float(point.epsilon), float(point.delta))
+
+
+def _named(chunk: Chunk[Any]) -> Record:
+    """Return what names a chunk, with a digest of the frozen rules for the first one of a stage."""
+    named: Record = {"chunk": list(chunk.key), "size": chunk.size}
+    if isinstance(chunk, ToCount) and chunk.key[-1] == 0:
+        rules = chunk.measure.distinguisher
+        accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words
+        texts = [
+            f"{one.words(1)} {one.words(-1)} {one.share} {_exact(one.point)} {guesses.tolist()}"
+            for one, guesses in zip(rules.rules, rules.table, strict=True)
+        ]
+        digest = hashlib.blake2b(repr((texts, accused)).encode(errors="surrogatepass"))
+        named["event"] = digest.hexdigest()[:24]
+    return named

@@ -1,0 +1,252 @@
+"""The file of a journal: lines that are appended, checked, and synced to disk in groups.
+
+A line is the CRC-32 of a JSON object, a space, and the object. Arrays are in it as base64 text;
+nothing is pickled, so that reading a journal runs no code.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import re
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.errors import JournalError
+from dpaudit.outcomes import Outcomes, Raised
+from dpaudit.outcomes.packing import pack, unpack
+from dpaudit.sampling.chunks import Counted, Failures, Head, Learning, Probe, Rare
+from dpaudit.tally import AtomTally, RangeTally, Tally
+from dpaudit.version import __version__
+
+# The version of the format, in the first line of each file.
+FORMAT = 5
+
+Record = dict[str, Any]
+
+_LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n")
+_START = re.compile(rb"[0-9a-f]{8} \{")
+# A first line, or the part of it that was written before the power failed.
+_FIRST_LINE = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*\n?)?")
+# The first line in formats 1 to 4, which had the length of binary data after the checksum.
+_OLDER_FORMAT = re.compile(rb'[0-9a-f]{8} [0-9]+ \{"journal":([0-9]+),')
+
+# Seconds between two syncs: draws that a power failure loses are only made again. And not more
+# often than 1 % of the time, so that a slow disk does not slow the audit down.
+_SYNC_SECONDS = 0.5
+_SYNC_SHARE = 0.01
+
+_TYPES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        *(AtomTally, Counted, Failures, FreshDraws, Head, Learning, Probe, RangeTally, Raised),
+        *(Rare, SelectionDraws, Tally),
+    )
+}
+
+
+class JournalFile:
+    """The records of a journal, which no other process can write until `close`.
+
+    Opening it removes a last record that is incomplete. Raises JournalError for a file that another
+    process writes, that cannot be written, that is damaged before its end, or that is no journal.
+
+    existed: whether the file was there before, with or without records.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with writing(path):
+            self.existed = path.exists()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if self.existed and not path.is_file():  # opening a pipe would wait for a reader
+                raise JournalError(
+                    f"the journal {path} is not a regular file; name another folder",
+                    code="journal-not-a-journal",
+                )
+            self._file = path.open("ab", buffering=0)
+            if not self.existed:
+                _sync_folder(path.parent)
+        try:
+            with writing(path):
+                self._lock()
+                self._end = _checked(path)
+                self._file.truncate(self._end)
+        except BaseException:
+            self._file.close()
+            raise
+        self._synced, self._sync_took = -_SYNC_SECONDS, 0.0
+
+    def read(self) -> Iterator[Record]:
+        """Yield the records that were there when the file was opened."""
+        with self.path.open("rb") as file:
+            while file.tell() < self._end:
+                text = _json(file.readline())
+                if text is None:  # damaged since it was opened
+                    raise _damaged(self.path, file.tell())
+                yield json.loads(text)
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write a record. It survives the end of this process now, and a power failure from the
+        next sync on."""
+        text = _encoded_json(record)
+        left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
+        with writing(self.path):
+            while left:
+                left = left[self._file.write(left) :]
+        if time.monotonic() - self._synced >= max(_SYNC_SECONDS, self._sync_took / _SYNC_SHARE):
+            self.sync()
+
+    def sync(self) -> None:
+        """Write everything to the disk itself."""
+        start = time.monotonic()
+        with writing(self.path):
+            os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+        self._sync_took = self._synced - start
+
+    def close(self) -> None:
+        """Sync, and give up the lock."""
+        try:
+            self.sync()
+        finally:
+            self._file.close()
+
+    def _lock(self) -> None:
+        """Lock the file until it is closed or this process ends, however it ends."""
+        try:
+            fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JournalError(
+                f"another process is writing the journal {self.path}; wait for its end, end it, or "
+                "name another folder",
+                code="journal-in-use",
+            ) from None
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise JournalError for an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(
+            f"cannot write the journal {path}: {error.strerror}", code="journal-not-written"
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write the name of a new file to the disk itself."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _checked(path: Path) -> int:
+    """Return the size of the file up to its last whole record.
+
+    Raises JournalError where whole records follow a broken one, since the draws of that one are
+    lost; and for a file that is no journal, whose content must not be removed.
+    """
+    end, is_broken = 0, False
+    with path.open("rb") as file:
+        for line in file:
+            is_whole = not is_broken and _json(line) is not None
+            # A damaged line break joins a broken record with the whole one after it.
+            if not is_whole and any(
+                _json(line[start.start() :]) is not None
+                for start in _START.finditer(line, 0 if is_broken else 1)
+            ):
+                raise _damaged(path, end)
+            is_broken = not is_whole
+            end += 0 if is_broken else len(line)
+        file.seek(0)
+        first = file.readline()
+    older = _OLDER_FORMAT.match(first)
+    if older is not None:
+        raise unknown_format(path, int(older[1]))
+    if end == 0 and _FIRST_LINE.fullmatch(first) is None:
+        raise JournalError(
+            f"{path} is not a journal of dpaudit; name another folder, or move the file away",
+            code="journal-not-a-journal",
+        )
+    return end
+
+
+def _json(line: bytes) -> bytes | None:
+    """Return the JSON of a line; None for a line that is not whole."""
+    match = _LINE.fullmatch(line)
+    return match[2] if match and zlib.crc32(match[2]) == int(match[1], 16) else None
+
+
+def _damaged(path: Path, place: int) -> JournalError:
+    return JournalError(
+        f"the journal {path} is damaged at byte {place:,}, and the records after it need those "
+        "that are lost; restore the file, or start again in another folder",
+        code="journal-damaged",
+    )
+
+
+def unknown_format(path: Path, number: object) -> JournalError:
+    return JournalError(
+        f"the journal {path} has the format {number!r}, but dpaudit {__version__} knows {FORMAT}; "
+        "start again in another folder",
+        code="journal-of-another-release",
+    )
+
+
+def _encoded_json(record: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(record)  # ten times as fast
+    except UnicodeEncodeError:  # lone surrogates
+        return json.dumps(record, separators=(",", ":")).encode("ascii")
+
+
+def encoded(value: Any) -> Any:
+    """Return a chunk of draws, or a part of it, as values that JSON has."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case tuple():
+            return [encoded(part) for part in value]
+        case Mapping():
+            return {"mapping": [[name, encoded(part)] for name, part in value.items()]}
+        case np.ndarray():
+            if value.dtype.hasobject:
+                raise ValueError("reading objects again would run code")
+            text = base64.b64encode(value.tobytes()).decode("ascii")
+            return {"array": [value.dtype.str, list(value.shape), text]}
+        case Outcomes():
+            return {"outcomes": encoded(pack(value))}
+    return {type(value).__name__: [encoded(getattr(value, one.name)) for one in fields(value)]}
+
+
+def decoded(value: Any) -> Any:
+    """Return the chunk, or the part of one, that was `encoded`."""
+    if isinstance(value, list):
+        return tuple(map(decoded, value))
+    if not isinstance(value, dict):
+        return value
+    ((kind, parts),) = value.items()
+    match kind:
+        case "array":
+            dtype, shape, text = parts
+            return np.ndarray(shape, dtype, bytearray(base64.b64decode(text)))
+        case "mapping":
+            return {name: decoded(part) for name, part in parts}
+        case "outcomes":
+            return unpack(decoded(parts))
+    return _TYPES[kind](*map(decoded, parts))
