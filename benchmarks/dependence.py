@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 import dpaudit
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.independence import CHECKS, WARNED, check_blocks, check_calls, check_further
-from dpaudit.tally import Tally
 from mechanisms import shared_noise
 
 DEPENDENT: tuple[Callable[..., Any], ...] = (

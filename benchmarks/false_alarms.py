@@ -70,7 +70,7 @@ from dpaudit.certificates.evidence import (
 from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.replay import block_of
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels.candidate import Attack, Candidate, Fine, of_cells
 from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
 from dpaudit.levels.level_map import Grouped, LevelMap, by_input
@@ -81,10 +81,9 @@ from dpaudit.sampling.sampler import rare
 from dpaudit.stats.betting import log_wealth, stakes
 from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower
 from dpaudit.stats.game import Game, p_value
-from dpaudit.stats.holm import holm
+from dpaudit.stats.p_values import holm
 from dpaudit.stats.probabilistic import violating_mass
 from dpaudit.stats.witness import p_value as witness_p_value
-from dpaudit.tally import Tally, by_arm
 
 SELECTION, CERTIFICATION, LOOKS = 400, 1_200, 24
 # The two-sided interval of a rate that may not lie above nominal.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs
-from dpaudit.tally import Tally
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

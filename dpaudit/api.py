@@ -24,7 +24,6 @@ from dpaudit.auditing.spec import AuditSpec, PairSearch
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
@@ -38,6 +37,7 @@ from dpaudit.targets.target import (
     SingleTarget,
     repeated,
 )
+from dpaudit.wording import did_you_mean
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.outcomes import Outcomes, concatenate
-from dpaudit.tally import Tally, by_arm
+
+if TYPE_CHECKING:
+    from dpaudit.stats.game import Game
 
 LevelArray = NDArray[np.intp]
 
@@ -65,3 +68,108 @@ class FreshDraws:
         """Give up the first `size` draws (all) as evidence, to learn from them."""
         every = SelectionDraws(self._outcomes, self._is_d1)
         return every if size is None or size >= self.size else every.take(slice(size))
+
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """counts: (levels, 2), draws by level and arm (0: d1, 1: d2). Tallies of one shape add up.
+
+    Raises ValueError for an array of another shape, or of numbers that are not integers.
+    """
+
+    counts: IntArray
+
+    def __post_init__(self) -> None:
+        _check(self.counts)
+
+    @classmethod
+    def empty(cls, levels: int) -> Tally:
+        return cls(np.zeros((levels, 2), dtype=np.int64))
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(_sum(self.counts, other.counts))
+
+    @property
+    def draws(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def arms(self) -> tuple[int, int]:
+        """Draws of d1 and of d2."""
+        return int(self.counts[:, 0].sum()), int(self.counts[:, 1].sum())
+
+    def event(self, levels: NDArray[np.bool_]) -> tuple[int, int]:
+        """Return how many draws of d1 and of d2 are at the given levels."""
+        return int(self.counts[levels, 0].sum()), int(self.counts[levels, 1].sum())
+
+    def game(self, guesses: NDArray[np.int64]) -> Game:
+        """Return the distinguishing game of a rule: (levels,) of 1, -1 or 0 (abstain)."""
+        # A worker plays no games, and needs no SciPy, which takes as long to import as all else.
+        from dpaudit.stats.game import Game
+
+        first, second = guesses > 0, guesses < 0
+        right_1, wrong_1 = self.event(first)
+        wrong_2, right_2 = self.event(second)
+        return Game(
+            correct=right_1 + right_2,
+            wrong=wrong_1 + wrong_2,
+            draws=self.draws,
+            two_guesses=bool(first.any()) and bool(second.any()),
+            abstains=bool((guesses == 0).any()),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomTally:
+    """counts: (atoms, 2), draws of single raw outputs by arm; arms: all draws of d1 and d2.
+
+    Raises ValueError for an array of another shape, or of numbers that are not integers.
+    """
+
+    counts: IntArray
+    arms: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        _check(self.counts)
+
+    def __add__(self, other: AtomTally) -> AtomTally:
+        arms = (self.arms[0] + other.arms[0], self.arms[1] + other.arms[1])
+        return AtomTally(_sum(self.counts, other.counts), arms)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeTally:
+    """Draws of the outputs that were declared to be all there are.
+
+    undeclared: the first output, in words, that was not among them; None while there is none.
+    """
+
+    atoms: AtomTally
+    undeclared: str | None = None
+
+    def __add__(self, other: RangeTally) -> RangeTally:
+        return RangeTally(self.atoms + other.atoms, self.undeclared or other.undeclared)
+
+
+def by_arm(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
+    """Return how many draws of d1 and of d2 are at each of so many places: (places, 2)."""
+    cell = place.astype(np.intp, copy=False) * 2 + ~is_d1
+    return np.bincount(cell, minlength=2 * places).reshape(-1, 2)
+
+
+def _check(counts: IntArray) -> None:
+    if counts.ndim != 2 or counts.shape[1] != 2 or counts.dtype.kind not in "iu":
+        raise ValueError(
+            f"counts of shape {counts.shape} and type {counts.dtype}; "
+            "a tally is a (levels, 2) array of integers"
+        )
+
+
+def _sum(one: IntArray, other: IntArray) -> IntArray:
+    """Return one + other, which NumPy would broadcast were one of them of a single level."""
+    if one.shape != other.shape:
+        raise ValueError(f"tallies of {len(one)} and of {len(other)} levels do not add up")
+    return one + other

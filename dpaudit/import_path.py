@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import stat
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -15,13 +16,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dpaudit.did_you_mean import did_you_mean, did_you_mean_file
 from dpaudit.errors import TargetError
 from dpaudit.float_errors import theirs
 from dpaudit.watching import step
-from dpaudit.wording import FILE_PREFIX, what_is_there
+from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file
 
 LISTED = 10
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 _NO_PATH = (
     "target {!r} is not an import path; write package.module:function, or path/to/file.py:function"
 )
@@ -298,3 +305,17 @@ def _place(error: BaseException) -> str:
         if "importlib" not in frame.filename and frame.filename != __file__
     ]
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+
+
+def what_is_there(path: Path) -> str:
+    """Return what a path leads to that is no regular file, such as `"a folder"`; else `""`."""
+    try:
+        return kind_of(path.stat().st_mode)
+    except (OSError, ValueError):  # not there, or a link to what is not; or no path at all
+        is_link = path.is_symlink()
+    return f"a symbolic link to {str(path.readlink())!r}, which is not there" if is_link else ""
+
+
+def kind_of(mode: int) -> str:
+    """Return what is no regular file, by the mode that the system says; else `""`."""
+    return next((name for is_one, name in _KINDS if is_one(mode)), "")

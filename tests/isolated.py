@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.adapters.calls import Mechanism
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.outcomes import Raised
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, Limits
 

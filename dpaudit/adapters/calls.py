@@ -6,21 +6,20 @@ import inspect
 import keyword
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat, takewhile
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpaudit.adapters.exceptions import collected, raised
-from dpaudit.adapters.mechanism import Outputs
 from dpaudit.errors import Given, MechanismError
 from dpaudit.float_errors import theirs
 from dpaudit.outcomes import Raised
-from dpaudit.processes.origin import FAILURES, end_if_forked, post_processed
-from dpaudit.targets.missing import not_found
+from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
+from dpaudit.targets.construction import not_found
 from dpaudit.targets.parameters import NONE, Calling
 from dpaudit.torch_use import is_tensor, readable
 from dpaudit.watching import Watch
@@ -245,3 +244,119 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
 def plain(outputs: Outputs) -> Iterable[Any]:
     """Return outputs as Python's own scalars, as single draws give them; vectors stay arrays."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
+
+
+# The outputs of some draws, in order.
+Outputs = list[Any] | NDArray[Any]
+
+
+class Mechanism(Protocol):
+    """What the sampler draws from.
+
+    name: how messages call it.
+    interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
+    types_by_draw: whether the types of numbers in a list of outputs are those of each output by
+        itself. They are not where outputs were entries of an array: one float makes floats of all.
+    text_orders: whether text keys of outputs are hashed with the hash seed of this process, or each
+        order comes with whether a set has it, so that orders may count.
+    parts: the user's own objects, where generators may hide (`carried_generators`).
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def interleaved(self) -> bool: ...
+    @property
+    def types_by_draw(self) -> bool: ...
+    @property
+    def text_orders(self) -> bool: ...
+    @property
+    def parts(self) -> tuple[Any, ...]: ...
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        """Return `size` outputs for `dataset`, an exception among them as `Raised`."""
+        ...
+
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
+        """Return one output for each dataset, in order."""
+        ...
+
+    def close(self) -> None:
+        """End what was started to draw; another draw starts it again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """What a mechanism that changes the outputs of another one has from that one."""
+
+    mechanism: Mechanism
+
+    @property
+    def name(self) -> str:
+        return self.mechanism.name
+
+    @property
+    def interleaved(self) -> bool:
+        return self.mechanism.interleaved
+
+    @property
+    def types_by_draw(self) -> bool:
+        return self.mechanism.types_by_draw
+
+    @property
+    def text_orders(self) -> bool:
+        return self.mechanism.text_orders
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return self.mechanism.parts
+
+    def close(self) -> None:
+        self.mechanism.close()
+
+
+# So many exceptions of a batch of draws that differ are looked up in the code.
+_MOST_PLACES = 64
+
+
+def collected(
+    draws: Iterator[Any],
+    size: int,
+    watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
+) -> list[Any]:
+    """Return `size` outputs, exceptions as `Raised`; the loop that every draw goes through.
+
+    watched: the context in which it runs, given the outputs, which grow draw by draw.
+    """
+    outputs: list[Any] = []
+    seen: dict[tuple[str, str], Raised] = {}
+    owner = os.getpid()
+    with watched(outputs), theirs():
+        while len(outputs) < size:
+            try:
+                outputs.extend(draws)  # keeps what came before an exception, and can go on after it
+                # A mechanism that raises StopIteration only seems to have come to the end.
+                if len(outputs) < size:
+                    outputs.append(raised(StopIteration()))
+            except FAILURES as error:
+                end_if_forked(owner, error)
+                outputs.append(_seen(error, seen))
+    end_if_forked(owner)
+    return outputs
+
+
+def raised(error: BaseException) -> Raised:
+    """Return an exception as an outcome."""
+    return Raised(type(error).__name__, message_of(error), origin(error))
+
+
+def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
+    """Return `raised`, looking for the line only of the first exceptions that differ: it takes a
+    microsecond, and is shown for the first of a kind."""
+    named = type(error).__name__, message_of(error)
+    if named not in seen:
+        if len(seen) == _MOST_PLACES:
+            return Raised(*named)
+        seen[named] = Raised(*named, origin(error))
+    return seen[named]

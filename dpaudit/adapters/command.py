@@ -13,8 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import batch_failed, processed
-from dpaudit.adapters.mechanism import Outputs
+from dpaudit.adapters.calls import Outputs, batch_failed, processed
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.child import GLANCE, Child, Ended, Succession, TimedOut, countdown

@@ -19,14 +19,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import batch_failed, batch_wrong, plain
-from dpaudit.adapters.mechanism import Outputs
+from dpaudit.adapters.calls import Outputs, batch_failed, batch_wrong, plain
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
 from dpaudit.processes.child import GLANCE, Child, Clock, Ended, Succession, TimedOut, countdown
 from dpaudit.processes.exchange import array, parsed, pickled, request
-from dpaudit.targets.construction import needs_init
-from dpaudit.targets.missing import is_missing, lacks, not_found
+from dpaudit.targets.construction import is_missing, lacks, needs_init, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, PythonTarget
 from dpaudit.watching import PATIENCE, Step, Watch

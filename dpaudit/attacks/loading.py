@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.attacks.user_attack import UsersAttack
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError, UsageError
 from dpaudit.import_path import resolve
+from dpaudit.wording import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

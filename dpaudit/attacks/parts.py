@@ -26,7 +26,7 @@ from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.scores import Score, Scored, shares, with_most
 from dpaudit.outcomes import KIND, Outcomes
-from dpaudit.stats.contingency import chi_squared
+from dpaudit.stats.p_values import chi_squared
 
 NAME = "sum over independent parts"
 

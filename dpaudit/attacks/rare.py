@@ -15,7 +15,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import RARE_SHARE, Rule
@@ -38,7 +38,6 @@ from dpaudit.levels.shrinkage import Law, Shrunk, by_level
 from dpaudit.levels.sieve import MOST_COLUMNS, Sieve, Usual
 from dpaudit.outcomes import ABSENT, Column, concatenate
 from dpaudit.stats.power import LEAST_SEEN
-from dpaudit.tally import by_arm
 
 NAME = "rare outputs"
 # Columns of the order of rare outputs, at most: those with the clearest cells.

@@ -16,7 +16,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Certificate
 from dpaudit.certificates.replay import tally as replay_tally
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws, pool
+from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
 from dpaudit.levels.distinguisher import Distinguisher
@@ -38,7 +38,6 @@ from dpaudit.sampling.independence import (
 )
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.state import changed, kept_state
-from dpaudit.tally import Tally, by_arm
 from dpaudit.targets.construction import is_made
 from dpaudit.targets.parameters import Calling
 from dpaudit.targets.target import AnyTarget, ImportedTarget, IsolatedTarget

@@ -21,14 +21,13 @@ from dpaudit.attacks.rare import RareTable
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.schedule import Plan
-from dpaudit.draws import SelectionDraws, pool
+from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Learned
 from dpaudit.levels.level_map import CellCounter, IntArray
 from dpaudit.levels.sieve import OFTEN, Sieve
 from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Drawer
-from dpaudit.tally import Tally, by_arm
 from dpaudit.wording import counted
 
 # Draws that are kept, at most.

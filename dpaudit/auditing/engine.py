@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.adapters.calls import ONE_BY_ONE
-from dpaudit.adapters.laws import check_stated
+from dpaudit.adapters.pmf import check_stated
 from dpaudit.auditing.checks import doubtful_inputs, exhausted
 from dpaudit.auditing.exact_pmf import exact_certificates
 from dpaudit.auditing.journal import Journal, opened_journal

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.adapters.adversary import Attacked, attacked
-from dpaudit.adapters.laws import LawRow, law_table
-from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.loading import Attacked, attacked, load_mechanism
+from dpaudit.adapters.pmf import LawRow, law_table
 from dpaudit.attacks.atoms import said
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent

@@ -10,7 +10,7 @@ from dataclasses import replace
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Failed, Family, Verdict
 from dpaudit.errors import Name, UsageError
-from dpaudit.stats.holm import levels
+from dpaudit.stats.p_values import levels
 
 
 def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:

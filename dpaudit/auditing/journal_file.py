@@ -22,12 +22,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally
 from dpaudit.errors import JournalError
 from dpaudit.outcomes import Outcomes, Raised
 from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.sampling.chunks import Counted, Failures, Head, Learning, Probe, Rare
-from dpaudit.tally import AtomTally, RangeTally, Tally
 from dpaudit.version import __version__
 
 # The version of the format, in the first line of each file.

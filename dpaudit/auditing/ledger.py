@@ -16,9 +16,9 @@ from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.replay import block_of
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
+from dpaudit.draws import Tally
 from dpaudit.sampling.chunks import Counted, Failures, Head
 from dpaudit.stats.betting import Beliefs
-from dpaudit.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, eq=False)

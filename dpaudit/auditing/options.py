@@ -20,10 +20,9 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, parameters
-from dpaudit.did_you_mean import did_you_mean, why_no_confidence
 from dpaudit.errors import Name, UsageError
 from dpaudit.inputs.frames import FORMS
-from dpaudit.wording import shown
+from dpaudit.wording import did_you_mean, shown, why_no_confidence
 
 BoundMethod = Literal["game", "clopper-pearson"]
 OnError = Literal["auto", "outcome", "fail"]

@@ -36,7 +36,7 @@ from dpaudit.certificates.fixed_test import Accused, FrozenRule, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
 from dpaudit.certificates.replay import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.draws import FreshDraws, SelectionDraws, pool
+from dpaudit.draws import FreshDraws, SelectionDraws, Tally, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidate import Attack
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
@@ -50,7 +50,6 @@ from dpaudit.sampling.executors import Drawer
 from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
-from dpaudit.tally import Tally
 from dpaudit.targets.target import to_check
 
 # What names the random streams of a stage, after the number of the pair.

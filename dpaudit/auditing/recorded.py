@@ -38,7 +38,7 @@ from dpaudit.certificates.fixed_test import Accused, Setting, accused, game_test
 from dpaudit.certificates.replay import block_of
 from dpaudit.certificates.result import AuditResult, Failed, Recorded
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.float_errors import ours
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
@@ -50,9 +50,8 @@ from dpaudit.sampling.chunks import MOST_RARE
 from dpaudit.sampling.independence import all_equal, constant
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
+from dpaudit.stats.binomial import coin_flips
 from dpaudit.stats.dependence import looks_tossed
-from dpaudit.stats.thinning import coin_flips
-from dpaudit.tally import Tally, by_arm
 from dpaudit.wording import counted
 
 Rows = NDArray[np.intp]

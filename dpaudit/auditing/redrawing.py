@@ -17,6 +17,7 @@ from dpaudit.auditing.checks import is_timed
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Redrawn
 from dpaudit.certificates.replay import tally as replay_tally
+from dpaudit.draws import Tally
 from dpaudit.errors import UsageError
 from dpaudit.sampling.chunks import Measure, ToCount
 from dpaudit.sampling.executors import new_processes
@@ -24,7 +25,6 @@ from dpaudit.sampling.executors.new_processes import Answers, NewProcesses
 from dpaudit.sampling.executors.pools import Recipe
 from dpaudit.sampling.independence import between_processes
 from dpaudit.sampling.sampler import Sampler
-from dpaudit.tally import Tally
 
 # Draws of each process, at least and at most, and as a share of those that refuted; seconds that
 # they may take; and fewer than these show nothing.

@@ -31,12 +31,11 @@ from dpaudit.certificates.fixed_test import (
 from dpaudit.certificates.replay import beliefs_of, replay, tally
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
+from dpaudit.draws import Tally
 from dpaudit.levels.distinguisher import RARE_SHARE
-from dpaudit.stats.binomial import clopper_pearson_upper
+from dpaudit.stats.binomial import TOSSED_AGAIN, clopper_pearson_upper
 from dpaudit.stats.power import POWER, detectable_rare
-from dpaudit.stats.thinning import TOSSED_AGAIN
 from dpaudit.stats.witness import Witness, divergence_lower, p_value
-from dpaudit.tally import Tally
 
 # How a pair's error probability is shared out: betting, the exact test at the planned end, and the
 # one on a confirmation block after an early stop. They add up to 1, so that the union bound holds

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.certificates.certificate import EventCount, FixedStage, FixedTest, Guess, RuleKind
 from dpaudit.claims import ProfilePoint
+from dpaudit.draws import AtomTally, Tally
 from dpaudit.levels.distinguisher import AccusedAtoms
 from dpaudit.stats import game as games
 from dpaudit.stats import power, probabilistic
@@ -21,7 +22,6 @@ from dpaudit.stats.binomial import (
     pair_epsilon_lower,
     pair_p_value,
 )
-from dpaudit.tally import AtomTally, Tally
 
 AccusedAtom = tuple[str, Guess, int, int]
 Accused = tuple[AccusedAtom, ...]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.certificates.certificate import EpsilonInterval
+from dpaudit.draws import RangeTally
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, from_raw
-from dpaudit.stats.finite import epsilon_interval
-from dpaudit.tally import RangeTally
+from dpaudit.stats.binomial import epsilon_interval
 
 STOPPED = (
     "range: no interval for ε, because the run stopped at the refutation, before its planned end; "

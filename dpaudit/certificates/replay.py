@@ -10,8 +10,8 @@ import numpy as np
 from dpaudit.certificates.certificate import Block, Round, Stage
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
+from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs
-from dpaudit.tally import Tally
 
 
 def replay(

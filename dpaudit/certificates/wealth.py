@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpaudit.claims import ProfilePoint
+from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth, stakes
 from dpaudit.stats.binomial import FloatArray
-from dpaudit.tally import Tally
 
 # Values of ε above the claimed one that are followed together: the bound is seldom far above it.
 _TOGETHER = 12

@@ -7,7 +7,6 @@ refuted by refuting one point of that curve, so a claim hands the statistics not
 from dpaudit.claims.base import PrivacyClaim as PrivacyClaim
 from dpaudit.claims.base import ProfilePoint as ProfilePoint
 from dpaudit.claims.definitions import *  # noqa: F403  # what is registered there is public here
-from dpaudit.claims.gaussian import gaussian_delta as gaussian_delta
 from dpaudit.claims.implied import chain as chain
 from dpaudit.claims.implied import compose as compose
 from dpaudit.claims.implied import group as group
@@ -20,3 +19,4 @@ from dpaudit.claims.registry import make_claim as make_claim
 from dpaudit.claims.registry import missing as missing
 from dpaudit.claims.registry import parameters as parameters
 from dpaudit.claims.registry import required as required
+from dpaudit.claims.tradeoff import gaussian_delta as gaussian_delta

@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from numbers import Integral
 
-from dpaudit.claims.approximate import ApproximateDP
 from dpaudit.claims.base import PrivacyClaim, checked_epsilon, checked_number, meaningful, total
+from dpaudit.claims.point_claims import ApproximateDP
 from dpaudit.errors import ClaimError, Name
 
 
@@ -82,7 +82,7 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
 
     Examples
     --------
-    >>> from dpaudit.claims.pure import PureDP
+    >>> from dpaudit.claims.point_claims import PureDP
     >>> compose([PureDP(0.5), ApproximateDP(1, 1e-6)]).describe()
     '(1.5, 1e-06)-DP'
     """

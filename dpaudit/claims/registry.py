@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 
 from dpaudit.claims import definitions
 from dpaudit.claims.base import Form, Parameter, PrivacyClaim
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ClaimError, Name
+from dpaudit.wording import did_you_mean
 
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
     one.key: one

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dpaudit.claims import PrivacyClaim, make_claim, parameters, posterior_bounds
-from dpaudit.claims.curves import tradeoff
+from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.cli.options import NUMBER, option

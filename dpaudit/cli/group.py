@@ -16,9 +16,8 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.messages import folded
 from dpaudit.cli.process.collecting import undisturbed
 from dpaudit.cli.process.streams import OutputError, abandon_output
-from dpaudit.did_you_mean import did_you_mean, nearest
 from dpaudit.errors import DpauditError, UsageError, code_of
-from dpaudit.wording import visible
+from dpaudit.wording import did_you_mean, nearest, visible
 
 DEBUG = "dpaudit.debug"
 

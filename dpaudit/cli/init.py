@@ -35,7 +35,6 @@ from dpaudit.cli.starting.needs import CLAIMED, Reading, claimed_defaults, read
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.holes import FILL_IN
 from dpaudit.config.project import Project, here
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.import_path import is_file, resolve, split
 from dpaudit.inputs.adjacency import parse_adjacency
@@ -45,6 +44,7 @@ from dpaudit.inputs.values import resolved, written
 from dpaudit.outcomes import Raised
 from dpaudit.reports.layout import wrap
 from dpaudit.targets.target import ImportedTarget
+from dpaudit.wording import did_you_mean
 
 _TARGET = ("init", "call", "factory", "params", "batch_arg", "data_arg", "rng_arg", "post_process")
 _FLAGS = ("epsilon", "delta", "d1", "d2", "params")

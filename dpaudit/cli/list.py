@@ -24,14 +24,19 @@ from dpaudit.claims import DEFINITIONS, required
 from dpaudit.claims.registry import described
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError
-from dpaudit.import_path import file_module, is_file, make_importable, modules_on_path
+from dpaudit.import_path import (
+    file_module,
+    is_file,
+    make_importable,
+    modules_on_path,
+    what_is_there,
+)
 from dpaudit.inputs.adjacency import ADJACENCIES
 from dpaudit.reports.layout import padded, width_of, wrap
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.registry import FORMATS
-from dpaudit.wording import in_a_line, visible, what_is_there
+from dpaudit.wording import did_you_mean, in_a_line, visible
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"

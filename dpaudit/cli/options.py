@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from dpaudit.auditing.options import Section
-from dpaudit.did_you_mean import did_you_mean
+from dpaudit.wording import did_you_mean
 
 USUAL = "Usual options"
 SECTIONS = (USUAL, *get_args(Section))

@@ -21,12 +21,11 @@ from dpaudit.config.problems import Path, PlacedError, about, problem, refusal, 
 from dpaudit.config.project import NO_PROJECT, Project
 from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, unknown_keys
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ConfigurationError, DatasetError
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.misread import LONGEST, doubted, refused
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
-from dpaudit.wording import shown
+from dpaudit.wording import did_you_mean, shown
 
 # Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
 _MERGED = ("claim", "params")

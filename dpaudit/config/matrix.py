@@ -10,8 +10,7 @@ from typing import Any
 
 from dpaudit.auditing.options import REFERENCE
 from dpaudit.config.problems import Path, problem
-from dpaudit.did_you_mean import did_you_mean
-from dpaudit.wording import shortened
+from dpaudit.wording import did_you_mean, shortened
 
 Values = Mapping[str, Any]
 

@@ -176,7 +176,7 @@ def _checked(file: Path, found: Any) -> Project:
         raise ConfigurationError(f"{file}: [tool.dpaudit] must be a table")
     for key, value in found.items():
         if key not in SETTINGS:
-            from dpaudit.did_you_mean import did_you_mean
+            from dpaudit.wording import did_you_mean
 
             known = ", ".join(SETTINGS)
             raise ConfigurationError(
@@ -187,7 +187,7 @@ def _checked(file: Path, found: Any) -> Project:
         if not is_right(value):
             why = f"must be {words}"
             if key == "confidence" and _is_number(value):
-                from dpaudit.did_you_mean import why_no_confidence
+                from dpaudit.wording import why_no_confidence
 
                 why = why_no_confidence(value, "0.9999") or why
             raise ConfigurationError(f"{file}: {key} = {value!r} in [tool.dpaudit] {why}")

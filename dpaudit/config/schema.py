@@ -15,8 +15,7 @@ from dpaudit.auditing.options import OPTIONS, REFERENCE, Option, Words, flag_of,
 from dpaudit.claims import DEFINITIONS, parameters
 from dpaudit.claims.base import Form
 from dpaudit.config.problems import Path, PlacedError, problem, refusal
-from dpaudit.did_you_mean import did_you_mean, did_you_mean_or_known
-from dpaudit.wording import shown
+from dpaudit.wording import did_you_mean, did_you_mean_or_known, shown
 
 VERSION = 1
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, Name
 from dpaudit.import_path import located, split
 from dpaudit.inputs.values import IMPORT
+from dpaudit.wording import did_you_mean
 
 DISTANCES: Mapping[str, float] = {"l1": 1, "l2": 2, "linf": math.inf}
 # All relations, each in a sentence.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.inputs.csv_files import read_columns, read_rows
 from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
@@ -15,7 +14,7 @@ from dpaudit.inputs.frames import ARRAYS, LIBRARIES, array, frame
 from dpaudit.inputs.json_values import MisleadingJson, parse_json
 from dpaudit.inputs.misread import check_read
 from dpaudit.inputs.values import IMPORT, resolved, written
-from dpaudit.wording import shortened
+from dpaudit.wording import did_you_mean, shortened
 
 _log = logging.getLogger(__name__)
 

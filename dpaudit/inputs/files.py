@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.did_you_mean import did_you_mean_file
 from dpaudit.errors import DatasetError, DpauditError
-from dpaudit.wording import kind_of, what_is_there
+from dpaudit.import_path import kind_of, what_is_there
+from dpaudit.wording import did_you_mean_file
 
 # Of a text that Python's own reader of JSON, or what comes after it, gives up on.
 TOO_DEEP = "nested too deeply, with hundreds of levels of lists; make it flatter"

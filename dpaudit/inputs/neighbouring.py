@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, Given
 from dpaudit.import_path import resolve
 from dpaudit.inputs.adjacency import DISTANCES, Adjacency, Users
 from dpaudit.inputs.equality import are_equal
 from dpaudit.inputs.pairs import NeighbouringPair, several_more, short, unlike_inputs
 from dpaudit.inputs.records import comparable, exchanged, is_scalar, named_records, records_of
-from dpaudit.wording import counted, shortened
+from dpaudit.wording import counted, did_you_mean, shortened
 
 # Why an audit of equal inputs is under-powered; EQUAL is the warning of a pair.
 EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.did_you_mean import nearest
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.differences import difference
 from dpaudit.inputs.records import as_pandas, exchanged, is_set, records_of
-from dpaudit.wording import shortened
+from dpaudit.wording import nearest, shortened
 
 # A note is kept in results, which are read everywhere: it names options as no place spells them.
 REPLACED = (

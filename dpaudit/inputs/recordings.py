@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError
-from dpaudit.extras import remedy
 from dpaudit.inputs import csv_files
 from dpaudit.inputs.files import TOO_DEEP, opened, read_npy, reading
 from dpaudit.inputs.json_values import MisleadingJson, parse_json
 from dpaudit.stats.one_run import Guesses
-from dpaudit.wording import counted, shortened, shown
+from dpaudit.wording import counted, did_you_mean, install_command, shortened, shown
 
 Raw = list[Any] | NDArray[Any]
 # Of one column: its values. Named columns of equal length are a table.
@@ -167,7 +165,7 @@ def _read_parquet(file: Path) -> Columns:
         from pyarrow import parquet
     except ImportError:
         raise DatasetError(
-            f"Parquet needs pyarrow: {remedy('parquet')}, or save the outcomes as .npy"
+            f"Parquet needs pyarrow: {install_command('parquet')}, or save the outcomes as .npy"
         ) from None
     try:
         with opened(file) as stream:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
 from dpaudit.levels.clusters import averaged
 from dpaudit.levels.intervals import Intervals
@@ -19,7 +19,6 @@ from dpaudit.levels.ramps import Smoothed, smoothed
 from dpaudit.levels.rules import RuleTable, evened
 from dpaudit.levels.scores import Scored
 from dpaudit.levels.shrinkage import ShrunkLevels, shrunk_to
-from dpaudit.tally import by_arm
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.draws import LevelArray, SelectionDraws, by_arm
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.joint import JointLevels
 from dpaudit.levels.level_map import IntArray, LevelMap
 from dpaudit.outcomes import KeyArray, Outcomes
-from dpaudit.tally import by_arm
 
 if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as everything else
     from dpaudit.levels.candidate import Candidate

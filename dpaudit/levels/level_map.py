@@ -10,11 +10,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.draws import LevelArray
+from dpaudit.draws import LevelArray, by_arm
 from dpaudit.levels.ramps import LEVELS
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
-from dpaudit.tally import by_arm
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.draws import LevelArray
+from dpaudit.draws import LevelArray, by_arm
 from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
@@ -18,7 +18,6 @@ from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refine
 from dpaudit.levels.ramps import LEVELS
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
-from dpaudit.tally import by_arm
 
 COLUMNS_NAMED = 4
 _LEAST_SHARE = 0.25

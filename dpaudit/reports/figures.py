@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
-from dpaudit.extras import remedy
+from dpaudit.wording import did_you_mean, install_command
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -74,5 +73,5 @@ def _matplotlib() -> Any:
         return import_module("matplotlib.figure")
     except ImportError:
         raise UsageError(
-            f"a figure needs matplotlib, which is not installed: {remedy('figures')}"
+            f"a figure needs matplotlib, which is not installed: {install_command('figures')}"
         ) from None

@@ -19,9 +19,8 @@ from itertools import repeat
 from typing import Any, Literal, Union
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, make_claim
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import ClaimError
-from dpaudit.wording import shown
+from dpaudit.wording import did_you_mean, shown
 
 SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _ESCAPE = "'"

@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
 from dpaudit.float_errors import ours
+from dpaudit.wording import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.draws import FreshDraws, SelectionDraws, pool
+from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally, pool
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
 from dpaudit.levels.level_map import CellCounter
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import KeyArray, Outcomes, Raised
-from dpaudit.tally import AtomTally, RangeTally, Tally
 
 Key = tuple[int, ...]
 

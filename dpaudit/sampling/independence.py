@@ -16,17 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, KeyArray, Outcomes
 from dpaudit.outcomes.units import ELAPSED
 from dpaudit.sampling.chunks import Head
 from dpaudit.stats.binomial import clopper_pearson_upper
-from dpaudit.stats.dependence import coincidence, ljung_box, repeats
+from dpaudit.stats.dependence import coincidence, ljung_box, log_evidence, log_mean, repeats
 from dpaudit.stats.game import Game, p_value
-from dpaudit.stats.homogeneity import log_evidence, log_mean
 from dpaudit.stats.order import mid_ranks
-from dpaudit.tally import Tally
 from dpaudit.wording import shortened
 
 # How likely a coincidence may be, at most, to count as none.

@@ -30,8 +30,7 @@ from dpaudit.sampling.independence import (
     numbers,
     series_of,
 )
-from dpaudit.stats.dependence import repeats
-from dpaudit.stats.homogeneity import log_evidence
+from dpaudit.stats.dependence import log_evidence, repeats
 
 FloatArray = NDArray[np.float64]
 # Of a sorted input: by what.

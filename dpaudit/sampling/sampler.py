@@ -19,11 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import torch_use
-from dpaudit.adapters.adversary import attacked
-from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.mechanism import Mechanism, Outputs
-from dpaudit.adapters.timing import timed_calls
-from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.adapters.calls import Mechanism, Outputs
+from dpaudit.adapters.loading import attacked, load_mechanism, timed_calls
+from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally, by_arm
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.equality import fingerprint
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -51,8 +49,7 @@ from dpaudit.sampling.chunks import (
     ToTime,
 )
 from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
-from dpaudit.tally import AtomTally, RangeTally, Tally, by_arm
-from dpaudit.targets.missing import check_found
+from dpaudit.targets.construction import check_found
 from dpaudit.targets.target import AnyTarget
 
 if TYPE_CHECKING:  # a worker needs no claims

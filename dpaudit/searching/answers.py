@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpaudit.adapters.exceptions import raised
+from dpaudit.adapters.calls import raised
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES, end_if_forked

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, Name
 from dpaudit.inputs.values import IMPORT
 from dpaudit.searching.space import Space
@@ -21,7 +20,7 @@ from dpaudit.searching.spaces.numbers import Integers, Numbers
 from dpaudit.searching.spaces.own import Own
 from dpaudit.searching.spaces.records import Records
 from dpaudit.searching.spaces.registry import EXAMPLES, PLAIN
-from dpaudit.wording import shortened
+from dpaudit.wording import did_you_mean, shortened
 
 WORDS = tuple(EXAMPLES)
 _TOKEN = re.compile(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.adjacency import DISTANCES, Adjacency, Users
 from dpaudit.inputs.neighbouring import holds, related
@@ -21,6 +20,7 @@ from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
 from dpaudit.searching.spaces.own import Own
 from dpaudit.searching.spaces.records import Records
 from dpaudit.searching.waiting import within
+from dpaudit.wording import did_you_mean
 
 NUMERIC = (*DISTANCES, "coordinate")
 # A dataset has at most about so many neighbours times its records that are worth a look.

@@ -7,16 +7,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.errors import DpauditError
-from dpaudit.extras import remedy
 from dpaudit.searching.climbing import Ended
 from dpaudit.searching.drawing import same_for_a_seed
 from dpaudit.searching.proposals.random import pair_strategy
+from dpaudit.wording import install_command
 
 if TYPE_CHECKING:
     from dpaudit.inputs.adjacency import Adjacency
     from dpaudit.searching.space import Space
 
-MISSING = f"random pairs were left out, since Hypothesis is not installed: {remedy('search')}"
+MISSING = (
+    f"random pairs were left out, since Hypothesis is not installed: {install_command('search')}"
+)
 
 
 class _Found(Exception):

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from dpaudit.adapters.calls import bind
 from dpaudit.adapters.isolation import IsolatedFunction
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import DatasetError, MechanismError, Name, TargetError, UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.frames import FORMS
@@ -48,7 +47,7 @@ from dpaudit.targets.construction import functions, is_made, source_of
 from dpaudit.targets.parameters import NONE, Calling, calling
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 from dpaudit.watching import Watch
-from dpaudit.wording import shown
+from dpaudit.wording import did_you_mean, shown
 
 Target = ImportedTarget | CallableTarget | IsolatedTarget
 Norm = Literal["l1", "l2", "linf", "records"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dpaudit.errors import UsageError
-from dpaudit.extras import remedy
+from dpaudit.wording import install_command
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -135,6 +135,7 @@ def strategies() -> Any:
         import hypothesis.strategies
     except ImportError as error:
         raise MissingLibrary(
-            f"random inputs need Hypothesis, which cannot be imported ({error}); {remedy('search')}"
+            f"random inputs need Hypothesis, which cannot be imported ({error}); "
+            f"{install_command('search')}"
         ) from None
     return hypothesis.strategies

@@ -14,8 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpaudit.adapters.adversary import attacked
-from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.loading import attacked, load_mechanism
 from dpaudit.auditing.request import digest
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.draws import SelectionDraws

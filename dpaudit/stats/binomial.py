@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betainccinv, betaincinv
 
-from dpaudit.stats.bisection import smallest_alpha
+from dpaudit.stats.p_values import smallest_alpha
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -239,3 +241,80 @@ def _check(successes: int, trials: int, alpha: float) -> None:
         raise ValueError(f"successes={successes!r} must lie in [0, trials={trials!r}]")
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie in (0, 1)")
+
+
+# The probability, at most, that coins ask for more draws of an input than there are. They are then
+# tossed again, so that what is tested after them holds at (1 - TOSSED_AGAIN) of its level.
+TOSSED_AGAIN = 1e-3
+
+
+def coin_flips(first: int, second: int) -> int:
+    """Return for how many coin-flipped draws two samples of fixed sizes suffice.
+
+    Parameters
+    ----------
+    first, second : int
+        Draws of d1 and of d2 that there are, at least 0.
+
+    Returns
+    -------
+    int
+        The most fair coins that ask for more draws of an input than there are with probability at
+        most `TOSSED_AGAIN`.
+
+    Notes
+    -----
+    A test of the thinned draws is valid at (1 - TOSSED_AGAIN) of its level (docs/method.md §12).
+
+    Examples
+    --------
+    >>> coin_flips(1_000, 1_000)
+    1859
+    """
+
+    def ask_for_more(coins: int) -> bool:
+        tails = upper_tail([first + 1, second + 1], coins, 0.5)
+        return float(tails.sum()) > TOSSED_AGAIN
+
+    return bisect_left(range(1, 2 * min(first, second) + 1), True, key=ask_for_more)
+
+
+def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[float, float]:
+    """Return an interval for the pair's smallest ε at δ = 0.
+
+    Parameters
+    ----------
+    counts : sequence of pairs of int, length K
+        For each of the K outputs that there are, its draws of d1 and of d2, where a fair coin
+        picked the input of every draw.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        The ends, rounded outward; the upper one is inf when an output never came up for one input.
+
+    Notes
+    -----
+    Holds ε with probability at least 1 - alpha. Of m draws of one output, those of d1 are
+    Binomial(m, θ) with logit θ = log P(s)/Q(s): Clopper-Pearson bounds at alpha / 2K on both sides
+    hold all of these log-ratios at once, and ε is the largest of them in size.
+
+    Examples
+    --------
+    >>> low, high = epsilon_interval([(7_500, 2_500), (2_500, 7_500)], 0.01)
+    >>> low < math.log(3) < high, round(high - low, 2)
+    (True, 0.13)
+    >>> epsilon_interval([(7_500, 2_500), (10, 0)], 0.01)[1]
+    inf
+    """
+    share = alpha / (2 * len(counts))
+    # The bounds below log P/Q, and below log Q/P, which is the mirror of the bound above it.
+    below = [_log_odds_lower(count, d1 + d2, share) for d1, d2 in counts for count in (d1, d2)]
+    return max(0.0, *below), -min(below)
+
+
+def _log_odds_lower(successes: int, trials: int, alpha: float) -> float:
+    share = clopper_pearson_lower(successes, trials, alpha)
+    return math.log(share) - math.log1p(-share) if share > 0 else -math.inf

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
-from dpaudit.stats.bisection import halved
+from dpaudit.stats.p_values import halved
 from dpaudit.stats.power import detectable_epsilon
 
 # No bound for ε is sought above.

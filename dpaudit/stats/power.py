@@ -8,8 +8,8 @@ from bisect import bisect_left
 from scipy.special import betainc, betaincinv, ndtri
 
 from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
-from dpaudit.stats.bisection import halved
 from dpaudit.stats.game import Game, p_value
+from dpaudit.stats.p_values import halved
 
 POWER = 0.9
 # A rare rule guesses outputs that one input gave at least this often while learning.

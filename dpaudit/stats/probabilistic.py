@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from dpaudit.stats import power
 from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, upper_tail
-from dpaudit.stats.bisection import halved, smallest_alpha
-from dpaudit.stats.holm import holm
+from dpaudit.stats.p_values import halved, holm, smallest_alpha
 
 # Of the level of one direction: this share certifies the atoms, the rest bounds their mass. The
 # first is the harder thing to do: it compares two probabilities, and the mass is often far above δ.

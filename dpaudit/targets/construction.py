@@ -6,27 +6,32 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError
 from dpaudit.float_errors import theirs
 from dpaudit.import_path import loaded, public_callables, resolve, there_is
 from dpaudit.inputs.values import resolved
+from dpaudit.outcomes import Raised
 from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import (
     AnyTarget,
     CallableTarget,
+    CommandTarget,
     ImportedTarget,
+    IsolatedTarget,
     PythonTarget,
+    SingleTarget,
     name_of,
     single_targets,
 )
 from dpaudit.watching import step
-from dpaudit.wording import shown
+from dpaudit.wording import did_you_mean, shown
 
 Function = Callable[..., Any]
 
@@ -178,3 +183,46 @@ def _place(found: Any) -> str | None:
         if file.is_file():
             return f"{file.relative_to(here) if file.is_relative_to(here) else file}:{line}"
     return None
+
+
+_KINDS = ("ModuleNotFoundError", "ImportError")
+_NAME = re.compile(r"No module named '([^']+)'")
+
+
+def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
+    """Raise TargetError for an import that failed. raised: exceptions by type."""
+    for kind in filter(raised.__contains__, _KINDS):
+        where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
+        raise not_found(raised[kind].words, target.name, where)
+
+
+def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
+    """Return the error of an import that failed. words: the exception. where: it was tried."""
+    package = lacks(words)
+    if package is None:
+        return TargetError(
+            f"{name} cannot import what it needs in {where} ({words}); repair the installation "
+            "there"
+        )
+    return TargetError(
+        f"{name} needs the package {package!r}, which is not installed in {where}; install it there"
+    )
+
+
+def is_missing(words: str) -> bool:
+    """Return whether an exception in words is an import that failed."""
+    return words.partition(":")[0] in _KINDS
+
+
+def lacks(words: str) -> str | None:
+    """Return the package that an exception in words says is missing."""
+    found = _NAME.search(words)
+    return None if found is None else found[1]
+
+
+def _where(target: SingleTarget) -> str:
+    """Return the interpreter, or the program, that makes the calls."""
+    if isinstance(target, CommandTarget):
+        return f"the environment of {target.words[0]}"
+    python = target.python if isinstance(target, IsolatedTarget) else None
+    return python or sys.executable

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import Given, Name, TargetError
 from dpaudit.targets.target import PythonTarget
+from dpaudit.wording import did_you_mean
 
 BATCH = "size"
 RNG = "rng"

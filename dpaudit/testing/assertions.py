@@ -14,13 +14,13 @@ from dpaudit.api import MoreOptions, audit, search
 from dpaudit.auditing.journal import remove
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, make_claim, parameters
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import UsageError
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.json import entry
 from dpaudit.reports.text import warnings_of
 from dpaudit.sampling.executors.new_processes import compared_with
 from dpaudit.testing.session import Kept, Session, current
+from dpaudit.wording import did_you_mean
 
 Mechanism = Callable[..., Any] | str | list[str]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
 from dpaudit.claims import PrivacyClaim
-from dpaudit.claims.gaussian import gaussian_delta
+from dpaudit.claims.tradeoff import gaussian_delta
 
 # Costs that are above a claim by less are rounding.
 _ROUNDING, _BY_EFFECT = 1e-9, 1e-4

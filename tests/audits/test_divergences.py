@@ -24,12 +24,12 @@ from dpaudit.certificates.certificate import Certificate, DivergenceTest
 from dpaudit.certificates.evidence import CERTIFICATION_SHARE, CONFIRMATION_SHARE
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, group
-from dpaudit.claims.approximate_zcdp import ApproximateZCDP
+from dpaudit.claims.renyi import ApproximateZCDP
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import refutation
 from dpaudit.reports.text import render
-from dpaudit.stats.thinning import TOSSED_AGAIN
+from dpaudit.stats.binomial import TOSSED_AGAIN
 from dpaudit.targets.target import CallableTarget
 from tests.forging import forged, with_certificates
 from tests.result_files import from_json, to_json

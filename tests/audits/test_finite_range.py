@@ -13,10 +13,10 @@ from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.interval import FiniteRange
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
+from dpaudit.draws import AtomTally, RangeTally
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.reports.text import render
-from dpaudit.tally import AtomTally, RangeTally
 from tests.forging import forged, with_certificates
 from tests.result_files import from_json, to_json
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.timing import timed_calls
+from dpaudit.adapters.loading import load_mechanism, timed_calls
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.errors import UsageError
 from dpaudit.targets.target import CallableTarget, IsolatedTarget, repeated

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from scipy.stats import norm
 
 from dpaudit.claims import ApproximateDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
-from dpaudit.claims.curves import tradeoff
+from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.cli.commands import cli
 
 

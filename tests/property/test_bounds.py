@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, log_wealth, stakes
 from dpaudit.stats.binomial import (
     clopper_pearson_lower,
@@ -24,10 +25,9 @@ from dpaudit.stats.game import (
     epsilon_lower,
     p_value,
 )
-from dpaudit.stats.holm import holm
+from dpaudit.stats.p_values import holm
 from dpaudit.stats.probabilistic import p_value as atoms_p_value
 from dpaudit.stats.probabilistic import violating_mass
-from dpaudit.tally import Tally
 
 alphas = st.floats(1e-6, 0.5)
 epsilons = st.floats(0, 8)

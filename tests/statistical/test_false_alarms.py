@@ -14,10 +14,9 @@ from benchmarks.false_alarms import CASES, Case, Outcome, Run, audit, line, main
 from benchmarks.whole_audits import Setting
 from dpaudit.attacks.linear import logistic, mean_differences
 from dpaudit.claims import ApproximateDP, GaussianDP, PureDP
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.outcomes import from_raw
 from dpaudit.stats.game import p_value
-from dpaudit.tally import Tally
 
 from .deciding import Rule
 

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
-from dpaudit.extras import EXTRAS, Extra, remedy
+from dpaudit.wording import EXTRAS, Extra, install_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,7 +17,7 @@ def test_every_extra_is_that_of_the_project() -> None:
     for extra in get_args(Extra):
         needed = project["optional-dependencies"][extra]
         assert EXTRAS[extra] == tuple(re.split(r"[^\w-]", one)[0] for one in needed)
-        assert remedy(extra) == f"pip install {' '.join(EXTRAS[extra])}"
+        assert install_command(extra) == f"pip install {' '.join(EXTRAS[extra])}"
 
 
 def test_nothing_is_asked_of_an_index_that_need_not_have_it() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.did_you_mean import did_you_mean_file, nearest
 from dpaudit.errors import TargetError
 from dpaudit.import_path import located, resolve
+from dpaudit.wording import did_you_mean_file, nearest
 
 
 def write(path: Path, text: str) -> Path:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpaudit.draws import AtomTally, Tally
 from dpaudit.stats.game import Game
-from dpaudit.tally import AtomTally, Tally
 
 COUNTS = Tally(np.array([[30, 5], [8, 9], [2, 21]]))
 

@@ -31,11 +31,11 @@ from dpaudit.attacks.single_columns import single_columns
 from dpaudit.attacks.timing import elapsed
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.extras import remedy
 from dpaudit.levels import tuning
 from dpaudit.levels.candidate import Attack, Candidate
 from dpaudit.levels.distinguisher import Learned, Tried
 from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_growth
+from dpaudit.wording import install_command
 
 ATTACKS: tuple[Attack, ...] = (
     one_dimensional,
@@ -207,7 +207,7 @@ def _why_no_trees(
     for base in _explaining(candidates, aim, best):
         if not has_interplay(selection, base):
             return f"no two columns tell more together than {base.attack} makes of them"
-    return None if is_installed() else f"scikit-learn is not there: {remedy('learned')}"
+    return None if is_installed() else f"scikit-learn is not there: {install_command('learned')}"
 
 
 def _most_possible(selection: SelectionDraws, aim: Aim) -> float:

@@ -18,7 +18,7 @@ from dpaudit.attacks.additive import scale_of
 from dpaudit.attacks.sequences.score import Prefixes
 from dpaudit.attacks.sequences.walk import Walk
 from dpaudit.attacks.sequences.weights import weights
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
@@ -28,7 +28,6 @@ from dpaudit.levels.rules import evened
 from dpaudit.levels.scores import Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
-from dpaudit.tally import by_arm
 
 T = TypeVar("T")
 View = Callable[[Outcomes], Outcomes]

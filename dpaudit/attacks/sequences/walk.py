@@ -15,7 +15,7 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.alphabets import Alphabet
 from dpaudit.outcomes.bands import BAND, Bands
-from dpaudit.stats.contingency import chi_squared
+from dpaudit.stats.p_values import chi_squared
 
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
 # Different entries of all columns together, at most.

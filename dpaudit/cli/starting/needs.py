@@ -11,12 +11,12 @@ from typing import Any
 
 from dpaudit.claims import parameters as claim_parameters
 from dpaudit.config.holes import FILL_IN
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import TargetError
 from dpaudit.import_path import public_callables, resolve, there_is
 from dpaudit.targets.construction import build
 from dpaudit.targets.parameters import BATCH, RNG, calling
 from dpaudit.targets.target import ImportedTarget
+from dpaudit.wording import did_you_mean
 
 # What a generator is called, where it is surely none of the numbers that a mechanism takes.
 _GENERATORS = ("prng", "generator", "random_state", "random_generator")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
-from dpaudit.extras import remedy
+from dpaudit.wording import install_command
 
 if TYPE_CHECKING:
     from dpaudit.reports.html.page import Part
@@ -25,7 +25,8 @@ def check() -> None:
     if missing:
         are = "which is" if len(missing) == 1 else "which are"
         raise UsageError(
-            f"--report html needs {' and '.join(missing)}, {are} not installed: {remedy('html')}"
+            f"--report html needs {' and '.join(missing)}, {are} not installed: "
+            f"{install_command('html')}"
         )
 
 

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from dpaudit.did_you_mean import did_you_mean
 from dpaudit.errors import Name, UsageError
+from dpaudit.wording import did_you_mean
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.extras import remedy
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import Setup, WorkerPool
 from dpaudit.sampling.executors.pools import Done, Pool, Recipe, draw, forget
+from dpaudit.wording import install_command
 
 _TO_CONNECT = "10 s"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -43,7 +43,8 @@ def with_dask(setup: Setup, address: str) -> Iterator[WorkerPool]:
         import distributed
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"executor dask needs Dask, and {error.name!r} is not installed; {remedy('dask')}"
+            f"executor dask needs Dask, and {error.name!r} is not installed; "
+            f"{install_command('dask')}"
         ) from None
     import cloudpickle  # which Dask brings along, and which takes lambdas, too
 

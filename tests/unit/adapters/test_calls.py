@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.adapters.calls import bind
+from dpaudit.adapters.calls import Mechanism, bind
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.targets.target import CallableTarget, ImportedTarget

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters import command
+from dpaudit.adapters.calls import Mechanism
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.targets.target import CommandTarget, ComposedTarget, Limits

@@ -24,8 +24,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from dpaudit.adapters.calls import Mechanism
 from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.mechanism import Mechanism
 from dpaudit.errors import MechanismError, TargetError
 from dpaudit.inputs.equality import fingerprint
 from dpaudit.outcomes import from_raw

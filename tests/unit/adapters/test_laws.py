@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.adapters.laws import MOST_OUTCOMES, law_table
+from dpaudit.adapters.pmf import MOST_OUTCOMES, law_table
 from dpaudit.errors import TargetError
 from dpaudit.targets.target import AnyTarget, CallableTarget, ComposedTarget, ImportedTarget
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.adapters.composition import Repetition
-from dpaudit.adapters.loading import load_mechanism
+from dpaudit.adapters.loading import Repetition, load_mechanism
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.repeated_runs import exchangeable
 from dpaudit.config.building import build_spec

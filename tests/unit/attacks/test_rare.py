@@ -13,13 +13,12 @@ from dpaudit.attacks.choosing.portfolio import rare_rule
 from dpaudit.attacks.choosing.selection import learn
 from dpaudit.attacks.rare import RareTable
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidate import Candidate
 from dpaudit.levels.distinguisher import Rule
 from dpaudit.levels.rare_cells import frequent_column
 from dpaudit.levels.sieve import Sieve
 from dpaudit.outcomes import Raised, from_raw
-from dpaudit.tally import by_arm
 
 ARMS = np.array([50_000, 50_000])
 PURE = ProfilePoint(1.0, 0.0)

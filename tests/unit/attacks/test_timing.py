@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.timing import timed_calls
+from dpaudit.adapters.loading import load_mechanism, timed_calls
 from dpaudit.attacks.bits import bit_columns
 from dpaudit.attacks.timing import elapsed
 from dpaudit.draws import SelectionDraws

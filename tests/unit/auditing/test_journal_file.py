@@ -17,11 +17,10 @@ import pytest
 
 from dpaudit.auditing import journal_file
 from dpaudit.auditing.journal_file import JournalFile, decoded, encoded
-from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally
 from dpaudit.errors import JournalError
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.sampling.chunks import Counted, Failures, Head, Learning, Probe, Rare
-from dpaudit.tally import AtomTally, RangeTally, Tally
 
 
 @pytest.fixture(autouse=True)

@@ -34,8 +34,8 @@ from dpaudit.claims import (
 )
 from dpaudit.errors import UsageError
 from dpaudit.reports.text import render
+from dpaudit.stats.binomial import TOSSED_AGAIN
 from dpaudit.stats.one_run import Guesses
-from dpaudit.stats.thinning import TOSSED_AGAIN
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json
 

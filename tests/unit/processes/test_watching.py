@@ -16,8 +16,7 @@ import pytest
 
 from dpaudit import watching
 from dpaudit.adapters.isolation import _check_python
-from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.timing import timed_calls
+from dpaudit.adapters.loading import load_mechanism, timed_calls
 from dpaudit.import_path import file_module
 from dpaudit.inputs.datasets import load_dataset
 from dpaudit.inputs.values import Reference

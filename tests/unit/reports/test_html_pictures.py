@@ -17,7 +17,7 @@ from dpaudit.certificates.replay import beliefs_of, course, tally
 from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
-from dpaudit.claims.curves import tradeoff
+from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.levels.distinguisher import ScoreDistributions
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Scale

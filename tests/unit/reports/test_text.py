@@ -21,8 +21,8 @@ from dpaudit import (
 )
 from dpaudit.certificates.certificate import DivergenceTest, RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Sampled
-from dpaudit.claims.approximate_zcdp import ApproximateZCDP
 from dpaudit.claims.base import ProfilePoint
+from dpaudit.claims.renyi import ApproximateZCDP
 from dpaudit.errors import UsageError
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpaudit.draws import Tally
 from dpaudit.sampling.independence import between_processes
-from dpaudit.tally import Tally
 
 GUESSES = np.array([-1, -1, 0, 1, 1])
 LEVELS = len(GUESSES)

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from benchmarks.dependence import LAWS, SIZES
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.independence import check_blocks, check_calls
 from dpaudit.sampling.state import changed, kept_state
-from dpaudit.tally import Tally
 from mechanisms import laplace
 
 LEVEL = 1e-4

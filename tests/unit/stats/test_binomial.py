@@ -19,7 +19,7 @@ from dpaudit.stats.binomial import (
     pair_p_value,
     upper_tail,
 )
-from dpaudit.stats.bisection import smallest_alpha
+from dpaudit.stats.p_values import smallest_alpha
 
 ALPHAS = (0.5, 0.1, 0.01, 1e-6, 1e-12)
 COUNTS = [(k, n) for n in (1, 2, 7, 40, 1_000) for k in {0, 1, n // 3, n - 1, n} if 0 <= k <= n]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from dpaudit.stats.contingency import chi_squared
+from dpaudit.stats.p_values import chi_squared
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (4, 4), (3, 7)])

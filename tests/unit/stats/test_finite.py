@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln
 
-from dpaudit.stats.finite import epsilon_interval
+from dpaudit.stats.binomial import epsilon_interval
 
 Laws = list[tuple[float, float]]
 

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpaudit.stats.homogeneity import log_evidence, log_mean
+from dpaudit.stats.dependence import log_evidence, log_mean
 
 
 def evidence(inside: Sequence[int], sizes: Sequence[int]) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from dpaudit.stats.holm import holm, levels
+from dpaudit.stats.p_values import holm, levels
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.3])

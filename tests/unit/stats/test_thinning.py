@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpaudit.stats.binomial import TOSSED_AGAIN, coin_flips
 from dpaudit.stats.dependence import looks_tossed
 from dpaudit.stats.game import Game, p_value
-from dpaudit.stats.thinning import TOSSED_AGAIN, coin_flips
 
 
 @pytest.mark.parametrize(("first", "second"), [(20, 20), (100, 100), (1_000, 1_000), (50, 5_000)])

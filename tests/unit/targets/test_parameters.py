@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.adapters.loading import load_mechanism
-from dpaudit.adapters.mechanism import Mechanism
-from dpaudit.adapters.timing import timed_calls
+from dpaudit.adapters.calls import Mechanism
+from dpaudit.adapters.loading import load_mechanism, timed_calls
 from dpaudit.auditing.options import flag_of
 from dpaudit.config.building import build_spec
 from dpaudit.errors import DpauditError

@@ -11,7 +11,7 @@ from dpaudit.certificates.certificate import Certificate, EventCount
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
-from dpaudit.claims.curves import tradeoff
+from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import Canvas, Points, Scale
 from dpaudit.reports.html.pictures.labels import Spot, placed

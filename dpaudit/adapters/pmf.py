@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from dpaudit.adapters.calls import Function, processed
-from dpaudit.adapters.composition import together
+from dpaudit.adapters.loading import together
 from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import from_raw
