@@ -28,8 +28,8 @@ WITH_EXAMPLES = sorted(
 )
 # Public beside `dpaudit.__all__`: what results hold, what claims imply, and the statistics.
 RESULTS = ["result", "exact_certificate", "one_run_certificate"]
-CLAIMS = ["curves", "gaussian", "implied", "renyi"]
-STATISTICS = ["betting", "binomial", "finite", "game", "one_run", "power", "thinning", "trinomial"]
+CLAIMS = ["implied", "renyi", "tradeoff"]
+STATISTICS = ["betting", "binomial", "game", "one_run", "power", "trinomial"]
 MODULES = (
     *(f"dpaudit.certificates.{name}" for name in RESULTS),
     *(f"dpaudit.claims.{name}" for name in CLAIMS),
