@@ -1,7 +1,7 @@
-"""What NumPy does at a floating-point error: as the user has set it while code of theirs runs.
+"""NumPy's floating-point error settings: the user's in code of the user, else the defaults.
 
-`np.seterr(all="raise")`, in a mechanism or a script that audits, is for their own code: the
-auditor's rounds to zero, and divides by it, where that is the right answer.
+A mechanism or a script may set `np.seterr(all="raise")` for its own code. The auditor's code divides
+by zero and rounds to zero where that gives the right answer, so it runs with NumPy's defaults.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_NUMPYS_OWN: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
     "divide": "warn",
     "over": "warn",
     "under": "ignore",
@@ -19,45 +19,46 @@ _NUMPYS_OWN: dict[str, Any] = {
 }
 
 
-class _Theirs(threading.local):
-    """What the user has set last, where `ours` was entered; and whether code of theirs runs."""
+class _UserSetting(threading.local):
+    """The user's last setting in this thread (None outside of `auditor_errstate`), and whether it
+    is in force."""
 
     setting: Any = None
-    is_set: bool = False
+    is_in_force: bool = False
 
 
-_theirs = _Theirs()
+_user = _UserSetting()
 
 
 @contextmanager
-def ours() -> Iterator[None]:
-    """Do as NumPy does by itself; afterwards as the user has set it last."""
-    if _theirs.setting is not None:
+def auditor_errstate() -> Iterator[None]:
+    """Run code of the auditor with NumPy's default settings; restore the user's last setting."""
+    if _user.setting is not None:
         yield
         return
-    import numpy as np  # which what only imports code of the user's may do without
+    import numpy as np  # here, since importing a user's module must not need NumPy
 
-    _theirs.setting = np.seterr(**_NUMPYS_OWN)
+    _user.setting = np.seterr(**_DEFAULTS)
     try:
         yield
     finally:
-        np.seterr(**_theirs.setting)
-        _theirs.setting = None
+        np.seterr(**_user.setting)
+        _user.setting = None
 
 
 @contextmanager
-def theirs() -> Iterator[None]:
-    """Do as the user has set it last, where `ours` was entered before."""
-    if _theirs.setting is None or _theirs.is_set:
+def user_errstate() -> Iterator[None]:
+    """Run code of the user with the user's last setting, inside `auditor_errstate`."""
+    if _user.setting is None or _user.is_in_force:
         yield
         return
     import numpy as np
 
-    _theirs.is_set = True
-    if np.geterr() == _NUMPYS_OWN:  # else set by code that was imported since
-        np.seterr(**_theirs.setting)
+    _user.is_in_force = True
+    if np.geterr() == _DEFAULTS:  # otherwise a module of the user that was imported since set it
+        np.seterr(**_user.setting)
     try:
         yield
     finally:
-        _theirs.setting = np.seterr(**_NUMPYS_OWN)
-        _theirs.is_set = False
+        _user.setting = np.seterr(**_DEFAULTS)
+        _user.is_in_force = False

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from dpaudit.errors import TargetError
-from dpaudit.float_errors import theirs
+from dpaudit.float_errors import user_errstate
 from dpaudit.watching import step
 from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file
 
@@ -103,7 +103,7 @@ def vars_of(owner: Any) -> list[str]:
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
-def there_is(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Return `" There is: x, y."`, with ten names at most, or `""` for no names."""
     names = list(names)
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
@@ -123,7 +123,7 @@ def _without_colon(path: str) -> str:
         there = ""
         with suppress(TargetError):  # of its code, which is said once the function is named
             make_importable(os.getcwd())
-            there = there_is(public_callables(file_module(path)))
+            there = list_names(public_callables(file_module(path)))
         ending = f".{there}" if there else ""
         return f"target {path!r} names a file only; add the function: {path}:NAME{ending}"
     if Path(path).is_file():
@@ -134,7 +134,7 @@ def _without_colon(path: str) -> str:
         )
     if _is_module(path):
         return f"target {path!r} is a {_inside(_named_module(path))}"
-    there = what_is_there(Path(path)) if path else ""
+    there = describe_non_file(Path(path)) if path else ""
     if there:
         return f"target {path!r} is {there}, not a Python file; write path/to/file.py:function"
     head, _, tail = path.rpartition(".")
@@ -171,16 +171,16 @@ def _inside(module: ModuleType) -> str:
     name, callables = module.__name__, public_callables(module)
     modules = _siblings(name)
     if modules and not callables:
-        there = f"{name}.MODULE:NAME.{there_is(modules)}"
+        there = f"{name}.MODULE:NAME.{list_names(modules)}"
         return f"package; name what is in one of its modules: {there}"
-    return f"module; name what is in it: {name}:NAME.{there_is(callables)}"
+    return f"module; name what is in it: {name}:NAME.{list_names(callables)}"
 
 
 def _attribute(owner: Any, name: str, path: str) -> Any:
     with suppress(AttributeError):
         return getattr(owner, name)
     known = public_callables(owner)
-    there = there_is(known) or " Nothing public is callable there."
+    there = list_names(known) or " Nothing public is callable there."
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
     if isinstance(owner, ModuleType) and label.startswith(FILE_PREFIX):
         label = str(owner.__file__)
@@ -193,7 +193,7 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
 
 def _named_module(name: str) -> ModuleType:
     try:
-        with step(f"importing {name}"), theirs():
+        with step(f"importing {name}"), user_errstate():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         # Only a missing part of the very path asked for is a wrong name; anything else is a
@@ -218,7 +218,7 @@ def _no_such_module(name: str, missing: str) -> str:
     if not parent:
         return f"there is no module {missing!r} in {os.getcwd()} or on sys.path.{suggestion}"
     where = f"in the package {parent!r}"
-    return f"there is no module {child!r} {where}.{suggestion}{there_is(siblings)}"
+    return f"there is no module {child!r} {where}.{suggestion}{list_names(siblings)}"
 
 
 def _siblings(parent: str) -> list[str]:
@@ -252,11 +252,11 @@ def _unique(file: Path) -> str:
 
 
 def _no_such_file(name: str, file: Path) -> str:
-    kind = what_is_there(file)
+    kind = describe_non_file(file)
     if kind:
         return f"{name!r} is {kind}, not a Python file"
     near = [other.name for other in sorted(file.parent.glob("*.py"))]
-    return f"there is no file {name!r}.{did_you_mean_file(file.name, near)}{there_is(near)}"
+    return f"there is no file {name!r}.{did_you_mean_file(file.name, near)}{list_names(near)}"
 
 
 def _executed(unique: str, file: Path, name: str) -> ModuleType:
@@ -266,7 +266,7 @@ def _executed(unique: str, file: Path, name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[unique] = module
     try:
-        with _folder_first(str(file.parent)), step(f"importing {name}"), theirs():
+        with _folder_first(str(file.parent)), step(f"importing {name}"), user_errstate():
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[unique]
@@ -307,15 +307,15 @@ def _place(error: BaseException) -> str:
     return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
-def what_is_there(path: Path) -> str:
+def describe_non_file(path: Path) -> str:
     """Return what a path leads to that is no regular file, such as `"a folder"`; else `""`."""
     try:
-        return kind_of(path.stat().st_mode)
+        return describe_mode(path.stat().st_mode)
     except (OSError, ValueError):  # not there, or a link to what is not; or no path at all
         is_link = path.is_symlink()
     return f"a symbolic link to {str(path.readlink())!r}, which is not there" if is_link else ""
 
 
-def kind_of(mode: int) -> str:
+def describe_mode(mode: int) -> str:
     """Return what is no regular file, by the mode that the system says; else `""`."""
     return next((name for is_one, name in _KINDS if is_one(mode)), "")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import Given, MechanismError
-from dpaudit.float_errors import theirs
+from dpaudit.float_errors import user_errstate
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
 from dpaudit.targets.construction import not_found
@@ -70,7 +70,7 @@ class SingleDraws(_Calls):
         draws = calls(self._each(), self._arguments(rng), inputs, self.how.data)
         if self.post_process is not None:
             draws = map(_composed(self.post_process, self.bound(rng)), inputs)
-        return collected(draws, len(inputs), partial(self.watch.calls, self.name))
+        return collect_outputs(draws, len(inputs), partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
         """Return the function of the dataset alone."""
@@ -111,7 +111,7 @@ class Batches(_Calls):
         outputs = _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
         if self.post_process is None:
             return outputs
-        return processed(self.post_process, list(plain(outputs)), self.watch)
+        return apply_post_process(self.post_process, list(as_python(outputs)), self.watch)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
@@ -123,13 +123,13 @@ class Batches(_Calls):
             arguments[self.how.data] = dataset
         owner = os.getpid()
         try:
-            with self.watch.batch(self.name, size), theirs():
+            with self.watch.batch(self.name, size), user_errstate():
                 return self.function(*by_position, **arguments)
         except ImportError as error:
-            raise not_found(raised(error).words, self.name) from error
+            raise not_found(as_outcome(error).words, self.name) from error
         except FAILURES as error:
             end_if_forked(owner, error)
-            what = f"raised {raised(error).words}"
+            what = f"raised {as_outcome(error).words}"
             raise batch_failed(self.name, self.batch, size, what) from error
 
 
@@ -184,14 +184,14 @@ def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def processed(
+def apply_post_process(
     function: Function | None, outputs: list[Any], watch: Watch | None = None
 ) -> list[Any]:
     """Return what post-processing makes of outputs; an exception stays what it is."""
     if function is None:
         return outputs
     watched = nullcontext if watch is None else partial(watch.calls, "post_process")
-    return collected(map(partial(_processed, function), outputs), len(outputs), watched)
+    return collect_outputs(map(partial(_processed, function), outputs), len(outputs), watched)
 
 
 def _processed(function: Function, output: Any) -> Any:
@@ -241,7 +241,7 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
     )
 
 
-def plain(outputs: Outputs) -> Iterable[Any]:
+def as_python(outputs: Outputs) -> Iterable[Any]:
     """Return outputs as Python's own scalars, as single draws give them; vectors stay arrays."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
 
@@ -320,7 +320,7 @@ class Wrapping:
 _MOST_PLACES = 64
 
 
-def collected(
+def collect_outputs(
     draws: Iterator[Any],
     size: int,
     watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
@@ -332,13 +332,13 @@ def collected(
     outputs: list[Any] = []
     seen: dict[tuple[str, str], Raised] = {}
     owner = os.getpid()
-    with watched(outputs), theirs():
+    with watched(outputs), user_errstate():
         while len(outputs) < size:
             try:
                 outputs.extend(draws)  # keeps what came before an exception, and can go on after it
                 # A mechanism that raises StopIteration only seems to have come to the end.
                 if len(outputs) < size:
-                    outputs.append(raised(StopIteration()))
+                    outputs.append(as_outcome(StopIteration()))
             except FAILURES as error:
                 end_if_forked(owner, error)
                 outputs.append(_seen(error, seen))
@@ -346,7 +346,7 @@ def collected(
     return outputs
 
 
-def raised(error: BaseException) -> Raised:
+def as_outcome(error: BaseException) -> Raised:
     """Return an exception as an outcome."""
     return Raised(type(error).__name__, message_of(error), origin(error))
 

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import Outputs, batch_failed, processed
+from dpaudit.adapters.calls import Outputs, apply_post_process, batch_failed
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.child import GLANCE, Child, Ended, Succession, TimedOut, countdown
@@ -282,7 +282,7 @@ class Command:
 
     def _processed(self, outcomes: Outputs) -> list[Any]:
         listed = outcomes.tolist() if isinstance(outcomes, np.ndarray) else outcomes
-        return processed(self._post_process, listed, self._after)
+        return apply_post_process(self._post_process, listed, self._after)
 
 
 def _same_again(target: CommandTarget, watch: Watch, hello: Hello) -> Program:

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import Outputs, batch_failed, batch_wrong, plain
+from dpaudit.adapters.calls import Outputs, as_python, batch_failed, batch_wrong
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
 from dpaudit.processes.child import GLANCE, Child, Clock, Ended, Succession, TimedOut, countdown
@@ -169,7 +169,7 @@ class Worker:
         TimedOut."""
         self._taken.discard(0)
         self.draw(bytes(1), [dataset], seed)
-        (outcome,) = plain(self.outcomes(1))
+        (outcome,) = as_python(self.outcomes(1))
         return outcome
 
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
@@ -295,7 +295,10 @@ class Isolated:
         if end is None or len(outcomes) == len(arms):
             return outcomes
         under_way, has_begun = arms[len(outcomes)], process.has_begun
-        return [*plain(outcomes), self._processes.died(end, under_way, has_begun=has_begun)]
+        return [
+            *as_python(outcomes),
+            self._processes.died(end, under_way, has_begun=has_begun),
+        ]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
         """Return a number for each dataset, which stays the same as long as it is kept."""
@@ -349,7 +352,7 @@ def _together(pieces: Sequence[Outputs]) -> Outputs:
     arrays = [one for one in pieces if isinstance(one, np.ndarray)]
     if len(arrays) == len(pieces) and len({one.dtype for one in arrays}) == 1:
         return np.concatenate(arrays)
-    return [outcome for piece in pieces for outcome in plain(piece)]
+    return [outcome for piece in pieces for outcome in as_python(piece)]
 
 
 class Patience:

@@ -20,9 +20,9 @@ from dpaudit.adapters.calls import (
     Outputs,
     SingleDraws,
     Wrapping,
-    plain,
-    processed,
-    raised,
+    apply_post_process,
+    as_outcome,
+    as_python,
 )
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.inputs.values import resolved
@@ -112,7 +112,7 @@ class Composition:
 
     def released(self, drawn: Sequence[Outputs]) -> list[Any]:
         """Return the outputs of all components, those of one draw together."""
-        return processed(self.post_process, _rows(list(map(plain, drawn))), self.watch)
+        return apply_post_process(self.post_process, _rows(list(map(as_python, drawn))), self.watch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def _fits_float(array: NDArray[Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Attacked(Wrapping):
+class WithAdversary(Wrapping):
     """A mechanism whose outcomes are the guesses of an adversary, who may toss coins. Raises
     MechanismError when these cannot be had, which says nothing about the mechanism."""
 
@@ -201,7 +201,7 @@ class Attacked(Wrapping):
 
     def answers(self, outputs: Outputs) -> list[Any]:
         """Return what the adversary answers to outputs; an exception stays what it is."""
-        return [one if isinstance(one, Raised) else self._answer(one) for one in plain(outputs)]
+        return [one if isinstance(one, Raised) else self._answer(one) for one in as_python(outputs)]
 
     def _answer(self, output: Any) -> Any:
         try:
@@ -219,11 +219,11 @@ class Attacked(Wrapping):
         )
 
 
-def attacked(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | None) -> Mechanism:
+def add_adversary(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | None) -> Mechanism:
     """Return the mechanism as an adversary sees it; itself without one. Raises TargetError."""
     if adversary is None:
         return mechanism
-    return Attacked(mechanism, applied(adversary, "adversary"), name_of(adversary))
+    return WithAdversary(mechanism, applied(adversary, "adversary"), name_of(adversary))
 
 
 # From datasets to one output for each, in order, and how long each took, in nanoseconds.
@@ -282,9 +282,9 @@ def _calls(
                 output = draw(dataset)
             except FAILURES as error:
                 elapsed.append(clock() - start)
-                output = raised(error)
+                output = as_outcome(error)
             else:
                 elapsed.append(clock() - start)
             outputs.append(output)
-    outputs = processed(mechanism.post_process, outputs, mechanism.watch)
+    outputs = apply_post_process(mechanism.post_process, outputs, mechanism.watch)
     return outputs, np.array(elapsed, dtype=np.int64)

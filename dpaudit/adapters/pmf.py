@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
-from dpaudit.adapters.calls import Function, processed
+from dpaudit.adapters.calls import Function, apply_post_process
 from dpaudit.adapters.loading import together
 from dpaudit.errors import TargetError
 from dpaudit.inputs.values import resolved
@@ -111,7 +111,7 @@ def _check_size(size: int, name: str, remedy: str) -> None:
 
 def _processed(law: Weighted, post_process: Function | None) -> Weighted:
     outcomes, weights = [outcome for outcome, _ in law], [weight for _, weight in law]
-    return list(zip(processed(post_process, outcomes), weights, strict=True))
+    return list(zip(apply_post_process(post_process, outcomes), weights, strict=True))
 
 
 def _stated(function: Function, target: PythonTarget, dataset: Any, label: str) -> Weighted:

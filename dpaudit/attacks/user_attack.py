@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from dpaudit.attacks.one_dimensional import larger_for_d1
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import AttackError
-from dpaudit.float_errors import theirs
+from dpaudit.float_errors import user_errstate
 from dpaudit.levels.candidate import Candidate, by_score
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
@@ -67,7 +67,7 @@ class UsersAttack:
         try:
             # A copy, so that an attack may keep in itself what it has learned.
             attack = copy.deepcopy(self.attack)
-            with theirs():
+            with user_errstate():
                 scorer = getattr(attack, "fit", attack)(selection)
         except Exception as error:
             raise AttackError(
@@ -101,7 +101,7 @@ class UsersScore:
         if outcomes.size == 0:
             return np.empty(0)
         try:
-            with theirs():
+            with user_errstate():
                 returned = self.scorer(outcomes)
             scores = np.asarray(returned, dtype=np.float64)
         except Exception as error:

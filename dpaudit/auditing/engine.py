@@ -39,7 +39,7 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.certificates.searched import Searched
 from dpaudit.errors import MechanismError
-from dpaudit.float_errors import ours
+from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import USUAL, VARIABLE
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import NeighbouringPair, notes, stated
@@ -53,7 +53,12 @@ from dpaudit.sampling.independence import DependentDrawsError, check_uncached
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.state import State, changed, kept_state
 from dpaudit.targets.construction import source_of
-from dpaudit.targets.target import CallableTarget, is_elsewhere, single_targets, starts_a_program
+from dpaudit.targets.target import (
+    CallableTarget,
+    runs_in_another_process,
+    single_targets,
+    starts_a_program,
+)
 from dpaudit.version import __version__
 from dpaudit.wording import UNSEEDED, counted
 
@@ -87,7 +92,7 @@ _log = logging.getLogger(__name__)
 Notify = Callable[[Progress], None]
 
 
-@ours()
+@auditor_errstate()
 def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult:
     """Audit `spec`; calls `on_progress` after every block.
 
@@ -418,7 +423,7 @@ class _Run:
             return MechanismError(words)
         is_dependent = isinstance(error, DependentDrawsError)
         names = self._changed(number, sampler) if failed or is_dependent else []
-        is_here = self._spec.executor in _LOCAL and not is_elsewhere(self._spec.target)
+        is_here = self._spec.executor in _LOCAL and not runs_in_another_process(self._spec.target)
         if is_dependent and not names and is_here:  # workers may have made all calls
             sampler.draw(_few(number))
             names = self._changed(number, sampler)
@@ -446,7 +451,7 @@ class _Run:
         is_asked = processes is not self._processes or self._can_be_sent or crew.others_drew
         if not (is_asked and new_processes.PROCESSES):
             return None
-        if self._spec.executor not in _LOCAL and not is_elsewhere(self._spec.target):
+        if self._spec.executor not in _LOCAL and not runs_in_another_process(self._spec.target):
             return Redrawn(0, 0, _AFAR)
         look = partial(self._waits, _NEW_PROCESSES)
         redrawing = Redrawing(self._spec, processes, self._make, seconds, look)
@@ -471,7 +476,7 @@ class _Run:
 
     def _changed(self, number: int, sampler: Sampler) -> list[str]:
         """Return the variables of the mechanism that its calls have changed."""
-        if self._spec.resume and not is_elsewhere(self._spec.target):
+        if self._spec.resume and not runs_in_another_process(self._spec.target):
             sampler.draw(_few(number))  # all other calls may have been made before
         names = list(changed(self._state, kept_state(*sampler.mechanism.parts)))
         return names + (["os.environ"] if sampler.changes_environment else [])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.adapters.loading import Attacked, attacked, load_mechanism
+from dpaudit.adapters.loading import WithAdversary, add_adversary, load_mechanism
 from dpaudit.adapters.pmf import LawRow, law_table
 from dpaudit.attacks.atoms import said
 from dpaudit.auditing.spec import AuditSpec
@@ -71,8 +71,8 @@ def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
         )
     if claim.adversary is None:
         return None
-    seen = attacked(load_mechanism(spec.target), claim.adversary)
-    return seen.answers if isinstance(seen, Attacked) else None
+    seen = add_adversary(load_mechanism(spec.target), claim.adversary)
+    return seen.answers if isinstance(seen, WithAdversary) else None
 
 
 def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Failed, Family, Verdict
 from dpaudit.errors import Name, UsageError
-from dpaudit.stats.p_values import levels
+from dpaudit.stats.p_values import holm_levels
 
 
 def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
@@ -68,7 +68,7 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
             if one.family is not None and one.family.name == family.name
         ]
         p_values = [_p_value(results[place]) for place in own]
-        reached = levels(p_values, 1 - family.confidence, family.size)
+        reached = holm_levels(p_values, 1 - family.confidence, family.size)
         for place, level in zip(own, reached, strict=True):
             found[place] = _settled(results[place], family, level)
     return found

@@ -50,7 +50,7 @@ from dpaudit.sampling.executors import Drawer
 from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
-from dpaudit.targets.target import to_check
+from dpaudit.targets.target import what_to_check
 
 # What names the random streams of a stage, after the number of the pair.
 LEARNING, CERTIFYING, CONFIRMING, PROBING, AFRESH, COUNTING, DOUBTING, TIMING = range(8)
@@ -364,7 +364,8 @@ class PairAudit:
             first = next(iter(failures.first.values()))
             raise MechanismError(
                 f"all {spent} draws of both inputs raised an exception, the first one "
-                f"{first.words}; an audit needs outputs: {to_check(self._spec.target, first.kind)}"
+                f"{first.words}; an audit needs outputs: "
+                f"{what_to_check(self._spec.target, first.kind)}"
             )
 
     def _check_inputs(self) -> None:

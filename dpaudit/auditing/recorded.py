@@ -40,7 +40,7 @@ from dpaudit.certificates.result import AuditResult, Failed, Recorded
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.float_errors import ours
+from dpaudit.float_errors import auditor_errstate
 from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.sieve import Sieve
@@ -51,7 +51,7 @@ from dpaudit.sampling.independence import all_equal, constant
 from dpaudit.sampling.row_order import Sorted, check_guesses, check_rows, sorted_inputs
 from dpaudit.sampling.sampler import atom_tally, failures_by_arm, rare, unseen
 from dpaudit.stats.binomial import coin_flips
-from dpaudit.stats.dependence import looks_tossed
+from dpaudit.stats.dependence import looks_like_fair_coins
 from dpaudit.wording import counted
 
 Rows = NDArray[np.intp]
@@ -279,7 +279,7 @@ def _read(raw: Raw, arm: str, *, types: bool = True) -> Outcomes:
         raise UsageError(f"the outcomes of {arm}: {error}") from error
 
 
-@ours()
+@auditor_errstate()
 def audit_recorded(audit: RecordedAudit) -> AuditResult:
     """Return what the draws show; the verdict is ERROR when they cannot be independent."""
     start = time.perf_counter()
@@ -403,7 +403,7 @@ class _Recorded:
         is_d1 = self._audit.is_d1
         changes = int((is_d1[1:] != is_d1[:-1]).sum())
         d1, d2 = self._audit.arms
-        if looks_tossed(d1, d2, changes, _IMPLAUSIBLE):
+        if looks_like_fair_coins(d1, d2, changes, _IMPLAUSIBLE):
             return True
         self._warnings.append(_NO_COINS.format(d1=f"{d1:,}", d2=f"{d2:,}", changes=f"{changes:,}"))
         return False

@@ -13,10 +13,10 @@ from dpaudit.claims.implied import group as group
 from dpaudit.claims.implied import posterior_bounds as posterior_bounds
 from dpaudit.claims.implied import relax as relax
 from dpaudit.claims.registry import DEFINITIONS as DEFINITIONS
-from dpaudit.claims.registry import at_odds as at_odds
+from dpaudit.claims.registry import conflict as conflict
 from dpaudit.claims.registry import implied_definition as implied_definition
 from dpaudit.claims.registry import make_claim as make_claim
-from dpaudit.claims.registry import missing as missing
+from dpaudit.claims.registry import missing_parameters as missing_parameters
 from dpaudit.claims.registry import parameters as parameters
-from dpaudit.claims.registry import required as required
+from dpaudit.claims.registry import required_parameters as required_parameters
 from dpaudit.claims.tradeoff import gaussian_delta as gaussian_delta

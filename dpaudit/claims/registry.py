@@ -102,7 +102,7 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     given = {name: value for name, value in parameters.items() if value is not None}
     if definition is None:
         definition = implied_definition(given)
-        if clash := at_odds(given):
+        if clash := conflict(given):
             raise ClaimError(*clash)
     if definition not in DEFINITIONS:
         raise ClaimError(
@@ -124,7 +124,7 @@ def implied_definition(given: Mapping[str, Any]) -> str:
     return max(telling, key=lambda key: len(_names(key) & given.keys()))
 
 
-def at_odds(given: Mapping[str, Any]) -> tuple[str, ...]:
+def conflict(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parts of a message where two parameters each mean a definition, and none takes
     both; else nothing."""
     definition = implied_definition(given)
@@ -134,7 +134,7 @@ def at_odds(given: Mapping[str, Any]) -> tuple[str, ...]:
         means = [one for one in DEFINITIONS if stray in _names(one, telling=True)]
         if means:
             first, second = sorted((own[0], stray), key=list(given).index)
-            other = min(means, key=lambda one: len(required(one)))
+            other = min(means, key=lambda one: len(required_parameters(one)))
             ways = {own[0]: definition, stray: other}
             return (
                 *(Name(first), " and ", Name(second), " do not go together; give either "),
@@ -146,21 +146,21 @@ def at_odds(given: Mapping[str, Any]) -> tuple[str, ...]:
 def _form(name: str, definition: str) -> list[str]:
     """Return the parameters of a definition in words, with the one that was given."""
     parts: list[str] = []
-    for one in required(definition):
+    for one in required_parameters(definition):
         is_given = name in _spellings(one, _DESCRIBED[definition][one])
         parts += [" and " if parts else "", Name(name if is_given else one)]
     return [*parts, f" ({definition})"]
 
 
-def required(definition: str) -> list[str]:
+def required_parameters(definition: str) -> list[str]:
     """Return the parameters that a definition cannot do without."""
     return [one.name for one in fields(DEFINITIONS[definition]) if one.default is MISSING]
 
 
-def missing(given: Mapping[str, Any], definition: str) -> list[str]:
+def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
     """Return the parameters that a definition cannot do without and that were not given."""
     about = _DESCRIBED[definition]
-    needed = required(definition)
+    needed = required_parameters(definition)
     return [name for name in needed if given.keys().isdisjoint(_spellings(name, about[name]))]
 
 
@@ -172,7 +172,7 @@ def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -
     own = _names(definition)
     rest = {name: value for name, value in given.items() if name not in own}
     other = implied_definition(rest)
-    is_whole = not missing(rest, other) and rest.keys() <= _names(other)
+    is_whole = not missing_parameters(rest, other) and rest.keys() <= _names(other)
     drop = [name for name in given if name in own] if is_whole else []
     either = f", or {' and '.join(map(repr, drop))}" if drop else ""
     return f" Leave out {' and '.join(map(repr, rest))}{either}."
@@ -215,6 +215,6 @@ def _check_names(given: dict[str, Any], definition: str) -> None:
                 f"it takes {', '.join(words.values())}."
                 + (did_you_mean(name, words) or _which_to_leave_out(name, given, definition))
             )
-    absent = [words[name] for name in missing(given, definition)]
+    absent = [words[name] for name in missing_parameters(given, definition)]
     if absent:
         raise ClaimError(f"the {definition} definition needs {' and '.join(absent)}")

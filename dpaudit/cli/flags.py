@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from dpaudit.auditing import options as table
 from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.claims import at_odds, implied_definition, missing, required
+from dpaudit.claims import conflict, implied_definition, missing_parameters, required_parameters
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.messages import folded
@@ -201,10 +201,10 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
     """Raise UsageError for flags that were not given, of the needed ones and of those that a claim
     cannot do without. of: what is audited. example: a command with the usual claim."""
     claim = settings.get("claim", {})
-    if "definition" not in claim and (clash := at_odds(claim)):
+    if "definition" not in claim and (clash := conflict(claim)):
         raise UsageError(*clash)
     definition = claim.get("definition") or implied_definition(claim)
-    incomplete = missing(claim, definition)
+    incomplete = missing_parameters(claim, definition)
     absent = [name for name in needed if name not in settings] + incomplete
     if claim and incomplete:
         example = example.replace(_USUAL_CLAIM, _completed(claim, definition))
@@ -219,7 +219,7 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
 def _completed(claim: dict[str, Any], definition: str) -> str:
     """Return flags that complete a claim, of which a part was given."""
     flags = [f"--definition {definition}"] if "definition" in claim else []
-    for name in required(definition):
+    for name in required_parameters(definition):
         value = claim.get(name, _EXAMPLES.get(name, name.upper()))
         flags.append(f"--{name} {value:g}" if isinstance(value, float) else f"--{name} {value}")
     return " ".join(flags)

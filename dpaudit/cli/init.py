@@ -17,7 +17,7 @@ import click
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.options import DEFAULTS
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.claims import implied_definition, missing
+from dpaudit.claims import implied_definition, missing_parameters
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
@@ -233,7 +233,7 @@ def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> d
             given = {"epsilon": epsilon, **({"delta": delta} if delta else {})}
     definition = given.get("definition") or implied_definition(given)
     claim = {key: _short(value) for key, value in given.items()}
-    claim |= dict.fromkeys(missing(given, definition), FILL_IN)
+    claim |= dict.fromkeys(missing_parameters(given, definition), FILL_IN)
     if FILL_IN not in claim.values():
         build_claims(claim)
     return claim

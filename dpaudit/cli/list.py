@@ -20,17 +20,17 @@ from dpaudit.attacks.choosing.selection import attacks_for
 from dpaudit.attacks.loading import installed_attacks
 from dpaudit.attacks.trees import trees
 from dpaudit.auditing.options import flag_of
-from dpaudit.claims import DEFINITIONS, required
+from dpaudit.claims import DEFINITIONS, required_parameters
 from dpaudit.claims.registry import described
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.errors import TargetError
 from dpaudit.import_path import (
+    describe_non_file,
     file_module,
     is_file,
     make_importable,
     modules_on_path,
-    what_is_there,
 )
 from dpaudit.inputs.adjacency import ADJACENCIES
 from dpaudit.reports.layout import padded, width_of, wrap
@@ -57,7 +57,7 @@ class ListGroup(SuggestingGroup):
                 args = ["mechanisms", *args]
             elif file.suffix in (".yaml", ".yml") or file.is_file():
                 args = ["audits", *args]
-            elif there := what_is_there(file):
+            elif there := describe_non_file(file):
                 raise click.UsageError(
                     f"{args[0]!r} is {there}; name a file of audits, or the package of mechanisms: "
                     "dpaudit list mechanisms PACKAGE",
@@ -75,7 +75,7 @@ def list_() -> None:
 
 @list_.command(short_help="The audits of configuration files.")
 @click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+    "files", nargs=-1, required_parameters=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
 @debug_option
 def audits(files: tuple[Path, ...]) -> None:
@@ -117,7 +117,7 @@ def adjacencies() -> None:
 def definitions() -> None:
     """List the privacy definitions for --definition, with their formulas."""
     for key, definition in DEFINITIONS.items():
-        needed = required(key)
+        needed = required_parameters(key)
         named = [name for name, one in described(key).items() if one.has_flag]
         flags = " ".join(f"--{one}" if one in needed else f"[--{one}]" for one in named)
         _show(key, f"{definition.title} ({flags})")

@@ -50,7 +50,7 @@ from dpaudit.reports.layout import wrap
 from dpaudit.reports.numbers import GLUE, duration, unglued
 from dpaudit.sampling.generators import preserved
 from dpaudit.stats.power import POWER
-from dpaudit.targets.target import is_elsewhere
+from dpaudit.targets.target import runs_in_another_process
 from dpaudit.wording import counted
 
 # What a plan decides, or has no use for.
@@ -208,7 +208,7 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
 def _check_speed(spec: AuditSpec) -> None:
     """Raise UsageError where the fewest draws that a plan can be made from take longer than it may.
     The quicker of two calls tells: the first one may have something to load."""
-    if is_elsewhere(spec.target):
+    if runs_in_another_process(spec.target):
         return
     taken = []
     # What goes wrong here, goes wrong in the trial.

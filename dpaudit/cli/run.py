@@ -27,8 +27,8 @@ from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.errors import ConfigurationError, UsageError
-from dpaudit.float_errors import ours
-from dpaudit.import_path import split, there_is
+from dpaudit.float_errors import auditor_errstate
+from dpaudit.import_path import list_names, split
 from dpaudit.reports.layout import pasted
 from dpaudit.reports.numbers import unglued
 from dpaudit.wording import counted, visible
@@ -84,7 +84,7 @@ def run(
     inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
     results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
-        listed = there_is(spec.name for spec in requested)
+        listed = list_names(spec.name for spec in requested)
         click.echo(folded(visible(f"no audit's name matches -k {pattern!r}.{listed}")), err=True)
         return exit_codes.NOTHING_MATCHED
     names = [spec.name for spec in specs]
@@ -106,7 +106,7 @@ def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
     return 1 if exitfirst else maxfail
 
 
-@ours()
+@auditor_errstate()
 def finished(
     outcomes: Iterable[tuple[AuditResult, int]],
     specs: Sequence[AuditSpec],

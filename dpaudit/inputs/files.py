@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, DpauditError
-from dpaudit.import_path import kind_of, what_is_there
+from dpaudit.import_path import describe_mode, describe_non_file
 from dpaudit.wording import did_you_mean_file
 
 # Of a text that Python's own reader of JSON, or what comes after it, gives up on.
@@ -30,7 +30,7 @@ def opened(file: Path) -> BinaryIO:
     """
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-        raise DatasetError(f"it is {kind_of(mode)}, not a file; name a file")
+        raise DatasetError(f"it is {describe_mode(mode)}, not a file; name a file")
     # A pipe that nobody writes to would be waited for.
     number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(number, True)
@@ -73,7 +73,7 @@ def near_file(missing: Path) -> str:
     Where its folder is missing, too, for the folder. What is there and is no file is called what it
     is.
     """
-    there = what_is_there(missing)
+    there = describe_non_file(missing)
     if there:
         return f" That is {there}; name a file."
     is_kind = os.DirEntry.is_file

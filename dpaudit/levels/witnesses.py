@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.stats.witness import Witness, divergence_lower, made_for
+from dpaudit.stats.witness import Witness, best_stakes, divergence_lower
 
 _CAPS = np.geomspace(0.1, 8.0, 20)
 # Of those that promise most by a formula that is sharp for small stakes, so many are worked out.
@@ -53,6 +53,6 @@ def _every(
         for sign, both in ((1, laws), (-1, laws[:, ::-1])):
             for cap in _CAPS[order * _CAPS < _FARTHEST]:
                 values = np.clip(sign * log_ratio, -cap, cap)
-                stakes, predicted = made_for(order, values, both, each, alpha)
+                stakes, predicted = best_stakes(order, values, both, each, alpha)
                 if predicted > 0:
                     yield predicted / max(allowed, _LEAST), order, sign, values, stakes

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
-from dpaudit.float_errors import ours
+from dpaudit.float_errors import auditor_errstate
 from dpaudit.wording import did_you_mean
 
 
@@ -35,13 +35,13 @@ class Format:
 
     def entry(self, result: AuditResult) -> Any:
         """Return what is kept of one audit, as soon as it has ended."""
-        with ours():  # rather than as a mechanism has left it
+        with auditor_errstate():  # rather than as a mechanism has left it
             return self._home().entry(result)
 
     def document(self, entries: Sequence[Any], planned: int, not_run: Sequence[str] = ()) -> str:
         """Return the text of all that were kept, in order. planned: how many there are to be.
         not_run: names of those that the run stopped before."""
-        with ours():
+        with auditor_errstate():
             text: str = self._home().document(entries, planned, not_run)
         return text
 

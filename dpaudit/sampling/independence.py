@@ -22,7 +22,13 @@ from dpaudit.outcomes import Column, KeyArray, Outcomes
 from dpaudit.outcomes.units import ELAPSED
 from dpaudit.sampling.chunks import Head
 from dpaudit.stats.binomial import clopper_pearson_upper
-from dpaudit.stats.dependence import coincidence, ljung_box, log_evidence, log_mean, repeats
+from dpaudit.stats.dependence import (
+    collision_bound,
+    ljung_box,
+    log_e_value,
+    log_mean_e_value,
+    repetition_p_value,
+)
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.order import mid_ranks
 from dpaudit.wording import shortened
@@ -148,7 +154,7 @@ def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int
         for part, arms in zip(np.split(keys, ends), np.split(is_d1, ends), strict=True)
     ]
     longest = max(parts, key=lambda part: len(part.keys))
-    log_chances = [math.log(coincidence(arm)) for arm in longest.by_arm]
+    log_chances = [math.log(collision_bound(arm)) for arm in longest.by_arm]
     limit = math.log(IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
     for (first, one), (second, other) in combinations(enumerate(parts, start=1), 2):
         if _log_chance_alike(one, other, log_chances) < limit:
@@ -183,7 +189,7 @@ def _begin_alike(one: KeyArray, other: KeyArray) -> bool:
 
 def _check_repeats(series: Series) -> None:
     """Raise when draws repeat those some way before them: a generator has come round."""
-    chance, lag = repeats(series.keys)
+    chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         raise DependentDrawsError(
             f"{series.words} repeat those {lag:,} before them far more often than independent "
@@ -341,7 +347,7 @@ def _of_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
         runs = _runs(arm, blocks)
         sizes = np.bincount(runs)
         found += [
-            (log_evidence(np.bincount(runs, weights=inside[arm]).astype(np.int64), sizes), name)
+            (log_e_value(np.bincount(runs, weights=inside[arm]).astype(np.int64), sizes), name)
             for inside in events
         ]
     return found
@@ -362,7 +368,7 @@ def between_processes(
     first: certified draws of the first process.  others: one tally for each new process.
     """
     found = _of_blocks([first, *others], guesses)
-    evidence = log_mean(one for one, _ in found)
+    evidence = log_mean_e_value(one for one, _ in found)
     if evidence < -math.log(level):
         return evidence, ""
     place = max(range(len(found)), key=lambda one: found[one][0])
@@ -384,13 +390,13 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
     is one again: its expectation, given the first, is at most the first. A test that goes on in
     this way may warn at either look, at the level of one (Ville).
     """
-    return log_mean(one for one, _ in _of_blocks(tallies, guesses))
+    return log_mean_e_value(one for one, _ in _of_blocks(tallies, guesses))
 
 
 def _of_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
     counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
     return [
-        (log_evidence(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
+        (log_e_value(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
         for name, by_block in (("d1", counts[:, :, 0]), ("d2", counts[:, :, 1]))
         for chosen in level_sets(by_block.sum(axis=0), guesses)
     ]
@@ -402,7 +408,7 @@ def judged(
     """Return what to say of e-values, of one event and one input each, whose mean is one again.
 
     before: the log of one of other draws, which came first."""
-    evidence = before + log_mean(one for one, _ in found)
+    evidence = before + log_mean_e_value(one for one, _ in found)
     if evidence < -math.log(level):
         return []
     words = difference.words.format(max(found)[1])

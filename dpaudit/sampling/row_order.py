@@ -30,7 +30,7 @@ from dpaudit.sampling.independence import (
     numbers,
     series_of,
 )
-from dpaudit.stats.dependence import log_evidence, repeats
+from dpaudit.stats.dependence import log_e_value, repetition_p_value
 
 FloatArray = NDArray[np.float64]
 # Of a sorted input: by what.
@@ -163,7 +163,7 @@ def _is_numbering(column: Column) -> bool:
 
 def _check_repeats(series: Series) -> None:
     """Raise when rows repeat those some way before them."""
-    chance, lag = repeats(series.keys)
+    chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         where = "the row before them" if lag == 1 else f"those {lag:,} rows before them"
         raise MechanismError(
@@ -213,4 +213,4 @@ def _by_segments(event: BoolArray) -> Iterator[float]:
     so_far = np.append(0, np.cumsum(event))
     for segments in sorted({min(most, len(event) // 2) for most in _SEGMENTS} - {0, 1}):
         ends = np.arange(segments + 1) * len(event) // segments
-        yield log_evidence(np.diff(so_far[ends]), np.diff(ends))
+        yield log_e_value(np.diff(so_far[ends]), np.diff(ends))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpaudit import torch_use
 from dpaudit.adapters.calls import Mechanism, Outputs
-from dpaudit.adapters.loading import attacked, load_mechanism, timed_calls
+from dpaudit.adapters.loading import add_adversary, load_mechanism, timed_calls
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally, by_arm
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.equality import fingerprint
@@ -122,7 +122,7 @@ class Sampler:
         timing: how long every call takes is part of its outcome.  text_orders: whether all
         processes that draw have one hash seed, so that orders of text keys may count."""
         keep_freed_memory()
-        self.mechanism: Mechanism = attacked(load_mechanism(target), adversary)
+        self.mechanism: Mechanism = add_adversary(load_mechanism(target), adversary)
         self._timed = timed_calls(self.mechanism) if timing else None
         # Noted call by call: libraries that attacks import in between set variables, too.
         self.changes_environment = False

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpaudit.adapters.calls import raised
+from dpaudit.adapters.calls import as_outcome
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES, end_if_forked
@@ -85,7 +85,7 @@ class Answers:
             output = self._function(given)
         except FAILURES as error:
             end_if_forked(owner, error)
-            return raised(error)
+            return as_outcome(error)
         end_if_forked(owner)
         if isinstance(output, Raised):  # in another process
             return output

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpaudit.adapters.loading import attacked, load_mechanism
+from dpaudit.adapters.loading import add_adversary, load_mechanism
 from dpaudit.auditing.request import digest
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.draws import SelectionDraws
@@ -105,12 +105,12 @@ class Drawing:
         """Raises what loading the mechanism does."""
         self.draws = 0
         self._seed = spec.seed
-        self._mechanism = attacked(load_mechanism(spec.target), spec.claim.adversary)
+        self._mechanism = add_adversary(load_mechanism(spec.target), spec.claim.adversary)
         alone = one_by_one(spec)
         self._alone = None
         if alone is not None and not self._mechanism.interleaved:
             with suppress(TargetError):
-                self._alone = attacked(load_mechanism(alone.target), spec.claim.adversary)
+                self._alone = add_adversary(load_mechanism(alone.target), spec.claim.adversary)
         self._carried = carried_generators(*self._mechanism.parts)
         self._state = kept_state(*self._mechanism.parts)
         self._stack = ExitStack()

@@ -43,7 +43,7 @@ def ljung_box(series: FloatArray, lags: int) -> float:
     return float(chdtrc(lags, q))
 
 
-def looks_tossed(first: int, second: int, changes: int, level: float) -> bool:
+def looks_like_fair_coins(first: int, second: int, changes: int, level: float) -> bool:
     """Return whether the arms of rows look like fair coins, which look otherwise with probability
     at most `level`.
 
@@ -60,7 +60,7 @@ def _product(one: FloatArray, other: FloatArray) -> float:
     return float(np.einsum("i,i", one, other))
 
 
-def coincidence(keys: Keys) -> float:
+def collision_bound(keys: Keys) -> float:
     """Return an upper bound for Pr[two draws are equal], Σ p², from independent draws.
 
     The unbiased estimate and several standard errors, so that chance plays no part in practice.
@@ -78,7 +78,7 @@ def coincidence(keys: Keys) -> float:
     return min(1.0, share + _ERRORS * error + margin)
 
 
-def repeats(keys: Keys) -> tuple[float, int]:
+def repetition_p_value(keys: Keys) -> tuple[float, int]:
     """Return how likely it is that independent draws repeat each other as often at any one lag, at
     most, and that lag (1, 0 without repeats).
 
@@ -94,7 +94,7 @@ def repeats(keys: Keys) -> tuple[float, int]:
         return 1.0, 0
     even = (n - lags) // (2 * lags) * lags + np.minimum((n - lags) % (2 * lags), lags)
     trials = np.where(parity == 0, even, n - lags - even)
-    tails = upper_tail(counts[lags, parity], trials, coincidence(keys))
+    tails = upper_tail(counts[lags, parity], trials, collision_bound(keys))
     least = int(np.argmin(tails))
     return min(1.0, 2 * n * float(tails[least])), int(lags[least])
 
@@ -141,7 +141,7 @@ _WEIGHTS = 8.0 ** np.arange(8)
 _FEW = 32
 
 
-def log_evidence(inside: IntArray, sizes: IntArray) -> float:
+def log_e_value(inside: IntArray, sizes: IntArray) -> float:
     """Return the log of an e-value against "all groups have one probability of an event".
 
     inside: (groups,), draws of each group in the event; sizes: (groups,), its draws.
@@ -175,7 +175,7 @@ def log_evidence(inside: IntArray, sizes: IntArray) -> float:
     return _log_sum(alike.sum(axis=1)) - math.log(len(_WEIGHTS)) - log_null
 
 
-def log_mean(evidence: Iterable[float]) -> float:
+def log_mean_e_value(evidence: Iterable[float]) -> float:
     """Return the log of the mean of e-values, which is one itself, however they hang together."""
     logs = np.fromiter(evidence, dtype=np.float64)
     return _log_sum(logs) - math.log(len(logs)) if len(logs) else 0.0

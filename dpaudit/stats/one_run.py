@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
-from dpaudit.stats.p_values import halved
+from dpaudit.stats.p_values import bisect_interval
 from dpaudit.stats.power import detectable_epsilon
 
 # No bound for ε is sought above.
@@ -118,7 +118,7 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
         return max(0.0, math.log(share / (1 - share))) if share > 0 else 0.0
     if p_value(seen, 0.0, delta) > alpha:
         return 0.0
-    return halved(lambda epsilon: p_value(seen, epsilon, delta) > alpha, 0.0, _LARGEST)[0]
+    return bisect_interval(lambda epsilon: p_value(seen, epsilon, delta) > alpha, 0.0, _LARGEST)[0]
 
 
 def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-def halved(
+def bisect_interval(
     holds: Callable[[float], bool], low: float, high: float, times: int = 60
 ) -> tuple[float, float]:
     """Return what is left of an interval: the condition holds at its upper end, not at its lower.
@@ -30,7 +30,7 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     """
     if not refuted(math.exp(-1e-9)):
         return 1.0
-    return math.exp(halved(lambda log_alpha: refuted(math.exp(log_alpha)), -700.0, 0.0)[1])
+    return math.exp(bisect_interval(lambda log_alpha: refuted(math.exp(log_alpha)), -700.0, 0.0)[1])
 
 
 def holm(p_values: ArrayLike, alpha: float, size: int | None = None) -> NDArray[np.bool_]:
@@ -51,7 +51,7 @@ def holm(p_values: ArrayLike, alpha: float, size: int | None = None) -> NDArray[
     return rejected
 
 
-def levels(p_values: ArrayLike, alpha: float, size: int) -> list[float]:
+def holm_levels(p_values: ArrayLike, alpha: float, size: int) -> list[float]:
     """Return the level that Holm's procedure compares each p-value with: it rejects where p is at
     most that.
 

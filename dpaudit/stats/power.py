@@ -9,7 +9,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
 from dpaudit.stats.game import Game, p_value
-from dpaudit.stats.p_values import halved
+from dpaudit.stats.p_values import bisect_interval
 
 POWER = 0.9
 # A rare rule guesses outputs that one input gave at least this often while learning.
@@ -119,7 +119,7 @@ def detectable_rare(
 
     if not is_caught(1.0):
         return math.inf
-    found = math.exp(halved(lambda log_p: is_caught(math.exp(log_p)), -60.0, 0.0)[1])
+    found = math.exp(bisect_interval(lambda log_p: is_caught(math.exp(log_p)), -60.0, 0.0)[1])
     digits = 2 - math.floor(math.log10(found))
     return min(1.0, round(math.ceil(found * 10.0**digits) / 10.0**digits, digits))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpaudit.stats import power
 from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, upper_tail
-from dpaudit.stats.p_values import halved, holm, smallest_alpha
+from dpaudit.stats.p_values import bisect_interval, holm, smallest_alpha
 
 # Of the level of one direction: this share certifies the atoms, the rest bounds their mass. The
 # first is the harder thing to do: it compares two probabilities, and the mass is often far above δ.
@@ -61,7 +61,7 @@ def epsilon_lower(
 
     if len(counts) == 0 or stands(0.0):
         return 0.0
-    return halved(stands, 0.0, 50.0, times=26)[0]
+    return bisect_interval(stands, 0.0, 50.0, times=26)[0]
 
 
 def detectable_epsilon(

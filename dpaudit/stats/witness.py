@@ -211,7 +211,7 @@ def log_wealth(
     return reached
 
 
-def made_for(
+def best_stakes(
     order: float, values: FloatArray, laws: FloatArray, draws: float, alpha: float
 ) -> tuple[tuple[float, float], float]:
     """Return the stakes that are about the best for draws to come, and the bound to expect of them.

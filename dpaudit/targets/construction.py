@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import TargetError
-from dpaudit.float_errors import theirs
-from dpaudit.import_path import loaded, public_callables, resolve, there_is
+from dpaudit.float_errors import user_errstate
+from dpaudit.import_path import list_names, loaded, public_callables, resolve
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import Raised
 from dpaudit.targets.parameters import check_post_process, init_words
@@ -112,7 +112,7 @@ def _lacks_arguments(maker: Function, target: ImportedTarget) -> bool:
 def _made(maker: Function, target: ImportedTarget) -> Any:
     init = resolved(target.init)
     try:
-        with step(f"making {target.path}"), theirs():
+        with step(f"making {target.path}"), user_errstate():
             return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
     except (Exception, SystemExit) as error:
         given = "" if target.init is None else f" with init={target.init!r}"
@@ -133,7 +133,7 @@ def _method(made: Any, target: ImportedTarget) -> Function:
             raise TargetError(f"{target.path} is a function, which has no methods; leave out call")
         raise TargetError(
             f"{target.path} has no method {target.call!r}."
-            f"{did_you_mean(target.call, known)}{there_is(known)}"
+            f"{did_you_mean(target.call, known)}{list_names(known)}"
         )
     return _callable(method, f"{target.path}.{target.call}")
 
@@ -144,7 +144,7 @@ def _check_usable(found: type, target: ImportedTarget) -> None:
         init = needs_init(target) if _lacks_arguments(found, target) else ""
         raise TargetError(
             f"{target.path} is a class without __call__; name the method that draws with --call "
-            f"METHOD (YAML: call){init}.{there_is(public_callables(found))}"
+            f"METHOD (YAML: call){init}.{list_names(public_callables(found))}"
         )
 
 

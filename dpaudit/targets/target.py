@@ -222,7 +222,7 @@ def starts_a_program(target: AnyTarget) -> bool:
     )
 
 
-def is_elsewhere(target: AnyTarget) -> bool:
+def runs_in_another_process(target: AnyTarget) -> bool:
     """Return whether a mechanism, or a part of it, draws in a process of its own."""
     return any(isinstance(one, IsolatedTarget | CommandTarget) for one in single_targets(target))
 
@@ -231,7 +231,7 @@ def is_elsewhere(target: AnyTarget) -> bool:
 _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalError")
 
 
-def to_check(target: AnyTarget, kind: str) -> str:
+def what_to_check(target: AnyTarget, kind: str) -> str:
     """Return what to check where every call raises an exception of this type: the code alone, or
     the inputs, the arguments that the user gave and the code."""
     if kind in _OF_CODE:

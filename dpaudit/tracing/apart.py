@@ -17,7 +17,12 @@ from dpaudit.certificates.traced import CUT, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.pairs import describe_pair
-from dpaudit.targets.target import AnyTarget, ComposedTarget, IsolatedTarget, is_elsewhere
+from dpaudit.targets.target import (
+    AnyTarget,
+    ComposedTarget,
+    IsolatedTarget,
+    runs_in_another_process,
+)
 from dpaudit.tracing.trace import trace_pair
 
 # So long a trace may take that nobody has asked for.
@@ -38,7 +43,7 @@ def trace_apart(
     """
     if isinstance(target, IsolatedTarget):
         return _of_a_process(target, d1, d2, claim)
-    cannot = is_elsewhere(target) or isinstance(target, ComposedTarget)
+    cannot = runs_in_another_process(target) or isinstance(target, ComposedTarget)
     if cannot or not hasattr(os, "fork"):
         return None
     if pace * _RUNS > SECONDS:

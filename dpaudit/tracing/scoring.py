@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpaudit.targets.target import AnyTarget, ComposedTarget, RepeatedTarget, is_elsewhere
+from dpaudit.targets.target import (
+    AnyTarget,
+    ComposedTarget,
+    RepeatedTarget,
+    runs_in_another_process,
+)
 from dpaudit.tracing.costs import Piece, coin_cost
 from dpaudit.tracing.runs.comparing import compare
 from dpaudit.tracing.runs.differences import Comparison
@@ -42,7 +47,7 @@ def can_score(target: AnyTarget) -> bool:
     """Return whether a target can be traced in this process."""
     if isinstance(target, RepeatedTarget):
         target = target.target
-    return not (is_elsewhere(target) or isinstance(target, ComposedTarget))
+    return not (runs_in_another_process(target) or isinstance(target, ComposedTarget))
 
 
 def score(comparison: Comparison) -> float:

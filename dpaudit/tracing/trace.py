@@ -12,7 +12,7 @@ from typing import Any
 from dpaudit.certificates.traced import CUT, Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import TargetError, UsageError
-from dpaudit.float_errors import theirs
+from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import resolve
 from dpaudit.inputs.equality import are_equal
 from dpaudit.inputs.pairs import describe_pair
@@ -26,8 +26,8 @@ from dpaudit.targets.target import (
     ImportedTarget,
     IsolatedTarget,
     RepeatedTarget,
-    is_elsewhere,
-    to_check,
+    runs_in_another_process,
+    what_to_check,
 )
 from dpaudit.tracing.elsewhere import couple_elsewhere
 from dpaudit.tracing.judging.judged import judged, unexplained
@@ -49,7 +49,7 @@ _AROUND = 2
 _MOST_LINES = 40
 
 
-@theirs()
+@user_errstate()
 def trace_pair(
     target: AnyTarget,
     d1: Any,
@@ -75,7 +75,7 @@ def trace_pair(
         runs = couple_elsewhere(
             target, d1, d2, seeds=seeds, seconds=seconds, follow=follow, primitives=primitives
         )
-    elif is_elsewhere(target):
+    elif runs_in_another_process(target):
         raise UsageError(
             f"{target.name} draws in another program, where its noise cannot be seen; trace a "
             "function of Python"
@@ -186,7 +186,7 @@ def _notes(
     if errors and all(None not in each for each in errors):
         kind, message, place = errors[0][0]
         where = "" if place is None else f" ({shown(place)})"
-        yield f"every run raised {kind}: {message}{where}; {to_check(target, kind)}"
+        yield f"every run raised {kind}: {message}{where}; {what_to_check(target, kind)}"
     elif runs.keeps_state:
         yield (
             "a second run on d1 with the same noise gave something else, so that runs cannot be "

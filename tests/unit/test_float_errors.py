@@ -12,7 +12,7 @@ import pytest
 
 import dpaudit
 from dpaudit.draws import SelectionDraws
-from dpaudit.float_errors import ours, theirs
+from dpaudit.float_errors import auditor_errstate, user_errstate
 from dpaudit.outcomes import Outcomes
 from tests import warm
 
@@ -87,19 +87,19 @@ def test_it_decides_what_is_an_exception(how: Any) -> None:
 
 def test_each_is_as_it_was_left() -> None:
     np.seterr(**USUAL)
-    with theirs():
+    with user_errstate():
         np.seterr(all="raise")
     assert np.geterr() == STRICT  # nobody audits
-    with ours(), ours():
+    with auditor_errstate(), auditor_errstate():
         assert np.geterr() == USUAL
-        with theirs():
-            with theirs():
+        with user_errstate():
+            with user_errstate():
                 assert np.geterr() == STRICT
             assert np.geterr() == STRICT
             np.seterr(under="warn")
         assert np.geterr() == USUAL
         np.seterr(all="call")  # by a module that was imported since
-        with theirs():
+        with user_errstate():
             assert set(np.geterr().values()) == {"call"}
             np.seterr(all="raise", over="log")
         assert np.geterr() == USUAL
@@ -108,7 +108,7 @@ def test_each_is_as_it_was_left() -> None:
 
 def test_what_is_raised_leaves_it_as_it_was() -> None:
     np.seterr(all="raise")
-    with pytest.raises(KeyError), ours(), theirs():
+    with pytest.raises(KeyError), auditor_errstate(), user_errstate():
         raise KeyError
     assert np.geterr() == STRICT
 

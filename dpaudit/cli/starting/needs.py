@@ -12,7 +12,7 @@ from typing import Any
 from dpaudit.claims import parameters as claim_parameters
 from dpaudit.config.holes import FILL_IN
 from dpaudit.errors import TargetError
-from dpaudit.import_path import public_callables, resolve, there_is
+from dpaudit.import_path import list_names, public_callables, resolve
 from dpaudit.targets.construction import build
 from dpaudit.targets.parameters import BATCH, RNG, calling
 from dpaudit.targets.target import ImportedTarget
@@ -201,7 +201,7 @@ def _unbound(found: Any, target: ImportedTarget) -> Callable[..., Any]:
     if method is None:
         known = public_callables(found)
         raise TargetError(
-            f"{target.path} has no method {name!r}.{did_you_mean(name, known)}{there_is(known)}"
+            f"{target.path} has no method {name!r}.{did_you_mean(name, known)}{list_names(known)}"
         )
     own = inspect.getattr_static(found, name, None)
     parameters = list(parameters_of(method).values())

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.float_errors import ours
+from dpaudit.float_errors import auditor_errstate
 from dpaudit.sampling.chunks import Chunk, Found, ToCount, ToTime
 from dpaudit.sampling.executors import THREADS, Setup, WorkerPool
 from dpaudit.sampling.generators import preserved
@@ -152,7 +152,7 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
     process, number, thread = recipe.origin
     if (process, number) == (_PROCESS, os.getpid()) and thread != threading.get_ident():
         raise UsageError(THREADS)
-    with _lock, ours():  # threads share the global generators
+    with _lock, auditor_errstate():  # threads share the global generators
         sampler = _sampler(recipe)
         start = time.perf_counter()
         with preserved(sampler.carried):

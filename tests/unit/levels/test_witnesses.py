@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.witnesses import _CAPS, most_telling_witness
-from dpaudit.stats.witness import Witness, divergence_lower, made_for
+from dpaudit.stats.witness import Witness, best_stakes, divergence_lower
 
 ALPHA = 0.00375
 DRAWS = 200_000
@@ -67,7 +67,7 @@ def test_the_promise_is_nearly_the_best_of_all_that_could_be_chosen() -> None:
         for from_d1 in (True, False):
             laws = LOPSIDED if from_d1 else LOPSIDED[:, ::-1]
             values = np.clip(np.log(laws[:, 0] / laws[:, 1]), -cap, cap)
-            stakes, _ = made_for(order, values, laws, DRAWS / 2, ALPHA)
+            stakes, _ = best_stakes(order, values, laws, DRAWS / 2, ALPHA)
             one = Witness(order, from_d1, tuple(values), stakes)
             best = max(best, divergence_lower(one, expected, ALPHA))
     found = divergence_lower(chosen(LOPSIDED, {order: 1.0}), expected, ALPHA)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.diagnostic import acorr_ljungbox
 
-from dpaudit.stats.dependence import coincidence, ljung_box, repeats
+from dpaudit.stats.dependence import collision_bound, ljung_box, repetition_p_value
 
 LAWS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "continuous": lambda rng, n: rng.normal(size=n),
@@ -42,26 +42,31 @@ def test_a_coincidence_is_never_thought_rarer_than_it_is(law: str) -> None:
     rng = np.random.default_rng(2)
     truth = {"bit": 0.5, "rare": 0.99**2 + 0.01**2, "thousand": 1e-3, "atom": 0.01, "constant": 1}
     for size in (50, 500, 5_000):
-        assert coincidence(LAWS[law](rng, size)) >= truth.get(law, 0.0)
+        assert collision_bound(LAWS[law](rng, size)) >= truth.get(law, 0.0)
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_independent_draws_repeat_nothing(law: str) -> None:
     rng = np.random.default_rng(3)
     assert (
-        min(repeats(LAWS[law](rng, n))[0] for n in (100, 3_000, 20_000) for _ in range(10)) > 1e-4
+        min(
+            repetition_p_value(LAWS[law](rng, n))[0]
+            for n in (100, 3_000, 20_000)
+            for _ in range(10)
+        )
+        > 1e-4
     )
 
 
 @pytest.mark.parametrize("law", ["continuous", "thousand", "atom", "heavy tail"])
 def test_a_period_is_found(law: str) -> None:
     pool = LAWS[law](np.random.default_rng(4), 200)
-    chance, lag = repeats(np.resize(pool, 600))
+    chance, lag = repetition_p_value(np.resize(pool, 600))
     assert chance < 1e-12
     assert lag == 200
 
 
 def test_too_short_for_anything() -> None:
     for size in (0, 1, 2):
-        assert repeats(np.arange(size)) == (1.0, 0)
-        assert coincidence(np.arange(size)) == 1
+        assert repetition_p_value(np.arange(size)) == (1.0, 0)
+        assert collision_bound(np.arange(size)) == 1

@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpaudit.stats.dependence import log_evidence, log_mean
+from dpaudit.stats.dependence import log_e_value, log_mean_e_value
 
 
 def evidence(inside: Sequence[int], sizes: Sequence[int]) -> float:
-    return log_evidence(np.array(inside, dtype=np.int64), np.array(sizes, dtype=np.int64))
+    return log_e_value(np.array(inside, dtype=np.int64), np.array(sizes, dtype=np.int64))
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_overdispersion_is_found_where_there_are_many_groups() -> None:
     rng = np.random.default_rng(1)
     shares = rng.beta(400, 600, 400)  # as if each ten draws counted for some three
     sizes = np.full(400, 2_500)
-    assert log_evidence(rng.binomial(sizes, shares), sizes) > math.log(1e12)
-    assert log_evidence(rng.binomial(sizes, 0.4), sizes) < 0
+    assert log_e_value(rng.binomial(sizes, shares), sizes) > math.log(1e12)
+    assert log_e_value(rng.binomial(sizes, 0.4), sizes) < 0
 
 
 def test_what_shows_nothing() -> None:
@@ -58,6 +58,6 @@ def test_what_shows_nothing() -> None:
 
 
 def test_the_mean_of_e_values() -> None:
-    assert log_mean([]) == 0.0
-    assert log_mean([math.log(2), math.log(4)]) == pytest.approx(math.log(3))
-    assert log_mean([1e5, 0.0]) == pytest.approx(1e5 - math.log(2))
+    assert log_mean_e_value([]) == 0.0
+    assert log_mean_e_value([math.log(2), math.log(4)]) == pytest.approx(math.log(3))
+    assert log_mean_e_value([1e5, 0.0]) == pytest.approx(1e5 - math.log(2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from dpaudit.stats.p_values import holm, levels
+from dpaudit.stats.p_values import holm, holm_levels
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.3])
@@ -38,7 +38,7 @@ def _many(size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 def test_a_p_value_is_rejected_where_it_is_at_most_its_level(size: int) -> None:
     p_values = _many(size)
     theirs = multipletests(p_values, 0.05, method="holm")[0]
-    reached = levels(p_values, 0.05, size)
+    reached = holm_levels(p_values, 0.05, size)
     assert [p <= one for p, one in zip(p_values, reached, strict=True)] == theirs.tolist()
     assert min(reached) >= 0.05 / size
     assert max(reached) <= 0.05
@@ -50,12 +50,12 @@ def test_hypotheses_without_a_p_value_stand_and_count(missing: int) -> None:
     padded = np.append(p_values, np.ones(missing))
     theirs = multipletests(padded, 0.05, method="holm")[0][:8]
     assert holm(p_values, 0.05, 8 + missing).tolist() == theirs.tolist()
-    reached = levels(p_values, 0.05, 8 + missing)
-    assert reached == levels(padded, 0.05, 8 + missing)[:8]
-    assert reached != levels(p_values, 0.05, 8)
+    reached = holm_levels(p_values, 0.05, 8 + missing)
+    assert reached == holm_levels(padded, 0.05, 8 + missing)[:8]
+    assert reached != holm_levels(p_values, 0.05, 8)
 
 
 def test_levels_grow_with_what_is_rejected() -> None:
-    assert levels([0.9, 0.001, 0.02], 0.06, 3) == pytest.approx([0.06, 0.02, 0.03])
-    assert levels([0.9, 0.5], 0.06, 2) == pytest.approx([0.03, 0.03])
-    assert levels([], 0.06, 2) == []
+    assert holm_levels([0.9, 0.001, 0.02], 0.06, 3) == pytest.approx([0.06, 0.02, 0.03])
+    assert holm_levels([0.9, 0.5], 0.06, 2) == pytest.approx([0.03, 0.03])
+    assert holm_levels([], 0.06, 2) == []

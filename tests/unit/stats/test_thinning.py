@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dpaudit.stats.binomial import TOSSED_AGAIN, coin_flips
-from dpaudit.stats.dependence import looks_tossed
+from dpaudit.stats.dependence import looks_like_fair_coins
 from dpaudit.stats.game import Game, p_value
 
 
@@ -74,4 +74,4 @@ def _refuted(d1: int, coins: int, ahead: float, epsilon: float, alpha: float) ->
 def test_coins_are_told_from_what_is_none(
     first: int, second: int, changes: int, tossed: bool
 ) -> None:
-    assert looks_tossed(first, second, changes, 1e-6) is tossed
+    assert looks_like_fair_coins(first, second, changes, 1e-6) is tossed

@@ -11,9 +11,9 @@ from scipy.stats import binom, norm
 
 from dpaudit.stats.witness import (
     Witness,
+    best_stakes,
     divergence_lower,
     log_wealth,
-    made_for,
     p_value,
 )
 
@@ -32,7 +32,7 @@ def of_coins(
     """Return the witness of two coins' log-ratio, or of another g, made for so many draws."""
     laws = np.array([[p, q], [1 - p, 1 - q]])
     values = np.log(laws[:, 0] / laws[:, 1]) if g is None else np.array(g)
-    return Witness(order, True, tuple(values), made_for(order, values, laws, draws, alpha)[0])
+    return Witness(order, True, tuple(values), best_stakes(order, values, laws, draws, alpha)[0])
 
 
 def of_normals(
@@ -45,7 +45,7 @@ def of_normals(
         axis=1,
     )
     values = np.clip(np.log(laws[:, 0] / laws[:, 1]), -cap, cap)
-    stakes, _ = made_for(order, values, laws, draws, alpha)
+    stakes, _ = best_stakes(order, values, laws, draws, alpha)
     return Witness(order, True, tuple(values), stakes), laws
 
 
