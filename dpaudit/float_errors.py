@@ -1,7 +1,7 @@
 """NumPy's floating-point error settings: the user's in code of the user, else the defaults.
 
-A mechanism or a script may set `np.seterr(all="raise")` for its own code. The auditor's code divides
-by zero and rounds to zero where that gives the right answer, so it runs with NumPy's defaults.
+A mechanism or a script may set `np.seterr(all="raise")` for its own code. The code of the auditor
+divides by zero and rounds to zero where that gives the right answer, under the defaults of NumPy.
 """
 
 from __future__ import annotations

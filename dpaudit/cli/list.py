@@ -75,7 +75,7 @@ def list_() -> None:
 
 @list_.command(short_help="The audits of configuration files.")
 @click.argument(
-    "files", nargs=-1, required_parameters=True, metavar="FILE...", type=click.Path(path_type=Path)
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
 @debug_option
 def audits(files: tuple[Path, ...]) -> None:

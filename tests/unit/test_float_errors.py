@@ -1,4 +1,4 @@
-"""How NumPy treats floating-point errors: as the user says in their code, as ever in ours."""
+"""NumPy's floating-point error settings: the user's in their code, the defaults in ours."""
 
 from __future__ import annotations
 
