@@ -57,7 +57,7 @@ def holm_levels(p_values: ArrayLike, alpha: float, size: int) -> list[float]:
 
     size: how many hypotheses there are, at least as many as p-values.
 
-    >>> [round(one, 4) for one in levels([0.01, 0.04, 0.03], 0.05, 3)]
+    >>> [round(one, 4) for one in holm_levels([0.01, 0.04, 0.03], 0.05, 3)]
     [0.0167, 0.025, 0.025]
     """
     p = np.asarray(p_values, dtype=float)
