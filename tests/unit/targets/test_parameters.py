@@ -196,4 +196,4 @@ def test_who_names_none_is_called_as_before() -> None:
         return 0
 
     load_mechanism(CallableTarget(function=mechanism)).sample(0, 3, rng())
-    assert set(seen) == {"collected"}
+    assert set(seen) == {"collect_outputs"}
