@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 
 import dpaudit
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.atoms import atoms
-from dpaudit.attacks.linear.logistic import logistic
-from dpaudit.attacks.linear.mean_differences import mean_differences
-from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.sequential import innovations
-from dpaudit.attacks.single_columns import single_columns
-from dpaudit.levels.candidate import Attack
+from dpaudit.attacks.single_columns import one_dimensional, single_columns
+from dpaudit.attacks.single_outputs import atoms
+from dpaudit.attacks.weighted_sums import logistic, mean_differences
+from dpaudit.attacks.whitened import innovations
+from dpaudit.levels.candidates import Attack
 
 Rng = np.random.Generator
 Batch = NDArray[np.float64]

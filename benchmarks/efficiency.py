@@ -34,7 +34,7 @@ from benchmarks.oracle import Oracle, Rule, information_limit
 from benchmarks.specimens import Specimen, specimens
 from dpaudit.auditing import pair_audit
 from dpaudit.certificates.evidence import BETTING_SHARE
-from dpaudit.levels.distinguisher import Distinguisher, Learned
+from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.outcomes import from_raw
 
 ALPHA = 0.01
@@ -76,7 +76,7 @@ class Watched:
 
     def __init__(self, specimen: Specimen, rule: Rule) -> None:
         self.seconds = 0.0
-        self.frozen: Distinguisher | None = None
+        self.frozen: Portfolio | None = None
         self._specimen, self._rule = specimen, rule
         self._calls: list[tuple[int, int, int]] = []
         # By input: draws of the frozen rule, and its guesses to be expected, correct and wrong.
@@ -117,7 +117,7 @@ class Watched:
         usual = pair_audit.limited_divergence
 
         def noticed(claim: Any, learned: Learned, *given: Any) -> Any:
-            self.frozen = learned.distinguisher
+            self.frozen = learned.portfolio
             return usual(claim, learned, *given)
 
         # The first to be told of what was learned, when that is fixed.

@@ -46,16 +46,17 @@ from benchmarks.whole_audits import (
     false_alarm_of_any,
     rare_at_the_claim,
 )
-from dpaudit.attacks import kinds, parts
+from dpaudit.attacks import by_output_type as kinds
+from dpaudit.attacks import independent_blocks as parts
 from dpaudit.attacks.banded import banded
-from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.going_on import learn_again
-from dpaudit.attacks.choosing.selection import ATTACKS
-from dpaudit.attacks.choosing.selection import learn as learn_orders
-from dpaudit.attacks.one_dimensional import one_dimensional
+from dpaudit.attacks.continued_learning import learn_again
+from dpaudit.attacks.learning import ATTACKS
+from dpaudit.attacks.learning import learn as learn_orders
+from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.prefixes import prefixes
-from dpaudit.attacks.rare import RareTable
-from dpaudit.attacks.sequential import innovations
+from dpaudit.attacks.rare_outputs import RareTable
+from dpaudit.attacks.single_columns import one_dimensional
+from dpaudit.attacks.whitened import innovations
 from dpaudit.auditing import counting
 from dpaudit.auditing.counting import Counts, RareStore
 from dpaudit.certificates.certificate import RuleKind
@@ -71,10 +72,10 @@ from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.replay import block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm
-from dpaudit.levels.candidate import Attack, Candidate, Fine, of_cells
-from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
+from dpaudit.levels.candidates import Attack, Candidate, Fine, of_cells
 from dpaudit.levels.level_map import Grouped, LevelMap, by_input
-from dpaudit.levels.sieve import Sieve
+from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
+from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.sampler import rare
@@ -236,9 +237,9 @@ def counted(mechanism: Mechanism, *, fresh: bool = True) -> Run:
         selection = mechanism.tally(SELECTION, rng)
         fine = Fine(_CELLS, np.append(selection.counts, [[0, 0]], axis=0))
         order = of_cells("cells", fine)
-        learned = learn_again([order], Aim(point, CERTIFICATION), to_bet=False)
-        level = cast(Grouped, learned.distinguisher.level)
-        rule = learned.distinguisher.guesses[level.group][:-1]
+        learned = learn_again([order], Objective(point, CERTIFICATION), to_bet=False)
+        level = cast(Grouped, learned.portfolio.level)
+        rule = learned.portfolio.guesses[level.group][:-1]
         tally = mechanism.tally(CERTIFICATION, rng) if fresh else selection
         return refuted(tally.game(rule), mechanism, alpha)
 
@@ -255,11 +256,11 @@ def boldly(mechanism: Mechanism, *, fresh: bool = True) -> Run:
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         selection = _outcomes(mechanism.tally(CERTIFICATION, rng))
-        aim = Aim(point, CERTIFICATION, reserve=True)
+        aim = Objective(point, CERTIFICATION, reserve=True)
         table = RareTable.of(selection, 10)
         learned = learn_again(one_dimensional(selection), aim, [table], to_bet=True)
         draws = _outcomes(mechanism.tally(CERTIFICATION, rng)) if fresh else selection
-        rule = learned.distinguisher
+        rule = learned.portfolio
         counts = by_arm(rule(draws.outcomes), rule.levels, draws.is_d1)
         factors = learned.beliefs.log_factors(point.epsilon, point.delta)
         gains = np.einsum("bla,la->b", factors, counts)
@@ -292,8 +293,8 @@ def portfolio(
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         selection = draw(FEW, rng)
-        learned = learn_orders(selection, Aim(point, MANY), (one_dimensional,))
-        rules = learned.distinguisher
+        learned = learn_orders(selection, Objective(point, MANY), (one_dimensional,))
+        rules = learned.portfolio
         draws = draw(MANY, rng) if fresh else selection
         tally = Tally(by_arm(rules(draws.outcomes), rules.levels, draws.is_d1))
         return any(
@@ -399,9 +400,9 @@ def learned_by(
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         selection = draw(rng)
-        learned = learn_orders(selection, Aim(nothing, MANY), attacks)
+        learned = learn_orders(selection, Objective(nothing, MANY), attacks)
         draws = draw(rng) if fresh else selection
-        rule = learned.distinguisher
+        rule = learned.portfolio
         tally = Tally(by_arm(rule(draws.outcomes), rule.levels, draws.is_d1))
         return p_value(tally.game(rule.guesses), 0.0, 0.0, alpha, enough=alpha) <= alpha
 
@@ -410,23 +411,23 @@ def learned_by(
 
 def narrowed(*, fresh: bool = True) -> Run:
     """Return the exact test of rare outputs that tell nothing of their inputs, of which there were
-    too many to keep, so that the sieve that lets them through was narrowed.
+    too many to keep, so that the filter that lets them through was narrowed.
 
-    fresh: certify on draws of their own, as one must: not on those that the sieve was narrowed by.
+    fresh: certify on draws of their own, as one must: not on those that the filter was narrowed by.
     """
-    aim = Aim(ProfilePoint(0.0, 0.0), MANY)
+    aim = Objective(ProfilePoint(0.0, 0.0), MANY)
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         seen = [_tails(rng) for _ in range(4)]
         with patch.object(counting, "MOST_KEPT", 256):
-            store = RareStore(Sieve.of(seen[0]), seen[0])
-            first = RareTable(store.sieve, store.kept, store.arms).order()
+            store = RareStore(RareFilter.of(seen[0]), seen[0])
+            first = RareTable(store.rare_filter, store.kept, store.arms).order()
             counts = Counts(seen[0], learn_again(first, aim, to_bet=False))
             for one in seen[1:]:
-                counts.keep(rare(counts.sieve, one.outcomes, one.is_d1))
+                counts.keep(rare(counts.rare_filter, one.outcomes, one.is_d1))
                 counts.make_room(3 * FEW, 3 * FEW, aim)
         orders, _ = counts.found()
-        rule = learn_again(orders[-1:], aim, to_bet=False).distinguisher
+        rule = learn_again(orders[-1:], aim, to_bet=False).portfolio
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
             for one in ([_tails(rng) for _ in seen] if fresh else seen)
@@ -443,7 +444,7 @@ def by_entry(*, fresh: bool = True) -> Run:
 
     fresh: certify on draws of their own, as one must: not on those that were counted.
     """
-    aim = Aim(ProfilePoint(0.0, 0.0), MANY)
+    aim = Objective(ProfilePoint(0.0, 0.0), MANY)
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         seen = [_flags(rng) for _ in range(4)]
@@ -453,7 +454,7 @@ def by_entry(*, fresh: bool = True) -> Run:
                 order.counted_on(by_input(order.counter, one.outcomes, one.is_d1))
                 for order in orders
             ]
-        rule = learn_again(orders, aim, to_bet=False).distinguisher
+        rule = learn_again(orders, aim, to_bet=False).portfolio
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))
             for one in ([_flags(rng) for _ in seen] if fresh else seen)
@@ -739,9 +740,9 @@ CASES = (
         learned_by(_all_kinds, _with_gaps, fresh=False),
         costly=True,
     ),
-    Case("rare outputs of a narrowed sieve, equal inputs", True, narrowed(), costly=True),
+    Case("rare outputs of a narrowed rare_filter, equal inputs", True, narrowed(), costly=True),
     Case(
-        "rare outputs, certified on the draws that narrowed the sieve",
+        "rare outputs, certified on the draws that narrowed the rare_filter",
         False,
         narrowed(fresh=False),
         costly=True,

@@ -19,7 +19,7 @@ from dpaudit.sampling.executors import processes
 # Nothing of the tests: what a mechanism's module remembers begins anew in every worker.
 PRELOADED = (
     *("tests.forked", "numpy", "scipy.special", "pytest", "hypothesis", "concurrent.futures"),
-    *("dpaudit.auditing.engine", "dpaudit.auditing.recheck", "dpaudit.attacks.learned"),
+    *("dpaudit.auditing.engine", "dpaudit.auditing.recheck", "dpaudit.attacks.trees"),
 )
 
 

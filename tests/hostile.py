@@ -13,7 +13,7 @@ from dpaudit.certificates.result import AuditResult, Canaries, Exact, Failed, Re
 from dpaudit.certificates.searched import Leader, Searched
 from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim, PureDP
-from dpaudit.levels.distinguisher import ScoreDistributions, Tried
+from dpaudit.levels.portfolio import ScoreDistributions, Tried
 from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
 
 PLANTED = (

@@ -48,7 +48,7 @@ def serve() -> tuple[types.CodeType, dict[str, Any]]:
     for name in PRELOADED:
         importlib.import_module(name)
     # What the first audit of a program makes, and keeps for others.
-    ramps, ones = sys.modules["dpaudit.levels.ramps"], sys.modules["numpy"].ones
+    ramps, ones = sys.modules["dpaudit.levels.piecewise_logit"], sys.modules["numpy"].ones
     for levels in (16, 32, 64):
         ramps.log_odds(ones((levels, 2), dtype=int))
     # On a busy machine a report must not be without its cause.

@@ -6,23 +6,25 @@ Optimal when the coordinates are independent given the input: histograms, repeat
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.one_dimensional import larger_for_d1
+from dpaudit.attacks.single_columns import larger_for_d1
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
-from dpaudit.levels.isotonic import pooled_counts
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds, log_ratio
-from dpaudit.levels.ramps import log_odds_of_each
+from dpaudit.levels.piecewise_logit import log_odds_of_each
+from dpaudit.levels.rules import pooled_counts
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
+from dpaudit.outcomes.columns import join
 
 _CELLS = 32
 # So many columns are fitted in every way; of more, those that a quick look finds to tell most.
@@ -284,3 +286,37 @@ def _gain(fit: FloatArray, counts: IntArray) -> float:
     """Return by how many nats held-out log-ratios predict the input better than even odds do."""
     lost = np.log1p(np.exp(np.stack([-fit, fit], axis=-1)))
     return float(np.sum(counts * (math.log(2) - lost)))
+
+
+_CELLS_OF_RUN = 64
+_RUN = re.compile(r"\boutput\[\d+\]")
+_EVERY = "output[*]"
+
+
+def exchangeable(selection: SelectionDraws) -> list[Candidate]:
+    """Order lists of runs by the sum of the evidence of each run."""
+    groups = _alike(selection.outcomes.columns)
+    if not groups:
+        return []
+    names, total = [], Total(selection)
+    for name, columns in groups.items():
+        cells = make_cells(join([replace(one, name=name) for one in columns]), _CELLS_OF_RUN)
+        total.add(cells, *(cells(column) for column in columns))
+        names.append([column.name for column in columns])
+    tables, spread, held_out, halves = total.settle()
+    importance = shares(list(groups), spread)
+    what = f"adds up {max(map(len, names))} runs"
+    said = with_most(what, importance) if len(importance) > 1 else what
+    pairs = tuple((one, name) for one, own in zip(tables, names, strict=True) for name in own)
+    freeze = partial(Additive, pairs, importance, said)
+    return [by_score(Scored("sum over runs", held_out, freeze, halves), selection)]
+
+
+def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
+    """Return the columns of runs, by what they are of every run."""
+    found: dict[str, list[Column]] = {}
+    for column in columns:
+        name, replaced = _RUN.subn(_EVERY, column.name, count=1)
+        if replaced:
+            found.setdefault(name, []).append(column)
+    return found

@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.atoms import atoms
+from dpaudit.attacks.counted_sequences import SequenceScored, Sum, learned_anew
 from dpaudit.attacks.prefixes import prefixes
-from dpaudit.attacks.sequences.counted import SequenceScored, Sum, learned_anew
-from dpaudit.attacks.sequences.score import Prefixes
+from dpaudit.attacks.sequences import Prefixes
+from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import KIND, Column
 from dpaudit.outcomes.bands import Bands

@@ -12,10 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.one_dimensional import orders_of
-from dpaudit.attacks.single_columns import ONE_COLUMN, single_columns
+from dpaudit.attacks.single_columns import ONE_COLUMN, orders_of, single_columns
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.outcomes import Column, NamedColumns, Outcomes
 from dpaudit.outcomes.aspects import ASPECTS, SPAN
 from dpaudit.outcomes.units import ELAPSED

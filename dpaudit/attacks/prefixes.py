@@ -14,12 +14,10 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.sequences.counted import SequenceScored, Sum, Way, learned_anew
-from dpaudit.attacks.sequences.score import NAME, Prefixes
-from dpaudit.attacks.sequences.walk import Walk, depend
-from dpaudit.attacks.sequences.weights import weights
+from dpaudit.attacks.counted_sequences import SequenceScored, Sum, Way, learned_anew
+from dpaudit.attacks.sequences import NAME, Prefixes, Walk, depend, weights
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds
 from dpaudit.levels.scores import aligned
 from dpaudit.outcomes import Outcomes

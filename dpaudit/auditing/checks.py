@@ -19,7 +19,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
-from dpaudit.levels.distinguisher import Distinguisher
+from dpaudit.levels.portfolio import Portfolio
 from dpaudit.outcomes import Raised
 from dpaudit.sampling.chunks import Failures, Head, Measure, ToLearn
 from dpaudit.sampling.executors import Drawer
@@ -176,7 +176,7 @@ class DrawChecks:
         selection: SelectionDraws,
         blocks: Sequence[Block],
         heads: Sequence[Head],
-        rule: Distinguisher,
+        rule: Portfolio,
     ) -> list[str]:
         """Check draws that one rule has counted, beside those that it was learned from."""
         counted = _counted(blocks)
@@ -187,7 +187,7 @@ class DrawChecks:
         self,
         known: SelectionDraws,
         blocks: Sequence[Block],
-        rule: Distinguisher,
+        rule: Portfolio,
         unseen: tuple[int, int] | None,
     ) -> list[str]:
         """Return a warning when all draws of both inputs gave one output.
@@ -205,7 +205,7 @@ class DrawChecks:
         of_d1, of_d2 = sum(replay_tally(block).counts.sum(axis=0) for block in blocks)
         return [constant(known.outcomes.word(0), (int(of_d1), int(of_d2)), self._spec.alpha)]
 
-    def learned_again(self, counted: Sequence[Tally], rule: Distinguisher) -> list[str]:
+    def learned_again(self, counted: Sequence[Tally], rule: Portfolio) -> list[str]:
         """Check draws that a rule has counted to learn from, which it had not learned from."""
         level = self._level / _PHASES
         return [] if self._is_timed else check_blocks(counted, rule.guesses, level)
@@ -237,7 +237,7 @@ class DrawChecks:
         sizes = [min(size, most) // _BLOCKS] * _BLOCKS
         chunks = (ToLearn((*stream, number), each) for number, each in enumerate(sizes))
         more = [drawn.fresh.release() for drawn in self._draws(chunks)]
-        rule = measure.distinguisher
+        rule = measure.portfolio
         tallies = [Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1)) for one in more]
         return check_further(pool(more), tallies, guesses, self._level, before)
 

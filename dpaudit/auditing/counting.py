@@ -9,23 +9,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.going_on import (
+from dpaudit.attacks.continued_learning import (
+    columns_that_may_refute,
     gains_by_more,
     is_clear,
     learn_again,
     promises_nothing,
-    that_may_tell,
 )
-from dpaudit.attacks.rare import RareTable
+from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.ledger import Ledger
 from dpaudit.auditing.schedule import Plan
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
-from dpaudit.levels.candidate import Candidate
-from dpaudit.levels.distinguisher import Learned
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import CellCounter, IntArray
-from dpaudit.levels.sieve import OFTEN, Sieve
+from dpaudit.levels.portfolio import Learned
+from dpaudit.levels.rare_filter import OFTEN, RareFilter
 from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Drawer
 from dpaudit.wording import counted
@@ -37,15 +37,15 @@ _MORE_OFTEN = 1.2
 
 
 class RareStore:
-    """Rare draws, and the sieve that lets them through.
+    """Rare draws, and the filter that lets them through.
 
     arms: (2,), the draws that they are all of, by input.
     """
 
-    def __init__(self, sieve: Sieve, selection: SelectionDraws) -> None:
+    def __init__(self, rare_filter: RareFilter, selection: SelectionDraws) -> None:
         """selection: draws to begin with."""
-        self.sieve = sieve
-        rows = np.flatnonzero(sieve.strange(selection.outcomes))
+        self.rare_filter = rare_filter
+        rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
         self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
         self._parts = [selection.take(rows)]
         # One of every value, label and key that was let go; those, and those without room.
@@ -69,7 +69,7 @@ class RareStore:
         return sum(one.size for one in self._parts)
 
     def add(self, rare: Rare) -> None:
-        """Add what the sieve let through of further draws: all of it or, where that is too much,
+        """Add what the filter let through of further draws: all of it or, where that is too much,
         and from then on, nothing, for a part of them would not say how rare they are."""
         self._is_full = self._is_full or self.size + rare.kept.size > MOST_KEPT
         if self._is_full:
@@ -89,8 +89,8 @@ class RareStore:
         kept = self.kept
 
         def rest(often: int) -> int:
-            sieve, _ = self.sieve.narrowed(kept.outcomes, often, spared)
-            return int(np.count_nonzero(sieve.strange(kept.outcomes)))
+            rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, often, spared)
+            return int(np.count_nonzero(rare_filter.is_rare(kept.outcomes)))
 
         usual = [OFTEN]
         while usual[-1] < MOST_KEPT // 2:
@@ -103,8 +103,8 @@ class RareStore:
 
     def _narrow(self, often: int, spared: frozenset[str]) -> None:
         kept = self.kept
-        self.sieve, firsts = self.sieve.narrowed(kept.outcomes, often, spared)
-        is_rare = self.sieve.strange(kept.outcomes)
+        self.rare_filter, firsts = self.rare_filter.narrowed(kept.outcomes, often, spared)
+        is_rare = self.rare_filter.is_rare(kept.outcomes)
         self._parts = [kept.take(np.flatnonzero(is_rare))]
         self._seen.append(kept.take(firsts))
         self._let_go += kept.size - self.size
@@ -131,13 +131,13 @@ class Counts:
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
         """selection: draws that were kept.  learned: from these."""
-        # The rare rule goes on with the sieve that found it.
-        sieve = learned.sieve or Sieve.of(selection)
+        # The rare rule goes on with the filter that found it.
+        rare_filter = learned.rare_filter or RareFilter.of(selection)
         self._orders: Sequence[Candidate] = learned.leading
         self._selection = selection
-        self._rare = RareStore(sieve, selection)
+        self._rare = RareStore(rare_filter, selection)
         # Made from the draws that were kept: frequent outputs of one input need no further draws.
-        self._frequent = RareTable.frequent(selection, sieve)
+        self._frequent = RareTable.frequent(selection, rare_filter)
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
@@ -145,9 +145,9 @@ class Counts:
         return tuple(one.counter for one in self._orders)
 
     @property
-    def sieve(self) -> Sieve:
+    def rare_filter(self) -> RareFilter:
         """What lets rare outputs through; another one when room has been made."""
-        return self._rare.sieve
+        return self._rare.rare_filter
 
     def keep(self, rare: Rare) -> None:
         """Keep what is rare of draws that come next."""
@@ -162,19 +162,19 @@ class Counts:
     def found(self) -> tuple[list[Candidate], list[RareTable]]:
         """Return the orders, made from all draws so far, and the tables for the rare rule."""
         rare = self._rare
-        table = RareTable(rare.sieve, rare.kept, rare.arms)
+        table = RareTable(rare.rare_filter, rare.kept, rare.arms)
         return [*self._orders, *table.order()], [table, self._frequent]
 
-    def make_room(self, spent: int, coming: int, aim: Aim) -> None:
+    def make_room(self, spent: int, coming: int, aim: Objective) -> None:
         """Evict the most frequent rare outputs until the forecast for the draws to come fits in
         memory, except those of columns that may refute the claim."""
         rare = self._rare
         if rare.has_room(coming):
             return
-        table = RareTable(rare.sieve, rare.kept, rare.arms)
+        table = RareTable(rare.rare_filter, rare.kept, rare.arms)
         # What is left of the budget may depend on the clock, and what is evicted must not.
         aim = replace(aim, coming=spent)
-        rare.make_room(coming, that_may_tell(table.by_column(), table, self._orders, aim))
+        rare.make_room(coming, columns_that_may_refute(table.by_column(), table, self._orders, aim))
 
     def kept(self) -> SelectionDraws:
         """Return all draws that are still there to look at."""
@@ -185,7 +185,7 @@ class Counts:
         return self._rare.dropped()
 
 
-def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Aim) -> bool:
+def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Objective) -> bool:
     """Return whether to freeze after so many draws: what is left of the budget is worth more than
     learning is."""
     if spent < plan.freeze_at and not (plan.may_freeze(spent) and is_clear(found, aim)):
@@ -211,7 +211,7 @@ class CountingStage:
         ledger: Ledger,
         checks: DrawChecks,
         counts: Counts,
-        aim: Callable[[], Aim],
+        aim: Callable[[], Objective],
     ) -> None:
         """stream: pair and stage that name the random streams.  aim: what a rule is for now."""
         self.draws = 0
@@ -226,7 +226,9 @@ class CountingStage:
         until = plan.counting_until(ledger.spent)
         while True:
             ledger.believe(learned.beliefs)
-            measure = Measure(learned.distinguisher, others=counts.counters, sieve=counts.sieve)
+            measure = Measure(
+                learned.portfolio, others=counts.counters, rare_filter=counts.rare_filter
+            )
             sooner = plan.betting_until(ledger.spent, until, ledger.point.delta)
             counts.add(self._count(measure, sooner, draws).others)
             plan.goes_on(ledger.spent)
@@ -259,7 +261,7 @@ class CountingStage:
         if total is None:
             raise RuntimeError("no draws were left to count")
         self.draws += total.tally.draws
-        self.warnings += self._checks.learned_again(tallies, measure.distinguisher)
+        self.warnings += self._checks.learned_again(tallies, measure.portfolio)
         return total
 
     def _to_count(self, measure: Measure, until: int) -> Iterator[ToCount]:

@@ -43,7 +43,7 @@ from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import USUAL, VARIABLE
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import NeighbouringPair, notes, stated
-from dpaudit.levels.candidate import Attack
+from dpaudit.levels.candidates import Attack
 from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import Chunk, FirstCalls, ToProbe
 from dpaudit.sampling.executors import Setup, WorkerPool, drawing, new_processes, resolved
@@ -173,7 +173,7 @@ def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
 def check_attacks(spec: AuditSpec) -> None:
     """Load the attacks of a user. Raises what the audit would."""
     if spec.attacks:
-        from dpaudit.attacks.loading import load_attacks
+        from dpaudit.attacks.user_attacks import load_attacks
 
         load_attacks(spec.attacks, travels=spec.draws_ahead)
 
@@ -303,7 +303,7 @@ class _Run:
             return Exact(exact_certificates(self._spec))
         warnings = [check_pair(pair, self._spec.group) for pair in self._spec.pairs]
         if self._spec.attacks:
-            from dpaudit.attacks.loading import load_attacks
+            from dpaudit.attacks.user_attacks import load_attacks
 
             self._users = load_attacks(self._spec.attacks, travels=self._spec.draws_ahead)
         sampler = self._make()

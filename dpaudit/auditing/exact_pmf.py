@@ -8,7 +8,7 @@ from typing import Any
 
 from dpaudit.adapters.loading import WithAdversary, add_adversary, load_mechanism
 from dpaudit.adapters.pmf import LawRow, law_table
-from dpaudit.attacks.atoms import said
+from dpaudit.attacks.single_outputs import said
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.claims import PrivacyClaim

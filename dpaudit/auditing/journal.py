@@ -493,7 +493,7 @@ def _named(chunk: Chunk[Any]) -> Record:
     """Return what names a chunk, with a digest of the frozen rules for the first one of a stage."""
     named: Record = {"chunk": list(chunk.key), "size": chunk.size}
     if isinstance(chunk, ToCount) and chunk.key[-1] == 0:
-        rules = chunk.measure.distinguisher
+        rules = chunk.measure.portfolio
         accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words
         texts = [
             f"{one.words(1)} {one.words(-1)} {one.share} {_exact(one.point)} {guesses.tolist()}"

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.bits import has_fractions, has_integers
-from dpaudit.attacks.choosing.accusing import accuse, has_atoms
-from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.selection import attacks_for, learn, most_telling
+from dpaudit.attacks.learning import attacks_for, learn, most_telling
+from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.single_outputs import accuse, has_atoms
 from dpaudit.auditing.checks import DrawChecks, check_inputs
 from dpaudit.auditing.counting import CountingStage, Counts
 from dpaudit.auditing.ledger import Ledger, PairProgress
@@ -38,11 +38,11 @@ from dpaudit.certificates.replay import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, pool
 from dpaudit.errors import MechanismError
-from dpaudit.levels.candidate import Attack
-from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
+from dpaudit.levels.candidates import Attack
 from dpaudit.levels.level_map import NearLevels
+from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
+from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.levels.rules import evidence_of
-from dpaudit.levels.sieve import Sieve
 from dpaudit.levels.witnesses import most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToCount, ToLearn, ToTime
@@ -109,7 +109,7 @@ class PairAudit:
         """Return the certificate. Raises MechanismError when there is nothing to certify."""
         learned = self._learn()
         self._remark()
-        portfolio = learned.distinguisher
+        portfolio = learned.portfolio
         if self._ledger.may_stop:
             portfolio = portfolio.only(self._favoured(portfolio))
         measure = self._measure(portfolio)
@@ -144,9 +144,9 @@ class PairAudit:
         kinds, columns = self._ledger.failures.counts, self._selection().outcomes.columns
         is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
         if is_number:  # a sum of floats over a set depends on the order of the set
-            rule = measure.distinguisher
+            rule = measure.portfolio
             near = NearLevels.of(rule.level, columns[0].numbers)
-            measure = replace(measure, distinguisher=replace(rule, level=near))
+            measure = replace(measure, portfolio=replace(rule, level=near))
         stream = self._number, AFRESH
         return Refutation(stream, self._ledger.blocks, measure, guesses, kinds, is_number)
 
@@ -202,7 +202,7 @@ class PairAudit:
         """See how fast draws are counted once all who draw are there, to plan how many there is
         time for: on draws that count for nothing, since how long a draw takes may depend on its
         output. Blocks to learn from are too small, and come too slowly, to show it."""
-        measure = self._measure(learned.distinguisher)
+        measure = self._measure(learned.portfolio)
         sizes = self._plan.timed_sizes(self._ledger.spent)
         block, patience = self._plan.limits.block, self._plan.patience
         chunks = (
@@ -231,7 +231,7 @@ class PairAudit:
             d1 = int(released.is_d1.sum())
             total = Tally(np.array([[d1, released.size - d1]]))
         else:
-            stride, rule = look_stride(fresh.size), learned.distinguisher
+            stride, rule = look_stride(fresh.size), learned.portfolio
             looks = self._that_count(fresh.looks(rule, rule.levels, stride))
             released = fresh.release(len(looks) * stride)
             total = Tally(np.sum([look.counts for look in looks], axis=0))
@@ -249,7 +249,7 @@ class PairAudit:
         seen = looks[: first + 1]
         return seen if self._ledger.can_confirm(sum(look.draws for look in seen)) else looks
 
-    def _favoured(self, portfolio: Distinguisher, counted: Tally | None = None) -> int:
+    def _favoured(self, portfolio: Portfolio, counted: Tally | None = None) -> int:
         """Return the rule with the most evidence against the claim so far, which a confirmation is
         for. counted: by the portfolio; None while its rules are known from learning alone."""
         point, drawn = self._ledger.point, self._ledger.spent
@@ -271,9 +271,9 @@ class PairAudit:
         sizes = self._plan.certifying_sizes(self._ledger.spent)
         total = self._counted("certification", sizes, measure)
         if self._ledger.may_stop:
-            portfolio = measure.distinguisher
+            portfolio = measure.portfolio
             measure = replace(
-                measure, distinguisher=portfolio.only(self._favoured(portfolio, total.tally))
+                measure, portfolio=portfolio.only(self._favoured(portfolio, total.tally))
             )
             return measure, self._confirm(measure)
         if self._range is not None and total.declared is not None:
@@ -319,11 +319,11 @@ class PairAudit:
         self._learned_from = selection.size
         return learn(selection, self._aim(), self._attacks, users=self._users, thorough=thorough)
 
-    def _aim(self) -> Aim:
+    def _aim(self) -> Objective:
         several = len(self._claim.points()) > 1
         points = several_points(self._claim)
         point, coming = self._ledger.point, self._coming
-        return Aim(point, coming, for_delta=several, points=points, reserve=self._reserves)
+        return Objective(point, coming, for_delta=several, points=points, reserve=self._reserves)
 
     @property
     def _coming(self) -> int:
@@ -345,15 +345,15 @@ class PairAudit:
             self._ignored += low_bits(selection.outcomes, "floating_point")
         self._warnings += single_outputs(self._claim, selection, self._ledger.point)[1]
 
-    def _measure(self, distinguisher: Distinguisher) -> Measure:
+    def _measure(self, portfolio: Portfolio) -> Measure:
         """Return what is kept of a draw that certifies."""
         selection = self._selection()
         atoms, _ = single_outputs(self._claim, selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
         # Of a claim that is refuted already, nobody asks what else there may be.
         kept = selection if self._counts is None else self._counts.kept()
-        seen = None if self._ledger.may_stop else Sieve.seen(kept)
-        return Measure(distinguisher, atoms, declared, seen=seen)
+        seen = None if self._ledger.may_stop else RareFilter.seen(kept)
+        return Measure(portfolio, atoms, declared, seen=seen)
 
     def _check_alive(self) -> None:
         """Raise when nothing but exceptions came out, which says nothing about privacy."""
@@ -379,7 +379,7 @@ class PairAudit:
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:
         """Check the draws of the exact test; return what the certificate is to follow from."""
-        portfolio, ledger = measure.distinguisher, self._ledger
+        portfolio, ledger = measure.portfolio, self._ledger
         self._warnings += self._checks.counted(
             self._selection(), ledger.blocks, ledger.heads, portfolio
         )
@@ -447,7 +447,7 @@ def _h(guesses: NDArray[np.int64]) -> float:
     return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5
 
 
-def frozen_rules(portfolio: Distinguisher, *, is_one: bool) -> tuple[FrozenRule, ...]:
+def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...]:
     """Return the rules of a portfolio as their tests need them; of single outputs, which are tested
     one by one, only how they were tallied.
 
@@ -486,7 +486,7 @@ def limited_divergence(
 
 def single_outputs(
     claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
-) -> tuple[AccusedAtoms | None, list[str]]:
+) -> tuple[SingleOutputs | None, list[str]]:
     """Return the single outputs to certify, where a claim is about these and they repeat; and a
     warning where they do not."""
     if not claim.counts_single_outputs:

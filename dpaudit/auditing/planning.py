@@ -20,7 +20,7 @@ from dpaudit.auditing.underpowered import foreseen, most_powerful, rounded
 from dpaudit.certificates.certificate import Certificate, FixedTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
-from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
+from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 

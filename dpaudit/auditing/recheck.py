@@ -23,7 +23,7 @@ from dpaudit.certificates.one_run_certificate import OneRunCertificate
 from dpaudit.certificates.replay import beliefs_of, first_refuted, tally
 from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.claims import PrivacyClaim, ProfilePoint, compose, group
-from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
+from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.witness import Witness

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.going_on import learn_again
-from dpaudit.attacks.choosing.selection import ATTACKS, learn, most_telling
-from dpaudit.attacks.one_dimensional import thresholds
+from dpaudit.attacks.continued_learning import learn_again
+from dpaudit.attacks.learning import ATTACKS, learn, most_telling
+from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.single_columns import thresholds
 from dpaudit.auditing.counting import Counts, is_enough
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, MINIMUM_SAMPLES, BoundMethod, verify
@@ -41,9 +41,9 @@ from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.float_errors import auditor_errstate
-from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher, Learned
 from dpaudit.levels.level_map import by_input
-from dpaudit.levels.sieve import Sieve
+from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
+from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import Column, Outcomes, concatenate, from_raw, narrowed
 from dpaudit.outcomes.representation import OF_TYPE
 from dpaudit.sampling.chunks import MOST_RARE
@@ -331,7 +331,7 @@ class _Recorded:
         point, several = audit.claim.point(), len(audit.claim.points()) > 1
         if several:
             point = most_telling(selection, audit.claim, coming, self._attacks)
-        aim = Aim(point, coming, for_delta=several, points=several_points(audit.claim))
+        aim = Objective(point, coming, for_delta=several, points=several_points(audit.claim))
         learned = learn(selection, aim, self._attacks, with_rare=not audit.scores_only)
         learned = self._count_on(selection, learned, aim, split)
         evidence = self._evidence(learned, point, selection, split)
@@ -361,7 +361,7 @@ class _Recorded:
         self._warnings += check_rows(outcomes, is_d1, found, in_turns=in_turns)
         return found
 
-    def _check_guesses(self, rule: Distinguisher, rows: Rows) -> None:
+    def _check_guesses(self, rule: Portfolio, rows: Rows) -> None:
         """Warn of certifying rows that the frozen rule finds different along the recording."""
         place = self._audit.place
         rows = rows[np.argsort(rows if place is None else place[rows])]
@@ -373,7 +373,7 @@ class _Recorded:
         return min(self._limits.learned, round(_LEARNED * rows))
 
     def _count_on(
-        self, selection: SelectionDraws, learned: Learned, aim: Aim, split: Split
+        self, selection: SelectionDraws, learned: Learned, aim: Objective, split: Split
     ) -> Learned:
         """Learn from rows that are not kept but counted, where there are many."""
         plan, spent = Plan(split.size, None, self._limits), selection.size
@@ -396,7 +396,7 @@ class _Recorded:
         every = [Tally(by_input(one, outcomes, is_d1)) for one in counts.counters]
         made = _arms_only(draws)
         counts.add(every)
-        counts.keep(rare(counts.sieve, outcomes, is_d1, 2 * MOST_RARE))
+        counts.keep(rare(counts.rare_filter, outcomes, is_d1, 2 * MOST_RARE))
         self._learning.append(made)
 
     def _looks_tossed(self) -> bool:
@@ -415,7 +415,7 @@ class _Recorded:
         self, learned: Learned, point: ProfilePoint, selection: SelectionDraws, split: Split
     ) -> Evidence:
         """Count the rows kept for it; return what the certificate is to follow from."""
-        rule = learned.distinguisher
+        rule = learned.portfolio
         atoms, warned = single_outputs(self._audit.claim, selection, point)
         self._warnings += warned
         game, pair = split.rest()
@@ -426,7 +426,7 @@ class _Recorded:
         self._check_guesses(rule, rows)
         (tally,) = self._fresh(rows).looks(rule, rule.levels, len(rows))
         learning = [_arms_only(selection), *self._learning]
-        seen = Sieve.seen(selection if self._counts is None else self._counts.kept())
+        seen = RareFilter.seen(selection if self._counts is None else self._counts.kept())
         by_counts: Method = "clopper-pearson" if use_pair else "game"
         return Evidence(
             point=point,
@@ -449,17 +449,17 @@ class _Recorded:
             points=several_points(self._audit.claim),
         )
 
-    def _unseen(self, seen: Sieve, rows: Rows) -> tuple[int, int]:
+    def _unseen(self, seen: RareFilter, rows: Rows) -> tuple[int, int]:
         return unseen(seen, self._audit.outcomes.take(rows), self._audit.is_d1[rows])
 
-    def _accused(self, atoms: AccusedAtoms, rows: Rows) -> Accused:
+    def _accused(self, atoms: SingleOutputs, rows: Rows) -> Accused:
         """Return single outputs with how often they came up in these rows."""
         outcomes, is_d1 = self._audit.outcomes.take(rows), self._audit.is_d1[rows]
         return accused(atoms, atom_tally(atoms.keys, outcomes, is_d1))
 
     def _prefers_pair(
         self,
-        rule: Distinguisher,
+        rule: Portfolio,
         point: ProfilePoint,
         selection: SelectionDraws,
         game: Rows,

@@ -88,7 +88,7 @@ class Redrawing:
         except UsageError as error:
             return Redrawn(0, 0, str(error)), ""
         known = [replay_tally(one) for one in refuted.blocks if one.stage != "learning"]
-        first = sum(known, Tally.empty(refuted.measure.distinguisher.levels))
+        first = sum(known, Tally.empty(refuted.measure.portfolio.levels))
         size = min(most, max(_FEWEST, first.draws // _SHARE))
         answers = self._answers(recipe, refuted, 0, new_processes.PROCESSES, size)
         processes = len(answers.drawn)

@@ -19,7 +19,7 @@ from dpaudit.certificates.evidence import (
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.equality import are_equal
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
-from dpaudit.levels.distinguisher import RARE_SHARE
+from dpaudit.levels.portfolio import RARE_SHARE
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import POWER, draws_to_refute

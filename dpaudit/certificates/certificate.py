@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dpaudit.claims import ProfilePoint
-from dpaudit.levels.distinguisher import ScoreDistributions, Tried
+from dpaudit.levels.portfolio import ScoreDistributions, Tried
 from dpaudit.stats.witness import Witness
 
 Guess = Literal["d1", "d2"]

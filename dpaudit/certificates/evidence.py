@@ -32,7 +32,7 @@ from dpaudit.certificates.replay import beliefs_of, replay, tally
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import Tally
-from dpaudit.levels.distinguisher import RARE_SHARE
+from dpaudit.levels.portfolio import RARE_SHARE
 from dpaudit.stats.binomial import TOSSED_AGAIN, clopper_pearson_upper
 from dpaudit.stats.power import POWER, detectable_rare
 from dpaudit.stats.witness import Witness, divergence_lower, p_value

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpaudit.certificates.certificate import EventCount, FixedStage, FixedTest, Guess, RuleKind
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import AtomTally, Tally
-from dpaudit.levels.distinguisher import AccusedAtoms
+from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.stats import game as games
 from dpaudit.stats import power, probabilistic
 from dpaudit.stats.binomial import (
@@ -177,7 +177,7 @@ def atoms_test(
     )
 
 
-def accused(atoms: AccusedAtoms, tally: AtomTally) -> Accused:
+def accused(atoms: SingleOutputs, tally: AtomTally) -> Accused:
     """Return the atoms of both directions with their counts."""
     return tuple(
         (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))

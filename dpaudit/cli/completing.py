@@ -165,7 +165,7 @@ def _formats(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]
 
 def _attacks(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
     """Complete the names of installed attacks."""
-    from dpaudit.attacks.loading import installed_attacks
+    from dpaudit.attacks.user_attacks import installed_attacks
 
     return [name for name in installed_attacks() if name.startswith(given)]
 

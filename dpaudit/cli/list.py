@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from dpaudit.attacks.choosing.selection import attacks_for
-from dpaudit.attacks.loading import installed_attacks
+from dpaudit.attacks.learning import attacks_for
 from dpaudit.attacks.trees import trees
+from dpaudit.attacks.user_attacks import installed_attacks
 from dpaudit.auditing.options import flag_of
 from dpaudit.claims import DEFINITIONS, required_parameters
 from dpaudit.claims.registry import described

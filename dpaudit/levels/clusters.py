@@ -1,15 +1,8 @@
-"""What counts say of many cells at once, where cells may tell equally much.
-
-Many mechanisms have a few log-ratios that many outputs share, in size: k-ary randomised response,
-the tails of Laplace noise. Cells are taken to fall into few clusters, each with a log-ratio of one
-size and either sign. How many there are is not known: neighbouring clusters are joined one by one,
-and what is expected of a cell is the mean over all these models, each weighted by its likelihood
-and by e^-1 a cluster. So cells that the counts cannot tell apart are taken for equal, and an event
-of two is preferred to one of them; those that they can tell apart stay so.
-"""
+"""Many ordered cells to few levels: neighbours that tell the most alike become one."""
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +10,54 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.shrinkage import SIZES
+
+_NOTHING = 1e-9
+
+
+def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
+    """Return the level of every cell, rising with its share of d1, and the number of levels.
+
+    share, draws: (cells,). Two neighbours at a time are joined, those first that lose the least
+    information on the input by it: as with Ward's clusters, the squared distance of their shares in
+    units of its variance. Cells of equal shares are always on one level.
+    """
+    distinct, place = np.unique(share, return_inverse=True)
+    mass = np.maximum(np.bincount(place.ravel(), weights=draws), _NOTHING)
+    ahead = mass * distinct
+    cells = len(distinct)
+    before, after = list(range(-1, cells - 1)), list(range(1, cells + 1))
+    age = [0] * cells  # of a group, named by its first cell; -1 once it has joined another
+
+    def entry(one: int) -> tuple[float, int, int, int, int]:
+        other = after[one]
+        both = mass[one] + mass[other]
+        mean = (ahead[one] + ahead[other]) / both
+        apart = ahead[one] / mass[one] - ahead[other] / mass[other]
+        lost = mass[one] * mass[other] / both * apart**2 / max(mean * (1 - mean), _NOTHING)
+        return lost, one, other, age[one], age[other]
+
+    heap = [entry(one) for one in range(cells - 1)]
+    heapq.heapify(heap)
+    groups = cells
+    while groups > LEVELS - 1:
+        _, one, other, *ages = heapq.heappop(heap)
+        if [age[one], age[other]] != ages:
+            continue
+        mass[one] += mass[other]
+        ahead[one] += ahead[other]
+        age[one], age[other] = age[one] + 1, -1
+        after[one] = after[other]
+        groups -= 1
+        if after[one] < cells:
+            before[after[one]] = one
+            heapq.heappush(heap, entry(one))
+        if before[one] >= 0:
+            heapq.heappush(heap, entry(before[one]))
+    level = np.cumsum(np.array(age) >= 0) - 1
+    return level[place.ravel()].astype(np.int64), groups
+
 
 _STEPS_OF_GRID, _STEPS, _STEPS_OF_JOINING = 60, 60, 20
 _LONGEST_STEP = 1.0
@@ -251,3 +291,50 @@ def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
     weights = np.concatenate([model.weights, np.full(len(SIZES), _LEAST)])
     likelihood = _Likelihood.of(cells, sizes)
     return likelihood.blame(weights), likelihood.share
+
+
+# By how much cells of a cluster may differ: the standard deviation, as a share of its log-ratio.
+_APART = 0.5
+
+
+def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
+    """Return a share of d1 among the draws of every cell that may be the true one, (cells,): a draw
+    from the posterior, in normal approximation."""
+    ratios = clusters.assigned(rng)
+    counts = clusters.counts + 0.5
+    found = np.log(counts[:, 0] / counts[:, 1]) - clusters.even
+    variance = (1 / counts).sum(axis=1)
+    for size in np.unique(np.abs(ratios[ratios != 0])):
+        own = np.flatnonzero(np.abs(ratios) == size)
+        sign = np.sign(ratios[own])
+        ratios[own] = sign * _cluster(sign * found[own], variance[own], _APART * size, rng)
+    return np.asarray(1 / (1 + np.exp(-ratios - clusters.even)))
+
+
+def _cluster(
+    found: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return log-ratios that the cells of a cluster may have. found, variance: (cells,), what was
+    found, and of its error.  apart: the standard deviation, if they differ."""
+    (alike, together), (differing, spread) = (
+        _common_mean(found, variance + more) for more in (0.0, apart**2)
+    )
+    even_odds = rng.random() < 1 / (1 + np.exp(np.clip(together[1] - spread[1], -700, 700)))
+    if not even_odds:
+        return np.full(len(found), rng.normal(alike, together[0]))
+    middle = rng.normal(differing, spread[0])
+    precision = 1 / variance + 1 / apart**2
+    mean = (found / variance + middle / apart**2) / precision
+    return np.asarray(rng.normal(mean, 1 / np.sqrt(precision)))
+
+
+def _common_mean(
+    found: FloatArray, variance: NDArray[np.float64]
+) -> tuple[float, tuple[float, float]]:
+    """Return the mean that normal numbers have in common, its error, and their log-likelihood with
+    all means that they may have."""
+    weight = 1 / variance
+    total = float(weight.sum())
+    mean = float(weight @ found) / total
+    log_likelihood = float(np.log(weight).sum() - weight @ (found - mean) ** 2 - np.log(total)) / 2
+    return mean, (total**-0.5, log_likelihood)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group
-from dpaudit.levels.ramps import LEVELS
+from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.shrinkage import ShrunkLevels
 
 # Intervals to either side of a cut-off that are levels of their own.

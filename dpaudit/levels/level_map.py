@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, by_arm
-from dpaudit.levels.ramps import LEVELS
+from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
 

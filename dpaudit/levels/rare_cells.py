@@ -1,7 +1,7 @@
 """Cells of single columns that may show which input was used: values, labels, keys, far tails.
 
 The entries of a column are mapped to numbers: 0 for a usual entry, 1 for a rare entry in no cell, 2
-and more for the cells. `rare_column` makes the cells of the entries that a sieve lets through;
+and more for the cells. `rare_column` makes the cells of the entries that a filter lets through;
 `frequent_column` makes those of all entries that repeat often, whether or not they are rare.
 """
 
@@ -26,13 +26,13 @@ from dpaudit.levels.cells import (
     shortened,
 )
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
-from dpaudit.levels.sieve import Sieve, Usual
+from dpaudit.levels.rare_filter import RareFilter, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 from dpaudit.stats.power import LEAST_SEEN
 
 # Number of a usual entry, of a rare entry in no cell, and of the first cell.
 USUAL, UNLISTED, FIRST_CELL = 0, 1, 2
-# Number of an outcome that the sieve lets through and that has no rare entry in any column.
+# Number of an outcome that the filter lets through and that has no rare entry in any column.
 OTHER = 1
 # Largest number of single values and of labels of a column with a cell of their own.
 _MOST_RARE, _MOST_FREQUENT = 8, 4096
@@ -80,34 +80,34 @@ class RareColumn:
             found[(found == USUAL) & _is_rare(self.usual, column)] = UNLISTED
         return found if self.only is None else np.where(self.only[found], found, USUAL)
 
-    def words(self, chosen: Mask, sieve: Sieve) -> list[str]:
+    def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
         """Return the event that the number of an entry is chosen, as alternatives."""
         own = chosen.copy()
         own[:FIRST_CELL] = False
         parts = [self.cells.words(own)] if own.any() else []
         if chosen[UNLISTED]:
             such = f", such as {self.example}" if self.example else ""
-            parts.append(f"{self.name} is a value {_seen(sieve)}{such}")
+            parts.append(f"{self.name} is a value {_seen(rare_filter)}{such}")
         return parts
 
 
-def _seen(sieve: Sieve) -> str:
-    if sieve.is_narrowed:
+def _seen(rare_filter: RareFilter) -> str:
+    if rare_filter.is_narrowed:
         return "rarely seen while learning"
-    return f"seen fewer than {sieve.often} times in {sieve.draws:,} draws"
+    return f"seen fewer than {rare_filter.often} times in {rare_filter.draws:,} draws"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
     """Map an outcome to the level of its first rare entry.
 
-    sieve: picks the rare outcomes.
+    rare_filter: picks the rare outcomes.
     columns: from entries to numbers.
     level: the level of each joint number (see `numbered`).
     example: an outcome with the number `OTHER`, in words.
     """
 
-    sieve: Sieve
+    rare_filter: RareFilter
     columns: tuple[RareColumn, ...]
     level: LevelArray
     example: str = ""
@@ -117,15 +117,15 @@ class RareLevels(LevelMap):
         return int(self.level.max()) + 2
 
     @property
-    def needs_sieve(self) -> bool:
-        """Whether the level of an outcome depends on whether the sieve lets it through."""
+    def needs_filter(self) -> bool:
+        """Whether the level of an outcome depends on whether the filter lets it through."""
         return bool(self.level[OTHER] != self.level[USUAL])
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        if not self.needs_sieve:
+        if not self.needs_filter:
             return np.asarray(self.level[numbered(self.columns, outcomes)])
         found = np.full(outcomes.size, self.level[USUAL])
-        rows = np.flatnonzero(self.sieve.strange(outcomes))
+        rows = np.flatnonzero(self.rare_filter.is_rare(outcomes))
         if rows.size:
             number = numbered(self.columns, outcomes.take(rows))
             found[rows] = self.level[np.where(number == USUAL, OTHER, number)]
@@ -141,10 +141,12 @@ class RareLevels(LevelMap):
         for column, numbers in zip(self.columns, joint_ranges(self.columns), strict=True):
             own = np.zeros(column.size, dtype=bool)
             own[1:] = every[numbers]
-            parts += column.words(own, self.sieve)
+            parts += column.words(own, self.rare_filter)
         if every[OTHER]:
             such = f" such as {self.example}" if self.example else ""
-            parts.append(f"{'another' if parts else 'a'} rare output{such} ({_seen(self.sieve)})")
+            parts.append(
+                f"{'another' if parts else 'a'} rare output{such} ({_seen(self.rare_filter)})"
+            )
         return listed(parts, "or") if parts else NO_OUTPUT
 
 
@@ -177,8 +179,8 @@ def in_words(word: str) -> str:
 
 
 def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
-    """Return the cells of a column of outcomes that a sieve lets through; None where no entry of it
-    is rare.
+    """Return the cells of a column of outcomes that a filter lets through; None where no entry is
+    rare.
 
     usual: the usual entries of the column; None for a column that usual outcomes do not have.
     """
@@ -288,7 +290,7 @@ def _rare_labels(column: Column, is_rare: Mask) -> tuple[str, ...]:
 def _is_rare(usual: Usual | None, column: Column) -> Mask:
     """Return which entries are rare; without usual entries, all but absent ones."""
     if usual is not None:
-        return usual.strange(column)
+        return usual.is_rare(column)
     if column.codes is None:
         return np.ones(len(column.numbers), dtype=bool)
     is_absent = np.array([False, *(one == ABSENT for one in column.labels)])

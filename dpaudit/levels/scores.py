@@ -15,7 +15,7 @@ from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
-from dpaudit.levels.ramps import LEVELS
+from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
 

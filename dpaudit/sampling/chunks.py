@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally, pool
-from dpaudit.levels.distinguisher import AccusedAtoms, Distinguisher
 from dpaudit.levels.level_map import CellCounter
-from dpaudit.levels.sieve import Sieve
+from dpaudit.levels.portfolio import Portfolio, SingleOutputs
+from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import KeyArray, Outcomes, Raised
 
 Key = tuple[int, ...]
@@ -82,7 +82,7 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """What a sieve let through of draws that were counted to learn from.
+    """What a filter let through of draws that were counted to learn from.
 
     arms: of how many draws it is, by input.  lost: how many more there were, of other draws, that
     there was no room for.
@@ -135,17 +135,17 @@ class Measure:
     """What certification keeps of a draw: its level, for accused atoms which one it is, and which
     of the outputs that were declared to be all there are (by their keys, rising).
 
-    Draws to learn from are counted by other maps as well (others), and kept where a sieve lets
+    Draws to learn from are counted by other maps as well (others), and kept where a filter lets
     them through. Of those that certify, the ones are counted, by input, that have anything that was
     not seen before.
     """
 
-    distinguisher: Distinguisher
-    atoms: AccusedAtoms | None = None
+    portfolio: Portfolio
+    atoms: SingleOutputs | None = None
     declared: KeyArray | None = None
     others: tuple[CellCounter, ...] = ()
-    sieve: Sieve | None = None
-    seen: Sieve | None = None
+    rare_filter: RareFilter | None = None
+    seen: RareFilter | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,7 +26,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.inputs.equality import fingerprint
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.levels.level_map import CellCounter, by_input
-from dpaudit.levels.sieve import Sieve
+from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
 from dpaudit.outcomes.columns import find
 from dpaudit.outcomes.reading.lengths import checked_length
@@ -217,7 +217,7 @@ class Sampler:
 
     def _count_in_turns(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
         raw, outcomes, is_d1 = self._in_turns(chunk, streams)
-        rule = chunk.measure.distinguisher
+        rule = chunk.measure.portfolio
         counts = by_arm(rule(outcomes), rule.levels, is_d1)
         others = (by_input(one, outcomes, is_d1) for one in chunk.measure.others)
         counted = self._counted(chunk.measure, counts, others, outcomes, raw, is_d1)
@@ -255,7 +255,7 @@ class Sampler:
             raw = self._batch(*arms[arm], streams)
             with rarely_collecting():
                 outcomes = self._read(raw)
-            counts = _of_arm(chunk.measure.distinguisher.level, outcomes, arm)
+            counts = _of_arm(chunk.measure.portfolio.level, outcomes, arm)
             others = (_of_arm(one, outcomes, arm) for one in chunk.measure.others)
             is_d1 = np.full(outcomes.size, arm == 0)
             parts.append(self._counted(chunk.measure, counts, others, outcomes, raw, is_d1))
@@ -279,7 +279,9 @@ class Sampler:
             None if declared is None else _range_tally(declared, outcomes, is_d1),
             self._failures(outcomes, raw, is_d1),
             others=tuple(map(Tally, others)),
-            rare=None if measure.sieve is None else rare(measure.sieve, outcomes, is_d1),
+            rare=None
+            if measure.rare_filter is None
+            else rare(measure.rare_filter, outcomes, is_d1),
             unseen=None if measure.seen is None else unseen(measure.seen, outcomes, is_d1),
         )
 
@@ -368,9 +370,11 @@ def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.in
     return counts
 
 
-def rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE) -> Rare:
-    """Return what a sieve lets through; where that is more than so many, of the first draws."""
-    rows = np.flatnonzero(sieve.strange(outcomes))
+def rare(
+    rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE
+) -> Rare:
+    """Return what a filter lets through; where that is more than so many, of the first draws."""
+    rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept = rows[:most]
     draws = int(rows[most]) if len(rows) > most else outcomes.size
     d1 = int(np.count_nonzero(is_d1[:draws]))
@@ -378,9 +382,9 @@ def rare(sieve: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int =
     return Rare(found, (d1, draws - d1), len(rows) - len(kept))
 
 
-def unseen(seen: Sieve, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
+def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
     """Return how many outcomes of d1 and of d2 have anything that was not seen before."""
-    is_new = seen.strange(outcomes)
+    is_new = seen.is_rare(outcomes)
     new = int(np.count_nonzero(is_new))
     d1 = int(np.count_nonzero(is_new & is_d1)) if new else 0
     return d1, new - d1

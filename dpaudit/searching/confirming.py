@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.attacks.choosing.selection import attacks_for
-from dpaudit.attacks.loading import load_attacks
+from dpaudit.attacks.learning import attacks_for
+from dpaudit.attacks.user_attacks import load_attacks
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
 from dpaudit.errors import MechanismError

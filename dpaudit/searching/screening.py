@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpaudit.attacks.atoms import atoms
-from dpaudit.attacks.choosing.aim import Aim, best_predicted
-from dpaudit.attacks.linear.mean_differences import mean_differences
-from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.single_columns import single_columns
+from dpaudit.attacks.objective import Objective, best_predicted
+from dpaudit.attacks.single_columns import one_dimensional, single_columns
+from dpaudit.attacks.single_outputs import atoms
+from dpaudit.attacks.weighted_sums import mean_differences
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.candidates import Attack, Candidate
 from dpaudit.levels.rules import predicted_growth
 from dpaudit.searching.proposals import Proposal
 from dpaudit.searching.trials import Drawing, Input, paired
@@ -103,7 +102,7 @@ class Judge:
     ) -> tuple[float, float, float]:
         found = [one for attack in attacks for one in attack(selection)]
         # None where no output is like another one.
-        aim = Aim(self.points[0], self.coming)
+        aim = Objective(self.points[0], self.coming)
         growth = (self._growth(one, point) for one in found for point in self.points)
         estimate = max((best_predicted(one, aim) for one in found), default=0.0)
         hope = estimate

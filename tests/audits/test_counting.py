@@ -11,7 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict
-from dpaudit.attacks.sequences.score import NAME as SEQUENCES
+from dpaudit.attacks.sequences import NAME as SEQUENCES
 from dpaudit.auditing import counting, schedule
 from dpaudit.auditing.counting import Counts
 from dpaudit.auditing.recheck import recheck

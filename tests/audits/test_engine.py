@@ -16,7 +16,7 @@ import pytest
 
 import dpaudit
 from dpaudit import ApproximateDP, AuditResult, ProbabilisticDP, PureDP, Verdict
-from dpaudit.attacks.choosing import selection
+from dpaudit.attacks import learning as selection
 from dpaudit.auditing import pair_audit as rounds
 from dpaudit.auditing.engine import _maker, run_audit
 from dpaudit.auditing.recheck import recheck

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpaudit
-from dpaudit.attacks.linear.logistic import NAME as LOGISTIC
-from dpaudit.attacks.sequential import NAME as NEWS
 from dpaudit.attacks.trees import NAME as TREES
+from dpaudit.attacks.weighted_sums import NAME as LOGISTIC
+from dpaudit.attacks.whitened import NAME as NEWS
 from dpaudit.reports import text
 from tests.result_files import from_json, to_json
 

@@ -25,7 +25,7 @@ from dpaudit.certificates.evidence import (
 )
 from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.claims import ProfilePoint
-from dpaudit.levels.distinguisher import OTHER_SHARE, RARE_SHARE
+from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json
 

@@ -23,7 +23,7 @@ from dpaudit import (
     TotalVariation,
     Verdict,
 )
-from dpaudit.attacks.choosing import freezing
+from dpaudit.attacks import freezing
 from dpaudit.auditing.recheck import recheck
 from tests.result_files import from_json, to_json
 

@@ -443,7 +443,7 @@ def test_attacks_of_a_user_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patched:
         patched.setattr(confirming, "load_attacks", lambda attacks, travels: (Noting(),))
-        patched.setattr("dpaudit.attacks.loading.load_attacks", lambda attacks, travels: ())
+        patched.setattr("dpaudit.attacks.user_attacks.load_attacks", lambda attacks, travels: ())
         search(correct, attacks=[Noting()])
     assert seen
 

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from numpy.typing import NDArray
 
 import dpaudit
-from dpaudit.attacks import loading as users_attacks
-from dpaudit.attacks.loading import load_attacks
+from dpaudit.attacks import user_attacks as users_attacks
+from dpaudit.attacks.user_attacks import load_attacks
 from dpaudit.cli.commands import cli
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import UsageError

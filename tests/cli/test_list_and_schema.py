@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.attacks.loading import installed_attacks
+from dpaudit.attacks.user_attacks import installed_attacks
 from dpaudit.claims import DEFINITIONS
 from dpaudit.import_path import resolve
 from dpaudit.inputs.adjacency import ADJACENCY_KINDS, ARGUMENTS, parse_adjacency

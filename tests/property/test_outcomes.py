@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.atoms import atoms
-from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.single_columns import single_columns
+from dpaudit.attacks.single_columns import one_dimensional, single_columns
+from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import KIND, Outcomes, Raised, concatenate, from_raw
 

@@ -12,7 +12,8 @@ from scipy.stats import binom
 from benchmarks import whole_audits
 from benchmarks.false_alarms import CASES, Case, Outcome, Run, audit, line, main, play_all
 from benchmarks.whole_audits import Setting
-from dpaudit.attacks.linear import logistic, mean_differences
+from dpaudit.attacks import weighted_sums
+from dpaudit.attacks.weighted_sums import mean_differences
 from dpaudit.claims import ApproximateDP, GaussianDP, PureDP
 from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.outcomes import from_raw
@@ -124,8 +125,7 @@ def test_a_whole_audit_of_a_claim_too_strong_is_caught_by_the_same_check(
 def test_a_whole_audit_by_the_difference_of_means_does_not_exceed_its_level(
     monkeypatch: pytest.MonkeyPatch, is_above: IsAbove
 ) -> None:
-    for attack in (mean_differences, logistic):
-        monkeypatch.setattr(attack, "MOST_FEATURES", 4)
+    monkeypatch.setattr(weighted_sums, "MOST_FEATURES", 4)
     monkeypatch.setattr(whole_audits, "LONG", 6)
     (setting,) = (one for one in whole_audits.SETTINGS if "long vector" in one.name)
     assert not is_above(alarms_of(audit(setting)), FEW, NOMINAL)
@@ -188,7 +188,7 @@ def test_a_long_vector_is_refuted_on_the_draws_it_was_learned_from_and_not_on_fr
     refuted = 0
     for _ in range(runs):
         seen = drawn()
-        (candidate,) = mean_differences.mean_differences(seen)
+        (candidate,) = mean_differences(seen)
         level = candidate.freeze()
         guesses = np.where(np.arange(level.levels) < level.levels // 2, -1, 1)
         certifying = drawn() if fresh else seen

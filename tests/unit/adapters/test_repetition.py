@@ -9,11 +9,10 @@ import pytest
 
 import dpaudit
 from dpaudit.adapters.loading import Repetition, load_mechanism
-from dpaudit.attacks.additive import additive
-from dpaudit.attacks.repeated_runs import exchangeable
+from dpaudit.attacks.additive import additive, exchangeable
 from dpaudit.config.building import build_spec
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidates import Candidate
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.targets.target import CallableTarget, ComposedTarget, repeated
 

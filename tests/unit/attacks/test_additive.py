@@ -8,7 +8,7 @@ import pytest
 from dpaudit.attacks.additive import Additive, additive, scale_of
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
 

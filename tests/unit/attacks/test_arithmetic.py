@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.attacks.linear.features import (
+from dpaudit.attacks.features import (
     Above,
     Category,
     Indicator,
@@ -16,8 +16,8 @@ from dpaudit.attacks.linear.features import (
     scaled_features,
     with_sides,
 )
-from dpaudit.attacks.linear.products import gram, solved, summed, times, weighted_gram
-from dpaudit.attacks.sequential import _decorrelated
+from dpaudit.attacks.weighted_sums import gram, solved, summed, times, weighted_gram
+from dpaudit.attacks.whitened import _decorrelated
 from dpaudit.levels.scores import most, shares
 from dpaudit.outcomes import from_raw
 

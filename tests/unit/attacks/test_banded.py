@@ -8,18 +8,18 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.atoms import AtomLevels
 from dpaudit.attacks.banded import NAME, _standing_alone, banded
-from dpaudit.attacks.choosing.aim import Aim, promise
-from dpaudit.attacks.sequences.score import Prefixes
+from dpaudit.attacks.objective import Objective, promise
+from dpaudit.attacks.sequences import Prefixes
+from dpaudit.attacks.single_outputs import AtomLevels
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
 from dpaudit.outcomes.bands import Bands
 
-AIM = Aim(ProfilePoint(1.0, 0.0), 1_000_000)
+AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 
 
 def answers(kind: str, size: int, seed: int = 1) -> SelectionDraws:

@@ -11,26 +11,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.attacks import sequences as weights_module
 from dpaudit.attacks.banded import banded_sums
-from dpaudit.attacks.choosing.aim import Aim, best_predicted
-from dpaudit.attacks.choosing.going_on import learn_again
-from dpaudit.attacks.fits import only
-from dpaudit.attacks.parts import parts
+from dpaudit.attacks.block_scores import only
+from dpaudit.attacks.continued_learning import learn_again
+from dpaudit.attacks.counted_sequences import CountedEntries, SequenceScored, Sum
+from dpaudit.attacks.independent_blocks import parts
+from dpaudit.attacks.objective import Objective, best_predicted
 from dpaudit.attacks.prefixes import prefixes
-from dpaudit.attacks.rare import RareTable
-from dpaudit.attacks.sequences import weights as weights_module
-from dpaudit.attacks.sequences.counted import CountedEntries, SequenceScored, Sum
+from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, pool
-from dpaudit.levels.candidate import Candidate
+from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import by_input
+from dpaudit.levels.piecewise_smoothing import expected
+from dpaudit.levels.rare_filter import OFTEN
 from dpaudit.levels.scores import ScoreLevels
-from dpaudit.levels.sieve import OFTEN
-from dpaudit.levels.stretches import expected
 from dpaudit.outcomes import Outcomes, from_raw
 
 ENTRIES, KEPT, MORE = 24, 10_000, 20_000
-AIM = Aim(ProfilePoint(0.0, 0.0), 500_000)
+AIM = Objective(ProfilePoint(0.0, 0.0), 500_000)
 
 
 def flags(shift: Any, size: int, rng: np.random.Generator) -> Any:
@@ -84,7 +84,7 @@ def test_more_draws_tell_more(seed: int) -> None:
 def test_what_is_promised_is_what_later_draws_give() -> None:
     order, later = learned(12), drawn(400_000, 78)
     found = learn_again([order], AIM, [RareTable.of(drawn(KEPT, 0), OFTEN)], to_bet=False)
-    rule = found.distinguisher
+    rule = found.portfolio
     guesses = rule.guesses[rule(later.outcomes)]
     right = (guesses == np.where(later.is_d1, 1, -1)).sum()
     wrong = np.count_nonzero(guesses) - right
@@ -159,7 +159,7 @@ def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
         return expected(seen, *given)
 
     monkeypatch.setattr(weights_module, "expected", noticed)
-    monkeypatch.setattr(weights_module, "_MOST_TABLES", 50)
+    monkeypatch.setattr(weights_module, "_MOST_FITTED_TABLES", 50)
     order.counted_on(counts).freeze()
     assert max(learned_from) == 50
 
@@ -208,7 +208,7 @@ def side_by_side(size: int, seed: int) -> SelectionDraws:
 
 @pytest.fixture
 def goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.attacks.parts._ENOUGH_TO_GO_ON", KEPT)
+    monkeypatch.setattr("dpaudit.attacks.independent_blocks._ENOUGH_TO_GO_ON", KEPT)
 
 
 @pytest.mark.usefixtures("goes_on")

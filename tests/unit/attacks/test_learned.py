@@ -15,20 +15,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks import column_pairs as interplay
+from dpaudit.attacks import trees as interplay
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.selection import learn
-from dpaudit.attacks.linear.logistic import _cross_fitted, _fit, logistic
-from dpaudit.attacks.linear.mean_differences import mean_differences
-from dpaudit.attacks.sequential import ONE, _steps, innovations
+from dpaudit.attacks.learning import learn
+from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.trees import NAME as TREES
 from dpaudit.attacks.trees import trees
+from dpaudit.attacks.weighted_sums import _cross_fitted, _fit, logistic, mean_differences
+from dpaudit.attacks.whitened import ONE, _steps, innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Attack, Candidate
-from dpaudit.levels.distinguisher import Distinguisher
+from dpaudit.levels.candidates import Attack, Candidate
 from dpaudit.levels.level_map import FOLDS, folds
+from dpaudit.levels.portfolio import Portfolio
 from dpaudit.levels.rules import RuleTable, predicted_epsilon
 from dpaudit.levels.scores import cross_fitted
 from dpaudit.outcomes import from_raw
@@ -97,20 +96,20 @@ def promised(attack: Attack, draws: SelectionDraws) -> float:
     return max(map(promise, attack(draws)))
 
 
-def aim(coming: int = 1_000_000, claimed: float = 1.0) -> Aim:
-    return Aim(ProfilePoint(claimed, 0.0), coming)
+def aim(coming: int = 1_000_000, claimed: float = 1.0) -> Objective:
+    return Objective(ProfilePoint(claimed, 0.0), coming)
 
 
 def certified(
     draws: SelectionDraws,
     mechanism: Callable[..., Any],
     size: int = 60_000,
-    learned: Distinguisher | None = None,
+    learned: Portfolio | None = None,
 ) -> float:
     """Return the log-ratio of correct to wrong guesses of what was learned, on other draws.
 
     learned: from these draws, if it is known already."""
-    learned = learned or learn(draws, aim()).distinguisher
+    learned = learned or learn(draws, aim()).portfolio
     other = drawn(mechanism, size, seed=99)
     guesses = learned.guesses[learned(other.outcomes)]
     right = int(np.sum(guesses * np.where(other.is_d1, 1, -1) > 0))
@@ -153,7 +152,7 @@ def test_what_a_long_vector_says_in_all_its_entries_is_added_up() -> None:
     draws = drawn(gradient, 1_500)
     assert not logistic(draws)
     assert promised(mean_differences, draws) > 2 * promised(additive, draws)
-    learned = learn(draws, aim()).distinguisher
+    learned = learn(draws, aim()).portfolio
     assert learned.main.attack == "difference of means"
     # A test of the very direction is right with Φ(1.5), 2.6 in log-odds, and more far out.
     assert certified(draws, gradient, 8_000, learned) > 2.6
@@ -178,7 +177,7 @@ def test_a_long_vector_may_have_words_and_gaps_in_it() -> None:
 def test_interplay_is_found_by_trees_alone() -> None:
     draws = drawn(signs, 6_000)
     assert max(promised(one, draws) for one in (additive, logistic)) < 0.1
-    learned = learn(draws, aim()).distinguisher
+    learned = learn(draws, aim()).portfolio
     assert learned.main.attack == TREES
     assert certified(draws, signs, learned=learned) == pytest.approx(1.0, abs=0.05)
     words = learned.main.words(1)
@@ -192,19 +191,19 @@ def test_trees_take_words_gaps_and_none() -> None:
     draws = drawn(turned_by_word, 8_000)
     # By itself the number is right in 7 of 12 draws.
     assert promised(additive, draws) < math.log(7 / 5)
-    assert learn(draws, aim()).distinguisher.main.attack == TREES
+    assert learn(draws, aim()).portfolio.main.attack == TREES
     assert certified(draws, turned_by_word) > 0.9 * math.log(3)
 
 
 def test_what_is_learned_is_the_same_again_and_elsewhere() -> None:
     draws = drawn(signs, 4_000)
     first, second = learn(draws, aim()), learn(draws, aim())
-    copied = pickle.loads(pickle.dumps(first.distinguisher))
-    level = first.distinguisher(draws.outcomes)
-    assert np.array_equal(level, second.distinguisher(draws.outcomes))
+    copied = pickle.loads(pickle.dumps(first.portfolio))
+    level = first.portfolio(draws.outcomes)
+    assert np.array_equal(level, second.portfolio(draws.outcomes))
     assert np.array_equal(level, copied(draws.outcomes))
     some = draws.outcomes.take(np.arange(70)[::-7])
-    assert np.array_equal(first.distinguisher(some), level[np.arange(70)[::-7]])
+    assert np.array_equal(first.portfolio(some), level[np.arange(70)[::-7]])
     assert len(copied(draws.outcomes.take(slice(0)))) == 0
 
 
@@ -285,7 +284,7 @@ def test_bits_that_tell_together_are_worth_a_search() -> None:
 
 
 def test_outcomes_of_another_shape_are_scored_somehow() -> None:
-    rule = learn(drawn(prefix_sums, 3_000), aim()).distinguisher
+    rule = learn(drawn(prefix_sums, 3_000), aim()).portfolio
     strange = from_raw([1.0, "word", [1.0, 2.0], None, [math.inf] * 6, [math.nan] * 6])
     level = rule(strange)
     assert level.shape == (6,)
@@ -375,14 +374,14 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
         (
             signs,
             4_000,
-            {"choosing.selection._MOST_FOR_TREES": 2},
+            {"learning._MOST_FOR_TREES": 2},
             True,
             "3 columns are too many, more than 2",
         ),
         (
             signs,
             4_000,
-            {"choosing.selection._most_possible": lambda *_: 0.0},
+            {"learning._most_possible": lambda *_: 0.0},
             True,
             "as so many draws can show",
         ),

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.atoms import atoms
 from dpaudit.attacks.prefixes import kin_of, prefixes
-from dpaudit.attacks.sequential import innovations
+from dpaudit.attacks.single_outputs import atoms
+from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import in_order
+from dpaudit.levels.candidates import in_order
 from dpaudit.outcomes import from_raw
 
 Rng = np.random.Generator

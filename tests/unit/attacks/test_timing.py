@@ -14,7 +14,7 @@ import pytest
 
 from dpaudit.adapters.loading import load_mechanism, timed_calls
 from dpaudit.attacks.bits import bit_columns
-from dpaudit.attacks.timing import elapsed
+from dpaudit.attacks.single_columns import elapsed
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import concatenate, from_raw, timed
 from dpaudit.outcomes.aspects import ASPECTS

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.selection import learn
-from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.rare import NAME as RARE
+from dpaudit.attacks.learning import learn
+from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.rare_outputs import NAME as RARE
+from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.auditing import counting
 from dpaudit.auditing.counting import Counts
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.sieve import Sieve
+from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.sampler import rare
 
-AIM = Aim(ProfilePoint(1.0, 1e-6), 1_000_000)
+AIM = Objective(ProfilePoint(1.0, 1e-6), 1_000_000)
 
 
 @pytest.fixture
@@ -46,28 +46,28 @@ def test_room_is_made_where_nothing_tells(share: float) -> None:
     counts = Counts(selection, learn(selection, AIM))
     for seed in range(1, 200):
         draws = side_by_side(1_000, seed, share)
-        counts.keep(rare(counts.sieve, draws.outcomes, draws.is_d1))
+        counts.keep(rare(counts.rare_filter, draws.outcomes, draws.is_d1))
         counts.make_room(2_000 + 1_000 * seed, 2_000 + 1_000 * seed, AIM)
-    is_kept = bool(counts.sieve.strange(from_raw([[77.0, *[0.0] * 5]]))[0])
+    is_kept = bool(counts.rare_filter.is_rare(from_raw([[77.0, *[0.0] * 5]]))[0])
     assert is_kept == (share > 0.5)
     (let_go,) = counts.dropped()
     assert let_go.endswith("that came up more often than others")
-    seen = Sieve.seen(counts.kept())
+    seen = RareFilter.seen(counts.kept())
     assert seen is not None
-    assert not seen.strange(from_raw([[77.0, *[0.0] * 5]])).any()
+    assert not seen.is_rare(from_raw([[77.0, *[0.0] * 5]])).any()
 
 
 @pytest.mark.usefixtures("little_room")
 def test_what_is_let_go_does_not_depend_on_what_is_left_of_the_budget() -> None:
-    """That may depend on the clock, and a run that is continued has to count by the same sieve."""
+    """That may depend on the clock, and a run that is continued has to count by the same filter."""
     selection = side_by_side(20_000, 0, 0.9)
     strange = []
     for coming in (100, 10_000_000):
         counts = Counts(selection, learn(selection, AIM))
         more = side_by_side(60_000, 2, 0.9)
-        counts.keep(rare(counts.sieve, more.outcomes, more.is_d1))
+        counts.keep(rare(counts.rare_filter, more.outcomes, more.is_d1))
         counts.make_room(80_000, 160_000, replace(AIM, coming=coming))
-        strange.append(counts.sieve.strange(side_by_side(50_000, 1, 0.9).outcomes).tolist())
+        strange.append(counts.rare_filter.is_rare(side_by_side(50_000, 1, 0.9).outcomes).tolist())
     assert strange[0] == strange[1]
     assert counts.dropped()
 
@@ -78,12 +78,12 @@ def test_what_may_refute_the_claim_is_followed_by_its_own_sieve() -> None:
     numbers: Any = is_d1 + rng.normal(scale=3.7307, size=100_000)
     numbers[np.flatnonzero(is_d1)[:15]] = -20.0
     selection = SelectionDraws(from_raw(numbers), is_d1)
-    learned = learn(selection, Aim(ProfilePoint(1.0, 1e-5), 1_000_000), (one_dimensional,))
-    assert [rule.attack for rule in learned.distinguisher.rules] == [
+    learned = learn(selection, Objective(ProfilePoint(1.0, 1e-5), 1_000_000), (one_dimensional,))
+    assert [rule.attack for rule in learned.portfolio.rules] == [
         "threshold, rising",
         RARE,
         RARE,
     ]
-    sieve = Counts(selection, learned).sieve
-    assert sieve.strange(from_raw([-20.0, 0.1])).tolist() == [True, False]
-    assert not Sieve.of(selection).strange(from_raw([-20.0])).any()
+    rare_filter = Counts(selection, learned).rare_filter
+    assert rare_filter.is_rare(from_raw([-20.0, 0.1])).tolist() == [True, False]
+    assert not RareFilter.of(selection).is_rare(from_raw([-20.0])).any()

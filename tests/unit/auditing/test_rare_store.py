@@ -8,7 +8,7 @@ import pytest
 from dpaudit.auditing import counting
 from dpaudit.auditing.counting import RareStore
 from dpaudit.draws import SelectionDraws, pool
-from dpaudit.levels.sieve import Sieve
+from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.sampler import rare
 
@@ -35,7 +35,7 @@ def drawn(size: int, seed: int, leak: float = 1e-4) -> SelectionDraws:
 
 def store() -> tuple[RareStore, list[SelectionDraws]]:
     first = drawn(10_000, 0)
-    return RareStore(Sieve.of(first), first), [first]
+    return RareStore(RareFilter.of(first), first), [first]
 
 
 def arms(draws: SelectionDraws) -> list[int]:
@@ -44,7 +44,7 @@ def arms(draws: SelectionDraws) -> list[int]:
 
 
 def add(to: RareStore, draws: SelectionDraws) -> None:
-    to.add(rare(to.sieve, draws.outcomes, draws.is_d1))
+    to.add(rare(to.rare_filter, draws.outcomes, draws.is_d1))
 
 
 def test_what_is_kept_is_all_that_is_rare_of_as_many_draws() -> None:
@@ -56,7 +56,7 @@ def test_what_is_kept_is_all_that_is_rare_of_as_many_draws() -> None:
         if not found.has_room(total.size):
             found.make_room(total.size, NONE)
             assert found.has_room(total.size)
-        is_rare = found.sieve.strange(total.outcomes)
+        is_rare = found.rare_filter.is_rare(total.outcomes)
         assert found.kept.outcomes.keys().tolist() == total.outcomes.take(is_rare).keys().tolist()
         assert found.kept.is_d1.tolist() == total.is_d1[is_rare].tolist()
         assert found.arms.tolist() == arms(total)
@@ -73,7 +73,7 @@ def test_what_is_kept_is_all_that_is_rare_of_as_many_draws() -> None:
 
 def test_nothing_that_was_let_go_is_new() -> None:
     first = drawn(10_000, 0, leak=0.0)
-    found, every = RareStore(Sieve.of(first), first), [first]
+    found, every = RareStore(RareFilter.of(first), first), [first]
     for seed in range(1, 11):
         every.append(drawn(10_000, seed, leak=1e-2))
         add(found, every[-1])
@@ -81,9 +81,9 @@ def test_nothing_that_was_let_go_is_new() -> None:
             found.make_room(100_000, NONE)
     # Of the leaks, which are no part of what was drawn first, hardly any is kept.
     assert (found.kept.outcomes.columns[3].numbers == 9).sum() < 100
-    seen = Sieve.seen(pool([first, *found.seen]))
+    seen = RareFilter.seen(pool([first, *found.seen]))
     assert seen is not None
-    assert not seen.strange(pool(every).outcomes).any()
+    assert not seen.is_rare(pool(every).outcomes).any()
 
 
 def test_no_more_is_let_go_than_it_takes() -> None:
@@ -98,7 +98,7 @@ def test_no_more_is_let_go_than_it_takes() -> None:
 
 def test_after_a_burst_there_is_room_again() -> None:
     first = from_raw([0.0, 1.0] * 5_000)
-    found = RareStore(Sieve.of(SelectionDraws(first, np.arange(10_000) % 2 == 0)), drawn(0, 0))
+    found = RareStore(RareFilter.of(SelectionDraws(first, np.arange(10_000) % 2 == 0)), drawn(0, 0))
     rng = np.random.default_rng(0)
     add(found, SelectionDraws(from_raw(rng.random(2_000)), rng.random(2_000) < 0.5))
     assert not found.has_room(100)
@@ -133,7 +133,7 @@ def test_where_there_is_no_room_it_stands_for_the_draws_up_to_there() -> None:
     assert (found.size, found.arms.tolist()) == (kept, before)
     (words,) = found.dropped()
     assert words.endswith("rare outputs for which there was no room")
-    # With a narrower sieve there is room again, for as many draws as it takes then.
+    # With a narrower filter there is room again, for as many draws as it takes then.
     found.make_room(130_000, NONE)
     assert found.has_room(130_000)
     more = drawn(10_000, 23)
@@ -144,7 +144,7 @@ def test_where_there_is_no_room_it_stands_for_the_draws_up_to_there() -> None:
 
 def test_where_nothing_comes_again_there_is_no_more_room() -> None:
     first = from_raw([0.0, 1.0] * 5_000)
-    found = RareStore(Sieve.of(SelectionDraws(first, np.arange(10_000) % 2 == 0)), drawn(0, 0))
+    found = RareStore(RareFilter.of(SelectionDraws(first, np.arange(10_000) % 2 == 0)), drawn(0, 0))
     rng = np.random.default_rng(0)
     for _ in range(5):
         numbers = SelectionDraws(from_raw(rng.random(300)), rng.random(300) < 0.5)
@@ -157,9 +157,9 @@ def test_where_nothing_comes_again_there_is_no_more_room() -> None:
 
 def test_of_a_part_that_is_too_large_the_first_draws_are_kept() -> None:
     draws = drawn(10_000, 1)
-    sieve = Sieve.of(drawn(2_000, 0))
-    found = rare(sieve, draws.outcomes, draws.is_d1, 100)
+    rare_filter = RareFilter.of(drawn(2_000, 0))
+    found = rare(rare_filter, draws.outcomes, draws.is_d1, 100)
     of = draws.take(slice(sum(found.arms)))
-    assert 100 == found.kept.size == sieve.strange(of.outcomes).sum()
+    assert 100 == found.kept.size == rare_filter.is_rare(of.outcomes).sum()
     assert list(found.arms) == arms(of)
-    assert found.lost == sieve.strange(draws.outcomes).sum() - 100
+    assert found.lost == rare_filter.is_rare(draws.outcomes).sum() - 100

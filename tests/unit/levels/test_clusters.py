@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.levels.clusters import averaged
+from dpaudit.levels.clusters import averaged, merged
 from dpaudit.levels.level_map import IntArray
-from dpaudit.levels.merging import merged
-from dpaudit.levels.ramps import LEVELS
+from dpaudit.levels.piecewise_logit import LEVELS
 
 
 def drawn(shares: list[float], draws: int, seed: int = 0) -> IntArray:

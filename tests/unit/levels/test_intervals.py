@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.one_dimensional import one_dimensional
-from dpaudit.attacks.sequential import innovations
+from dpaudit.attacks.single_columns import one_dimensional
+from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Attack, Candidate
+from dpaudit.levels.candidates import Attack, Candidate
 from dpaudit.levels.intervals import Intervals, filled
 from dpaudit.levels.level_map import by_input
 from dpaudit.outcomes import from_raw

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.choosing.aim import Aim, best_of, promise
+from dpaudit.attacks.objective import Objective, best_of, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidate import Candidate, by_score
+from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.scores import Scored, aligned
 from dpaudit.levels.tuning import PENALTY
 from dpaudit.outcomes import from_raw
@@ -63,7 +63,7 @@ def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() 
         Candidate(name, counts, PENALTY, never_frozen, is_smooth=True, position=score)
         for name, counts in (("lucky", lucky), ("better", better))
     ]
-    aim = Aim(ProfilePoint(5.0, 0.0), 10**6)
+    aim = Objective(ProfilePoint(5.0, 0.0), 10**6)
     promised = [promise(one, aim)[0] for one in both]
     assert promised[1] < promised[0] < promised[1] / 0.85
     assert best_of(both, aim).attack == "better"

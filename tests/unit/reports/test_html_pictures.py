@@ -18,7 +18,7 @@ from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
 from dpaudit.certificates.wealth import Wealth
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
 from dpaudit.claims.tradeoff import tradeoff
-from dpaudit.levels.distinguisher import ScoreDistributions
+from dpaudit.levels.portfolio import ScoreDistributions
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Scale
 from dpaudit.reports.html.pictures.choice import pictures

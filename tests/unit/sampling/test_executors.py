@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.selection import learn
+from dpaudit.attacks.learning import learn
+from dpaudit.attacks.objective import Objective
 from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -74,7 +74,7 @@ def numbers(drawn: Learning) -> list[float]:
 def measured(count: int) -> list[Chunk[Any]]:
     fresh = sampler(batch).draw(ToLearn((0, 0, 0), 4_000)).fresh
     assert fresh is not None
-    rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
+    rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
     return [ToCount((0, 1, index), 100 + index, Measure(rule)) for index in range(count)]
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.choosing.aim import Aim
-from dpaudit.attacks.choosing.selection import learn
+from dpaudit.attacks.learning import learn
+from dpaudit.attacks.objective import Objective
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import pool
 from dpaudit.errors import MechanismError
@@ -87,7 +87,7 @@ def test_the_arms_never_share_their_noise(function: Callable[..., Any]) -> None:
 def test_a_measured_chunk_is_tallied_with_coins_of_its_own(function: Callable[..., Any]) -> None:
     one = sampler(function)
     fresh = one.draw(ToLearn((0, 0, 0), 4_000)).fresh
-    rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
+    rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
     drawn = one.draw(ToCount((0, 1, 0), 10_000, Measure(rule)))
     assert drawn.tally.draws == 10_000
     d1, d2 = drawn.tally.arms
@@ -118,7 +118,7 @@ def test_coins_decide_which_input_is_called_first() -> None:
     assert {len(one) for one in mixed} == {8}
     assert len(set(mixed)) > 20
     selection = one.draw(ToLearn((0, 0, 0), 4_000)).fresh.release()
-    measure = Measure(learn(selection, Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher)
+    measure = Measure(learn(selection, Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio)
     counting = orders(ToCount((0, 1, number), 2_000, measure) for number in range(40))
     assert set(counting) == {(0.0, 1.0), (1.0, 0.0)}
 
@@ -168,7 +168,7 @@ def test_exceptions_are_outcomes_and_counted(function: Callable[..., Any], kind:
 def test_a_large_chunk_is_drawn_in_parts(function: Callable[..., Any]) -> None:
     one = sampler(function)
     fresh = one.draw(ToLearn((0, 0, 0), 2_000)).fresh
-    rule = learn(fresh.release(), Aim(ProfilePoint(0.5, 0.0), 10_000)).distinguisher
+    rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
     parts = ToCount((0, 1, 0), 10_000, Measure(rule), at_once=3_000)
     drawn, whole = one.draw(parts), one.draw(ToCount((0, 1, 0), 3_000, Measure(rule)))
     assert len(drawn.heads) == 1
@@ -215,7 +215,7 @@ def test_a_probe_sees_what_a_seed_reaches(function: Callable[..., Any], reproduc
 def test_fresh_draws_are_given_up_to_be_learned_from() -> None:
     fresh = sampler(with_rng).draw(ToLearn((0, 0, 0), 100)).fresh
     with pytest.raises(AttributeError):
-        learn(fresh, Aim(ProfilePoint(1.0, 0.0), 100))  # type: ignore[arg-type]  # refused by the types
+        learn(fresh, Objective(ProfilePoint(1.0, 0.0), 100))  # type: ignore[arg-type]  # refused by the types
     first, all_of_it = fresh.release(30), fresh.release()
     assert (first.size, all_of_it.size) == (30, 100)
     both = pool([first, all_of_it])

@@ -1,0 +1,344 @@
+"""The order of sequences, learned anew from draws that are counted entry by entry.
+
+What an entry tells, given those before it, follows from how often it came up after them: no draw
+has to be kept to learn it from more of them. How an order fares is told by draws that came after
+it was fitted; what is frozen is fitted to all of them, and cut where that order was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TypeVar
+
+import numpy as np
+
+from dpaudit.attacks.additive import scale_of
+from dpaudit.attacks.sequences import Prefixes, Walk, weights
+from dpaudit.draws import SelectionDraws, by_arm
+from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.digitiser import Digitiser
+from dpaudit.levels.intervals import Intervals
+from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
+from dpaudit.levels.piecewise_logit import probability
+from dpaudit.levels.rules import evened
+from dpaudit.levels.scores import Score, Scored, ScoreLevels
+from dpaudit.levels.shrinkage import shrunk_to
+from dpaudit.outcomes import Outcomes
+
+T = TypeVar("T")
+View = Callable[[Outcomes], Outcomes]
+
+# Shares of the draws by which the last order was told, from which on the next one is.
+_ENOUGH = 1 / 2
+_TINY = 1e-9
+_FARTHEST = 1e3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """The way of outcomes that are a sequence once they are looked at through some views."""
+
+    walk: Walk
+    views: tuple[View, ...] = ()
+
+    def through(self, view: View) -> Way:
+        """Return the way of outcomes that have to be looked at through one more view first."""
+        return replace(self, views=(view, *self.views))
+
+    def sequences(self, outcomes: Outcomes) -> Outcomes:
+        """Return what outcomes look like."""
+        for view in self.views:
+            outcomes = view(outcomes)
+        return outcomes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SequenceScored(Scored):
+    """The score of a sequence."""
+
+    freeze: Callable[[], Prefixes]
+    way: Way
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum:
+    """What an order adds up: scores of sequences, which are learned anew, and the rest, which stays
+    as it is. made: the score of outcomes from those of their sequences."""
+
+    ways: tuple[Way, ...]
+    made: Callable[[Sequence[Prefixes]], Score]
+    rest: Score | None = None
+
+    @classmethod
+    def of(cls, scored: SequenceScored) -> Sum:
+        """Return the sum of a single score."""
+        return cls((scored.way,), _only_one)
+
+
+def learned_anew(scored: Scored, selection: SelectionDraws, total: Sum) -> Candidate:
+    """Return the order by a score, which goes on learning when further draws are counted."""
+    again = partial(CountedEntries.of, selection, scored, total) if scored.has_finer else None
+    return replace(by_score(scored, selection), again=again)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByEntry:
+    """Counts outcomes by the interval of their score, then each entry of their sequences by what
+    came before it and what it is."""
+
+    scores: tuple[Prefixes, ...]
+    total: Sum
+    digitise: Digitiser
+
+    @property
+    def intervals(self) -> int:
+        """How many there are, with one for outcomes without a score."""
+        return len(self.digitise.edges) + 2
+
+    @property
+    def levels(self) -> int:
+        return self.intervals + sum(step.cells for score in self.scores for step in score.steps)
+
+    def counts(self, outcomes: Outcomes) -> IntArray:
+        counts = np.zeros(self.levels, dtype=np.int64)
+        for piece in pieces(outcomes):
+            rest, found = self.total.rest, []
+            said = np.zeros(piece.size) if rest is None else rest(piece)
+            for score, way in zip(self.scores, self.total.ways, strict=True):
+                # Added up as the score does it, to the last digit: edges are scores of outcomes.
+                own = np.zeros(piece.size)
+                for step, cell in score.along(way.sequences(piece)):
+                    own += step.weights.take(cell)
+                    found.append(np.bincount(cell, minlength=step.cells))
+                said = said + own
+            gaps = np.isnan(said)
+            level = np.bincount(self.digitise(said[~gaps]), minlength=self.intervals)
+            level[-1] = np.count_nonzero(gaps)
+            counts += np.concatenate([level, *found])
+        return counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """Different outcomes of draws that were kept, and how often each came up."""
+
+    outcomes: Outcomes
+    often: IntArray
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, scores: Iterable[Score]) -> Kept:
+        """Return those outcomes that each of some scores has a number for."""
+        _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
+        some = outcomes.take(first)
+        known = np.ones(len(first), dtype=bool)
+        for score in scores:
+            known &= ~np.isnan(score(some))
+        return cls(some.take(np.flatnonzero(known)), often[known])
+
+    def scored(self, score: Score) -> FloatArray:
+        """Return the score of each outcome, which may be infinite, as a number."""
+        return np.clip(score(self.outcomes), -_FARTHEST, _FARTHEST)
+
+    @property
+    def size(self) -> int:
+        return int(self.often.sum())
+
+    def draws(self, found: FloatArray, edges: FloatArray) -> IntArray:
+        """Return how many draws are in each interval of a score: (intervals,)."""
+        level = np.searchsorted(edges, np.repeat(found, self.often), side="right")
+        return np.bincount(level, minlength=len(edges) + 1)
+
+    def by_interval(self, found: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
+        """Return sums of what each outcome has, (outcomes, 2), by the interval that its score is
+        in: (intervals, 2)."""
+        level = np.searchsorted(edges, found, side="right")
+        return by_group(each * self.often[:, None], level, len(edges) + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """Intervals that part at some edges of a score, with draws that it was not fitted to.
+
+    found: the score of outcomes that were kept.
+    """
+
+    found: FloatArray
+    edges: FloatArray
+    intervals: Intervals
+
+    @classmethod
+    def by_none(cls, score: Score, kept: Kept) -> Told:
+        """Return intervals that are cut by draws that were kept, without any draws."""
+        found = kept.scored(score)
+        scored = Scored(score.words(), np.repeat(found, kept.often), partial(_same, score), None)
+        edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
+        each = np.stack([np.ones(len(found)), found], axis=1)
+        draws, total = kept.by_interval(found, edges, each).T
+        position = np.where(draws > 0, total / np.maximum(1, draws), np.nan)
+        return cls(found, edges, replace(cut, counts=np.zeros_like(cut.counts), position=position))
+
+    @property
+    def draws(self) -> int:
+        return int(self.intervals.counts.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class CountedEntries:
+    """Learns the order of sequences anew from all that were counted, and how it fares by those that
+    came after a fit: one is made whenever the draws have doubled.
+
+    kept: draws that show where to cut a score. by_entry: all draws so far, of every sequence by
+    entry: (pasts, symbols, 2). scores: fitted to the first `fitted_to` of these. trial: how the
+    order fares with those after them. earlier: how the one before fared, until the last one has
+    draws enough to tell.
+    """
+
+    kept: Kept
+    total: Sum
+    by_entry: tuple[tuple[IntArray, ...], ...]
+    scores: tuple[Prefixes, ...]
+    fitted_to: int
+    trial: Told
+    earlier: Told | None
+
+    @classmethod
+    def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
+        """Return what learns the order; None where no outcome has a score.
+
+        scored: the order that was learned from draws that were kept.
+        """
+        ways, by_entry = [], []
+        for way in total.ways:
+            walk = way.walk.finer(way.sequences(kept.outcomes))
+            counts = [
+                by_arm(cell, step.cells, kept.is_d1).reshape(*step.shape, 2)
+                for cell, step in zip(walk.cells, walk.steps, strict=True)
+            ]
+            by_entry.append(tuple(counts))
+            ways.append(replace(way, walk=replace(walk, cells=())))
+        total = replace(total, ways=tuple(ways))
+        scores, first = _fitted(total, by_entry), scored.freeze()
+        some = Kept.of(kept.outcomes, (first, *([] if total.rest is None else [total.rest])))
+        if not some.size:
+            return None
+        intervals = scored.intervals(kept.is_d1)
+        earlier = Told(some.scored(first), scored.finer_edges(), intervals)
+        trial = Told.by_none(total.made(scores), some)
+        return cls(some, total, tuple(by_entry), scores, kept.size, trial, earlier)
+
+    @property
+    def counter(self) -> ByEntry:
+        places = np.arange(len(self.trial.edges) + 1, dtype=np.intp)
+        return ByEntry(self.scores, self.total, Digitiser(self.trial.edges, places))
+
+    def after(self, order: Candidate, counts: IntArray) -> Candidate:
+        told = len(self.trial.intervals.counts)
+        trial = replace(self.trial, intervals=self.trial.intervals.with_more(counts[:told]))
+        by_entry, left = [], counts[told:]
+        for before in self.by_entry:
+            sizes = [own.size // 2 for own in before]
+            *more, left = np.split(left, np.cumsum(sizes))
+            every = zip(before, more, strict=True)
+            by_entry.append(tuple(own + new.reshape(own.shape) for own, new in every))
+        earlier = self.earlier
+        if earlier is not None and trial.draws >= _ENOUGH * earlier.draws:
+            earlier = None
+        later = replace(self, by_entry=tuple(by_entry), trial=trial, earlier=earlier)
+        return later._anew()._order(order)
+
+    def _anew(self) -> CountedEntries:
+        """Return it with scores that are fitted to all draws, if these are twice as many."""
+        draws = int(self.by_entry[0][0].sum())
+        if draws < 2 * self.fitted_to:
+            return self
+        latest = self._latest
+        trial = Told.by_none(self.total.made(latest), self.kept)
+        return replace(self, scores=latest, fitted_to=draws, trial=trial, earlier=self._told)
+
+    @property
+    def _told(self) -> Told:
+        """What there is to tell how the order fares."""
+        return self.trial if self.earlier is None else self.earlier
+
+    @cached_property
+    def _latest(self) -> tuple[Prefixes, ...]:
+        """The scores that are fitted to all draws."""
+        return _fitted(self.total, self.by_entry)
+
+    @cached_property
+    def _said(self) -> FloatArray:
+        """The latest score of every different outcome that was kept."""
+        return self.kept.scored(self.total.made(self._latest))
+
+    def _order(self, like: Candidate) -> Candidate:
+        """Return the order by the latest score, each interval of which has as many draws that were
+        kept as one of those that are told."""
+        edges = self._edges()
+        told = replace(
+            self._told.intervals,
+            joined=partial(ScoreLevels.joined, self.total.made(self._latest), edges),
+            expected=self._expected(edges),
+        )
+        return replace(
+            like,
+            held_out=told.held_out(),
+            shrunk=told.shrunk(),
+            is_smooth=False,
+            freeze=told.by_level,
+            position=told.positions(),
+            finer=partial(_same, told),
+            again=partial(_same, self),
+        )
+
+    def _edges(self) -> FloatArray:
+        """Return where intervals of the latest score part."""
+        told, kept = self._told, self.kept
+        upto = np.cumsum(kept.draws(told.found, told.edges))[:-1]
+        edges = np.sort(np.repeat(self._said, kept.often))[np.minimum(upto, kept.size - 1)]
+        # Of intervals that hold nothing each has an edge of its own.
+        for place in range(1, len(edges)):
+            edges[place] = max(edges[place], np.nextafter(edges[place - 1], np.inf))
+        return edges
+
+    def _expected(self, edges: FloatArray) -> FloatArray:
+        """Return what to expect by interval of the latest score, (intervals, 2): what it foretells,
+        as far as draws that an earlier one is told by go along with that, in all and in each."""
+        told, kept = self._told, self.kept
+        counts = told.intervals.counts
+        arms = counts.sum(axis=0)
+        foretold = kept.by_interval(told.found, told.edges, _shares(self._said))
+        ratio = np.log((foretold[:, 0] + _TINY) / (foretold[:, 1] + _TINY))
+        truth = min(1.0, scale_of(ratio[None], evened(counts[:-1], arms)[None]))
+        own = kept.by_interval(self._said, edges, _shares(truth * self._said)) + _TINY
+        share = shrunk_to(np.log(own[:, 0] / own[:, 1]), counts[:-1], arms)
+        draws = own.sum(axis=1) * (counts[:-1].sum() / kept.size)
+        return np.asarray(draws[:, None] * np.stack([share, 1 - share], axis=1))
+
+
+def _only_one(scores: Sequence[Prefixes]) -> Prefixes:
+    return scores[0]
+
+
+def _same(one: T) -> T:
+    return one
+
+
+def _shares(score: FloatArray) -> FloatArray:
+    """Return the shares of d1 and d2 at log-ratios: (outcomes, 2)."""
+    share = probability(score)
+    return np.stack([share, 1 - share], axis=1)
+
+
+def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixes, ...]:
+    """Return the scores that are fitted to draws by entry: (pasts, symbols, 2)."""
+    found = []
+    for way, counts in zip(total.ways, by_entry, strict=True):
+        fits = [one[0] for one in weights([own[None] for own in counts], way.walk)]
+        spread = []
+        for fit, own in zip(fits, counts, strict=True):
+            share = own.sum(axis=2).ravel() / own.sum()
+            spread.append(float(np.sqrt(share @ (fit - share @ fit) ** 2)))
+        found.append(Prefixes.of(way.walk, fits, spread))
+    return tuple(found)

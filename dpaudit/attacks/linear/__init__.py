@@ -1,1 +1,0 @@
-"""Attacks by weighted sums of columns."""

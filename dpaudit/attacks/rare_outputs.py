@@ -1,0 +1,368 @@
+"""Rare outputs, counted cell by cell and column by column.
+
+The counts make two things: an order of outcomes, like that of any other attack, and the rare rule
+of a portfolio, which guesses an input at outputs that this input alone gave while learning
+(docs/method.md §5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import SelectionDraws, by_arm
+from dpaudit.levels import tuning
+from dpaudit.levels.candidates import Candidate
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.portfolio import RARE_SHARE, Rule
+from dpaudit.levels.rare_cells import (
+    FREQUENT,
+    OTHER,
+    USUAL,
+    Mask,
+    Numbers,
+    RareColumn,
+    RareLevels,
+    first_rare,
+    frequent_column,
+    in_words,
+    joint_ranges,
+    rare_column,
+)
+from dpaudit.levels.rare_filter import MOST_COLUMNS, RareFilter, Usual
+from dpaudit.levels.shrinkage import Law, Shrunk, by_level
+from dpaudit.outcomes import ABSENT, Column, concatenate
+from dpaudit.stats.power import LEAST_SEEN
+
+NAME = "rare outputs"
+# Columns of the order of rare outputs, at most: those with the clearest cells.
+_MOST_COLUMNS = 4
+
+
+class RareTable:
+    """Counts of cells among learning draws.
+
+    rare_filter: picks the rare outcomes.
+    kept: (rows,) draws that are counted.
+    arms: (2,), by input, all draws that they were picked from.
+    least: draws that a cell needs for the rare rule.
+    """
+
+    def __init__(
+        self,
+        rare_filter: RareFilter,
+        kept: SelectionDraws,
+        arms: IntArray,
+        columns: Sequence[RareColumn] | None = None,
+        least: int = LEAST_SEEN,
+    ) -> None:
+        """columns: the cells; None for those of the outcomes that the filter let through."""
+        self.rare_filter, self.arms = rare_filter, arms
+        self._kept, self._least = kept, least
+        self.columns = _rare_columns(rare_filter, kept) if columns is None else list(columns)
+        names = [one.name for one in self.columns]
+        self._numbers: list[Numbers] = [
+            one(column)
+            for one, column in zip(self.columns, kept.outcomes.named(names), strict=True)
+        ]
+
+    @classmethod
+    def of(cls, selection: SelectionDraws, often: int) -> RareTable:
+        """Return the table of outcomes with an entry seen in fewer than `often` draws."""
+        rare_filter = RareFilter.of(selection, often)
+        kept = selection.take(np.flatnonzero(rare_filter.is_rare(selection.outcomes)))
+        return cls(rare_filter, kept, _arms(selection))
+
+    @classmethod
+    def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
+        """Return the table of entries that repeat often, in the columns where one input alone gave
+        some of them. Other columns cannot add to the rare rule.
+
+        rare_filter: of the same draws, for learning by counting.
+        """
+        columns = []
+        for column in selection.outcomes.columns[:MOST_COLUMNS]:
+            found = frequent_column(column)
+            if found is None:
+                continue
+            counts = by_arm(found(column), found.size, selection.is_d1)
+            if _of_one_arm(counts, FREQUENT).any():
+                columns.append(found)
+        return cls(rare_filter, selection, _arms(selection), columns, FREQUENT)
+
+    @cached_property
+    def _counts(self) -> list[IntArray]:
+        """Draws by number and input, of every column."""
+        return [
+            by_arm(numbers, column.size, self._kept.is_d1)
+            for numbers, column in zip(self._numbers, self.columns, strict=True)
+        ]
+
+    @cached_property
+    def _is_other(self) -> Mask:
+        """Which draws have a rare entry in no column: each is rare by a column of its own."""
+        is_none = [numbers == USUAL for numbers in self._numbers]
+        return np.all(is_none, axis=0) if is_none else np.ones(self._kept.size, dtype=bool)
+
+    @cached_property
+    def _other(self) -> IntArray:
+        return by_arm(self._is_other.astype(np.intp), 2, self._kept.is_d1)[1:]
+
+    @cached_property
+    def _laws(self) -> tuple[Law, Law]:
+        """The distribution of the log-ratios of cells: of single values, labels and keys, and of
+        tails, most of which show nothing."""
+        pairs = list(zip(self._counts, self.columns, strict=True))
+        tails = [counts[1:][column.is_tail[1:]] for counts, column in pairs]
+        single = [counts[1:][~column.is_tail[1:]] for counts, column in pairs]
+        every = np.concatenate([self._other, *single])
+        return Law.of(every, self.arms), Law.of(np.concatenate([every[:0], *tails]), self.arms)
+
+    @cached_property
+    def _shares(self) -> list[Shrunk]:
+        """The expected share of d1 at every number, by column."""
+        found: list[Shrunk] = []
+        for column, counts in zip(self.columns, self._counts, strict=True):
+            single, tail = (law.expected(counts) for law in self._laws)
+            share = np.where(column.is_tail, tail.share, single.share)
+            found.append(Shrunk(share, np.where(column.is_tail, tail.variance, single.variance)))
+        return found
+
+    def order(self) -> list[Candidate]:
+        """Return the order of outcomes by the columns with the clearest cells; none without rare
+        outcomes."""
+        if self._kept.size < LEAST_SEEN:
+            return []
+        even = (self.arms[0] + 1) / (self.arms.sum() + 2)
+        telling = [float(np.abs(one.share[1:] - even).max()) for one in self._shares]
+        best = sorted(range(len(telling)), key=lambda place: -telling[place])[:_MOST_COLUMNS]
+        return [self._ordered(best)]
+
+    def by_column(self) -> list[tuple[str, Candidate]]:
+        """Return the order of every column by itself, with the name of the column."""
+        return [(one.name, self._ordered([place])) for place, one in enumerate(self.columns)]
+
+    def _ordered(self, places: Sequence[int]) -> Candidate:
+        columns = tuple(self.columns[place] for place in places)
+        found = first_rare(columns, [self._numbers[place] for place in places], self._kept.size)
+        found[found == USUAL] = OTHER
+        every = [self._laws[0].expected(np.zeros((2, 2), dtype=np.int64))]
+        for place in places:
+            shares = self._shares[place]
+            every.append(Shrunk(shares.share[1:], shares.variance[1:]))
+        size = sum(len(one.share) for one in every)
+        counts = by_arm(found, size, self._kept.is_d1)
+        counts[USUAL] = self.arms - counts[1:].sum(axis=0)
+        every[0] = self._laws[0].expected(counts[:2])
+        share = Shrunk(
+            np.concatenate([one.share for one in every]),
+            np.concatenate([one.variance for one in every]),
+        )
+        came_up = np.asarray(counts.any(axis=1))
+        came_up[USUAL] = True
+        order = np.flatnonzero(came_up)[np.argsort(share.share[came_up], kind="stable")]
+        level = np.empty(size, dtype=np.intp)
+        level[order] = np.arange(len(order))
+        level[~came_up] = level[USUAL]
+        expected = by_level(share, counts.sum(axis=1), level, len(order))
+        held_out = np.append(counts[order], [[0, 0]], axis=0)
+        freeze = partial(
+            RareLevels, self.rare_filter, columns, level, self._example(found == OTHER)
+        )
+        return Candidate(NAME, held_out, tuning.PENALTY_ANY_ORDER, freeze, shrunk=expected)
+
+    def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
+        """Return the rare rule: it guesses an input in the cells that this input alone gave, unless
+        that is likely to be luck. None without such cells, or where they are too rare for `coming`
+        draws to refute the claim.
+
+        points: of the claim's profile; the rule is for the point that the cells refute best.
+        share: the part of the exact test's error probability that the rule would get.
+        """
+        point, cells = self._guessed(points, coming)
+        return self._rule_of(cells, point, share) if cells else None
+
+    def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
+        """Return the names of the columns that the rare rule guesses by."""
+        _, cells = self._guessed(points, coming)
+        return {self.columns[one.column].name for one in cells if one.column is not None}
+
+    def _guessed(
+        self, points: Sequence[ProfilePoint], coming: int
+    ) -> tuple[ProfilePoint, list[_Cell]]:
+        """Return the point that the rare rule is for, and its cells."""
+        found = [(point, self._cells_for(point)) for point in points]
+        seen = [self._seen(cells) for _, cells in found]
+        times = coming / max(1, int(self.arms.sum()))
+
+        def evidence(point: ProfilePoint, seen: float) -> float:
+            excused = point.delta * coming / 2
+            return (seen * times - excused) * math.log1p(math.exp(-point.epsilon))
+
+        best = max(range(len(found)), key=lambda place: evidence(found[place][0], seen[place]))
+        (point, cells), count = found[best], seen[best]
+        # The cells may be more frequent than they were, by two standard deviations.
+        most = evidence(point, count + 2 * math.sqrt(count) + 1)
+        return point, cells if cells and most >= -math.log(RARE_SHARE) else []
+
+    def _cells_for(self, point: ProfilePoint) -> list[_Cell]:
+        """Return the cell that most probably only one input gives, and all cells for which that is
+        more likely than not. With δ > 0 they are of one input, so that the rule pays for half of δ.
+        """
+        odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
+        claimed = odds / (1 + odds)
+        cells = sorted(self._of_one_input(claimed), key=lambda one: -one.sure)
+        cells = [one for place, one in enumerate(cells) if place == 0 or one.sure >= 0.5]
+        if not cells or cells[0].sure <= 0:
+            return []
+        if point.delta > 0:
+            by_guess = {guess: [one for one in cells if one.guess == guess] for guess in (1, -1)}
+            cells = max(by_guess.values(), key=self._seen)
+        return cells
+
+    def _rows(self, cells: Sequence[_Cell]) -> Mask:
+        """Return which draws are in any of the cells."""
+        found = np.zeros(self._kept.size, dtype=bool)
+        for place in {one.column for one in cells}:
+            if place is None:
+                found |= self._is_other
+            else:
+                size = self.columns[place].size
+                found |= _numbers_of(cells, place, size)[self._numbers[place]]
+        return found
+
+    def _seen(self, cells: Sequence[_Cell]) -> int:
+        return int(np.count_nonzero(self._rows(cells)))
+
+    def _of_one_input(self, claimed: FloatArray) -> Iterator[_Cell]:
+        """Yield the cells that one input alone gave often enough.
+
+        claimed: (2,), the largest share of d1, and of d2, in a cell under the claim.
+        """
+        for place, (column, counts) in enumerate(zip(self.columns, self._counts, strict=True)):
+            shares = self._shares[place].share
+            for number in np.flatnonzero(_of_one_arm(counts, self._least)).tolist():
+                if number != USUAL:
+                    odds = tuning.ODDS_OF_TAIL if column.is_tail[number] else 1.0
+                    yield _cell(place, number, counts[number], shares[number], claimed, odds)
+        if _of_one_arm(self._other, self._least).any():
+            other = self._laws[0].expected(self._other).share[0]
+            yield _cell(None, OTHER, self._other[0], other, claimed, 1.0)
+
+    def _rule_of(self, cells: Sequence[_Cell], point: ProfilePoint, share: float) -> Rule:
+        """Return the rule that guesses in these cells, with a level for no guess and one for each
+        guess."""
+        with_other = any(one.column is None for one in cells)
+        places = sorted({one.column for one in cells if one.column is not None})
+        if with_other:  # an outcome is another one if it is rare in no column at all
+            places = list(range(len(self.columns)))
+        columns = tuple(self.columns[place] for place in places)
+        if not with_other:  # a rare entry without a guess hides no guess by a later column
+            columns = tuple(
+                replace(column, only=_numbers_of(cells, place, column.size))
+                for place, column in zip(places, columns, strict=True)
+            )
+        ranges = dict(zip(places, joint_ranges(columns), strict=True))
+        level = np.zeros(2 + sum(one.size - 1 for one in columns), dtype=np.intp)
+        guesses = sorted({one.guess for one in cells}, reverse=True)
+        for one in cells:
+            number = OTHER if one.column is None else ranges[one.column].start + one.number - 1
+            level[number] = 1 + guesses.index(one.guess)
+        expected = np.zeros((2, 2))
+        for guess in guesses:
+            own = [one for one in cells if one.guess == guess]
+            right = np.average([one.right for one in own], weights=[one.draws for one in own])
+            # A row that is in several cells counts once.
+            both = np.array([right, 1 - right])[::guess]
+            expected[0 if guess > 0 else 1] = self._seen(own) * both
+        rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
+        levels = RareLevels(self.rare_filter, columns, level, self._example(rows))
+        return Rule("rare", NAME, levels, np.array([0, *guesses, 0]), share, expected, point)
+
+    def _example(self, rows: Mask) -> str:
+        first = np.flatnonzero(rows)[:1].tolist()
+        return "".join(map(in_words, self._kept.outcomes.words(first)))
+
+
+def _arms(selection: SelectionDraws) -> IntArray:
+    return np.array([selection.is_d1.sum(), (~selection.is_d1).sum()], dtype=np.int64)
+
+
+def _of_one_arm(counts: IntArray, least: int) -> Mask:
+    """Return which cells at least `least` draws of one input and none of the other are in."""
+    return np.asarray((counts.min(axis=1) == 0) & (counts.sum(axis=1) >= least))
+
+
+def _numbers_of(cells: Sequence[_Cell], place: int, size: int) -> Mask:
+    """Return which numbers of a column are cells of a rule."""
+    found = np.zeros(size, dtype=bool)
+    found[[one.number for one in cells if one.column == place]] = True
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell that one input alone gave.
+
+    column: the place of its column; None for rare outputs in no cell.
+    sure: the probability that only this input gives it.
+    right: the expected share of right guesses in it.
+    """
+
+    column: int | None
+    number: int
+    draws: int
+    guess: int
+    sure: float
+    right: float
+
+
+def _cell(
+    column: int | None,
+    number: int,
+    counts: IntArray,
+    share: float,
+    claimed: FloatArray,
+    odds: float,
+) -> _Cell:
+    """Return a cell that one input alone gave.
+
+    share: of d1, expected from the counts of all cells.
+    claimed: as of `RareTable._of_one_input`.
+    odds: prior odds that only one input gives the cell, against a cell at the claim.
+    """
+    d1, d2 = counts.tolist()
+    # Bayes' rule: a cell at the claim gives one input alone with probability most^draws. Among many
+    # cells some are lucky, as the distribution of all log-ratios shows.
+    most = float(claimed[0 if d1 else 1])
+    right = share if d1 else 1 - share
+    beyond = max(0.0, right - most) / max(1 - most, 1e-12)
+    sure = min(odds / (odds + most ** (d1 + d2)), beyond)
+    return _Cell(column, number, d1 + d2, 1 if d1 else -1, sure, sure + (1 - sure) * most)
+
+
+def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareColumn]:
+    """Return the columns of draws that a filter let through, with their cells."""
+    if kept.size < LEAST_SEEN:
+        return []
+    # Next to a usual outcome, since an entry that all outcomes of a table share is no column.
+    new = rare_filter.new(concatenate([rare_filter.like, kept.outcomes]))
+    usual: list[Usual | None] = [*rare_filter.columns, *map(_usual_at_first, new)]
+    names = [*(one.name for one in rare_filter.columns), *(one.name for one in new)]
+    columns = zip(usual, kept.outcomes.named(names), strict=True)
+    return [one for own, column in columns if (one := rare_column(own, column)) is not None]
+
+
+def _usual_at_first(column: Column) -> Usual | None:
+    """Return the first entry of a column as its usual one; None where the first has none."""
+    word = column.word(0)
+    if word == ABSENT:
+        return None
+    is_number = column.codes is None or column.codes[0] == 0
+    numbers = column.numbers[:1] if is_number else np.empty(0)
+    return Usual(column.name, numbers, False, frozenset(() if is_number else (word,)))

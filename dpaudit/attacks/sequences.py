@@ -1,0 +1,459 @@
+"""The way of sequences of few values from entry to entry, without a look at their inputs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.piecewise_smoothing import expected
+from dpaudit.levels.scores import shares, with_most
+from dpaudit.outcomes import KIND, Column, Outcomes
+from dpaudit.outcomes.alphabets import Alphabet
+from dpaudit.outcomes.bands import BAND, Bands
+from dpaudit.stats.p_values import chi_squared
+
+_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
+# Different entries of all columns together, at most.
+_MOST_VALUES = 8
+# Pasts of an entry that are told apart, the most frequent ones; each of so many draws, or of a few
+# where many more are to come.
+_MOST_PASTS, _DRAWS_OF_A_PAST, _FEW_DRAWS = 64, 50, 5
+# Odds of one value against those after it, by the pasts of all entries: so many are learned fast.
+_MOST_TABLES = 200
+# Standard deviations by which entries must depend on their past more than they do by luck.
+_DEPENDENT = 6.0
+# A past of which nothing is known.
+LOST = 0
+
+# The first draws show what a past is best summed up by.
+_LOOKED_AT = 4_096
+
+Places = NDArray[np.intp]
+# The place of the last value, and how often each came up; -1 and 0 where that is not kept.
+Past = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is kept of the entries before another: how often each value came up, the last one."""
+
+    times: bool
+    last: bool
+
+    def after(self, past: Past, symbol: int) -> Past:
+        """Return the past of the entry after one."""
+        times = list(past[1:])
+        times[symbol] += self.times
+        return (symbol if self.last else -1, *times)
+
+    @property
+    def words(self) -> str:
+        kept = ["how often any came up before it"] if self.times else []
+        return " and ".join([*kept, *(["the one before it"] if self.last else [])])
+
+
+_BY_TIMES = Summary(times=True, last=False)
+_BY_LAST = (Summary(times=False, last=True), Summary(times=True, last=True))
+_BY_NOTHING = Summary(times=False, last=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One entry. weights, following: the log-ratio, and the past of the next entry, by the past of
+    this one and its symbol: (pasts * symbols,)."""
+
+    symbols: Alphabet
+    weights: FloatArray
+    following: Places
+
+    @property
+    def cells(self) -> int:
+        return len(self.following)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Pasts, and symbols."""
+        symbols = len(self.symbols.values) + 1
+        return self.cells // symbols, symbols
+
+    def weighing(self, weights: FloatArray) -> Step:
+        """Return the same step with other weights."""
+        return Step(self.symbols, weights, self.following)
+
+    def through(self, bands: Bands) -> Step:
+        """Return what reads of outcomes what this one reads of their bands."""
+        return Step(self.symbols.through(bands), self.weights, self.following)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """The way of some outcomes from entry to entry, without a look at their inputs.
+
+    steps: by entry. cells: by entry, every outcome's past and symbol. pasts: by entry. worth: the
+    log-likelihood of all entries given their pasts, less what its parameters cost (Schwarz 1978).
+    """
+
+    summary: Summary
+    steps: tuple[Step, ...]
+    cells: tuple[Places, ...]
+    pasts: tuple[tuple[Past, ...], ...]
+    worth: float
+
+    @classmethod
+    def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> Walk | None:
+        """Return the way of outcomes, each of so many draws; None if they are no sequences of few
+        values, or of so many that it divides too often."""
+        columns, values = _of_few_values(outcomes.columns)
+        if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
+            return None
+        symbols = [Alphabet(column.name, tuple(values)) for column in columns]
+        few = outcomes if outcomes.size <= _LOOKED_AT else outcomes.take(slice(_LOOKED_AT))
+        of_few = None if draws is None else draws[:_LOOKED_AT]
+        usual = cls._by(_BY_TIMES, symbols, few, of_few)
+        if usual is None:
+            return None
+        # Where few draws show no dependence, numbers of times are what may show it with more.
+        others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
+        best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
+        chosen = best if best.summary.last else usual
+        return chosen if few is outcomes else cls._by(chosen.summary, symbols, outcomes, draws)
+
+    @classmethod
+    def _by(
+        cls,
+        summary: Summary,
+        symbols: Sequence[Alphabet],
+        outcomes: Outcomes,
+        draws: IntArray | None,
+        least: int = _DRAWS_OF_A_PAST,
+    ) -> Walk | None:
+        """Return the way where pasts are summed up so. symbols: of all entries.  least: draws of a
+        past."""
+        values = len(symbols[0].values)
+        past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
+        columns = outcomes.named(one.name for one in symbols)
+        of_past: tuple[Past, ...] = ((-2, *[0] * values), (-1, *[0] * values))
+        steps, cells, pasts, tables, likelihood, total = [], [], [], 0, 0.0, 0.0
+        for own, column in zip(symbols, columns, strict=True):
+            cell = past * (values + 1) + own(column)
+            many = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
+            following, next_pasts = _following(many, of_past, summary, _classes(own), least)
+            steps.append(Step(own, np.zeros(len(following)), following))
+            cells.append(cell)
+            pasts.append(of_past)
+            past, of_past = following.take(cell), next_pasts
+            table = many.reshape(-1, values + 1)
+            tables += _that_tell(table)
+            if tables > _MOST_TABLES:
+                return None
+            likelihood += _log_likelihood(table)
+            total += float(many.sum())
+        worth = likelihood - tables * math.log(max(1.0, total)) / 2
+        return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
+
+    def finer(self, outcomes: Outcomes) -> Walk:
+        """Return the way of the same outcomes with pasts that few of them have, whose draws say
+        little as yet; without these where it would divide too often."""
+        symbols = [one.symbols for one in self.steps]
+        return self._by(self.summary, symbols, outcomes, None, _FEW_DRAWS) or self
+
+    def through(self, bands: Bands) -> Walk:
+        """Return the way of outcomes of which this one is that of their bands."""
+        return replace(self, steps=tuple(step.through(bands) for step in self.steps))
+
+    def tables(self, counts: IntArray) -> list[IntArray]:
+        """Return the draws by entry, (fits, pasts, symbols, 2), of those of all outcomes: (fits,
+        outcomes, 2)."""
+        found = []
+        for cell, step in zip(self.cells, self.steps, strict=True):
+            arms = np.moveaxis(counts, 2, 1).reshape(-1, counts.shape[1])
+            every = [np.bincount(cell, weights=arm, minlength=step.cells) for arm in arms]
+            table = np.array(every, dtype=np.int64).reshape(len(counts), 2, *step.shape)
+            found.append(np.moveaxis(table, 1, -1))
+        return found
+
+
+def _classes(alphabet: Alphabet) -> tuple[int, ...]:
+    """Return what each value counts as in the past of others: bands of numbers as one."""
+    is_band = [isinstance(one, str) and one.startswith(BAND) for one in alphabet.values]
+    first = is_band.index(True) if any(is_band) else 0
+    return tuple(first if one else place for place, one in enumerate(is_band))
+
+
+def _that_tell(draws: NDArray[Any]) -> int:
+    """Return of how many values it is open whether they come up, or one after them in their order,
+    from the draws by past and symbol."""
+    known = draws[LOST + 1 :]
+    later = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]
+    return int(((known[:, :-1] > 0) & (later[:, 1:] > 0)).sum())
+
+
+def _log_likelihood(draws: NDArray[Any]) -> float:
+    """Return that of symbols given their pasts, from the draws by past and symbol."""
+    share = draws / np.maximum(1, draws.sum(axis=1, keepdims=True))
+    return float((draws * np.log(np.where(draws > 0, share, 1.0))).sum())
+
+
+def _following(
+    draws: NDArray[Any],
+    pasts: Sequence[Past],
+    summary: Summary,
+    classes: Sequence[int],
+    least: int,
+) -> tuple[Places, tuple[Past, ...]]:
+    """Return the next past by past and symbol, whose draws are given, and all of these pasts of so
+    many draws. classes: of the symbols, but for the last one, of all other entries."""
+    nexts: list[Past | None] = []
+    total: Counter[Past] = Counter()
+    symbols = len(draws) // len(pasts)
+    for place, many in enumerate(draws.tolist()):
+        past, symbol = divmod(place, symbols)
+        found = None
+        if past != LOST and symbol < symbols - 1:
+            found = summary.after(pasts[past], classes[symbol])
+            total[found] += many
+        nexts.append(found)
+    often = [one for one, many in total.most_common(_MOST_PASTS) if many >= least]
+    known = {one: place for place, one in enumerate(often, LOST + 1)}
+    following = [known.get(one, LOST) if one is not None else LOST for one in nexts]
+    return np.array(following, dtype=np.intp), (pasts[LOST], *often)
+
+
+def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
+    """Return the columns that have few different entries, and these, the most frequent first."""
+    total: Counter[float | str] = Counter()
+    found = []
+    for column in columns:
+        if column.name.startswith(KIND):
+            continue
+        own = _entries(column)
+        if own is not None and len(total | own) <= _MOST_VALUES:
+            found.append(column)
+            total += own
+    return found, [one for one, _ in total.most_common()]
+
+
+def _entries(column: Column) -> Counter[float | str] | None:
+    """Return how often a column has each of its entries; None if these are many."""
+    if len(column.labels) > _MOST_VALUES or len(np.unique(column.numbers[:100])) > 2 * _MOST_VALUES:
+        return None
+    codes = column.codes
+    numbers = column.numbers if codes is None else column.numbers[codes == 0]
+    own: Counter[float | str] = Counter()
+    rest = numbers
+    while len(rest):
+        if len(own) == _MOST_VALUES:
+            return None
+        is_one = rest == rest[0]
+        own[float(rest[0])] = int(is_one.sum())
+        rest = rest[~is_one]
+    if codes is not None:
+        counts = np.bincount(codes, minlength=len(column.labels) + 1)[1:].tolist()
+        every = zip(column.labels, counts, strict=True)
+        own.update({label: many for label, many in every if many})
+    return own
+
+
+def depend(counts: Sequence[IntArray]) -> bool:
+    """Return whether entries depend on their past, of either input, beyond luck: by χ²."""
+    tables = (table for one in counts for table in np.moveaxis(one[LOST + 1 :], -1, 0))
+    total, freedom = chi_squared(tables)
+    return total > freedom + _DEPENDENT * math.sqrt(2 * freedom)
+
+
+_NEWTON_STEPS = 8
+_TINY = 1e-9
+# Tables that are learned from, those with the most draws: draws that are counted show more and more
+# of them, which would take seconds.
+_MOST_FITTED_TABLES = 400
+
+
+def weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
+    """Return what every past and symbol says, by entry, (fits, pasts * symbols), from the draws by
+    entry: (fits, pasts, symbols, 2).
+
+    Of every past each value is told apart from those that come after it in their order by an odds
+    ratio. What those of one value have in common over all pasts of an entry is shrunk towards that
+    of the entries next to it, then what each past adds, in rows of entries: of pasts that differ in
+    nothing but how often their most frequent value came up, if that is kept.
+    """
+    ahead, behind, shapes = [], [], []
+    rows: dict[tuple[int, ...], list[int]] = {}
+    entries: dict[tuple[int, int], list[int]] = {}
+    place = 0
+    for entry, (one, before) in enumerate(zip(trained, walk.pasts, strict=True)):
+        train = one.copy()
+        train[:, LOST] = 0
+        later = np.cumsum(train[:, :, ::-1], axis=2)[:, :, ::-1]
+        ahead.append(train[:, :, :-1].reshape(len(train), -1, 2))
+        behind.append(later[:, :, 1:].reshape(len(train), -1, 2))
+        shapes.append(train.shape[1:3])
+        for last, *times in before:
+            most = max(range(len(times)), key=times.__getitem__)
+            for value in range(train.shape[2] - 1):
+                key = (value, last, most, *times[:most], *times[most + 1 :])
+                rows.setdefault(key, []).append(place)
+                entries.setdefault((value, entry), []).append(place)
+                place += 1
+    every = np.concatenate(ahead, axis=1), np.concatenate(behind, axis=1)
+    tables = _Tables.of(*every, list(rows.values()), entries)
+    of_value, of_later = _log_ratios(*every, tables)
+    found, start = [], 0
+    for many, symbols in shapes:
+        own = slice(start, start + many * (symbols - 1))
+        start = own.stop
+        by_past = len(of_value), many, symbols - 1
+        total = np.zeros((len(of_value), many, symbols))
+        total[:, :, 1:] = np.cumsum(of_later[:, own].reshape(by_past), axis=2)
+        total[:, :, :-1] += of_value[:, own].reshape(by_past)
+        total[:, :, -1] = 0.0  # an entry that is none of the values
+        found.append(total.reshape(len(of_value), -1))
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tables:
+    """Tables of a value against those after it, and what they have to do with each other.
+
+    tells: (tables,), which tell anything. rows: of those that do, filled up with -1. entry: of
+    each, the number of its value and entry. along: rows of these numbers, filled up with -1.
+    """
+
+    tells: NDArray[np.bool_]
+    rows: IntArray
+    entry: IntArray
+    along: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        ahead: IntArray,
+        behind: IntArray,
+        rows: Sequence[Sequence[int]],
+        entries: Mapping[tuple[int, int], Sequence[int]],
+    ) -> _Tables:
+        """ahead, behind: draws of a value and of those after it, (fits, tables, 2).  rows: of
+        tables that may be alike.  entries: the tables by value and entry."""
+        least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
+        tells = np.zeros(len(least), dtype=bool)
+        tells[np.argsort(-least, kind="stable")[:_MOST_FITTED_TABLES]] = True
+        tells &= least > 0
+        place = np.cumsum(tells) - 1
+        entry = np.zeros(int(tells.sum()), dtype=np.int64)
+        along: dict[int, list[int]] = {}
+        known = 0
+        for value, number in sorted(entries):
+            inside = [place[one] for one in entries[value, number] if tells[one]]
+            if inside:
+                entry[inside] = known
+                along.setdefault(value, []).append(known)
+                known += 1
+        kept = [[int(place[one]) for one in row if tells[one]] for row in rows]
+        return cls(tells, _filled(kept), entry, _filled(list(along.values())))
+
+    def expected(self, seen: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return the odds ratios to expect of those that tell, (fits, tables)."""
+        weight = 1 / variance
+        of_entry = _summed(weight, self.entry)
+        common = expected(_summed(weight * seen, self.entry) / of_entry, 1 / of_entry, self.along)
+        own = seen - common[:, self.entry]
+        # Where one past has nearly all the draws of an entry, what is common is its own.
+        others = np.maximum(1 - weight / of_entry[:, self.entry], _TINY)
+        return np.asarray(common[:, self.entry] + expected(own, variance / others, self.rows))
+
+
+def _filled(rows: Sequence[Sequence[int]]) -> IntArray:
+    """Return rows of one length, filled up with -1; those without a place are left out."""
+    rows = [row for row in rows if row]
+    table = np.full((len(rows), max(map(len, rows), default=0)), -1)
+    for own, places in zip(table, rows, strict=True):
+        own[: len(places)] = places
+    return table
+
+
+def _summed(numbers: FloatArray, group: IntArray) -> FloatArray:
+    """Return the sums of groups: (fits, groups)."""
+    return np.stack([np.bincount(group, weights=one) for one in numbers])
+
+
+def _log_ratios(
+    ahead: IntArray, behind: IntArray, tables: _Tables
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log-ratios of a value and of those after it, both (fits, tables), from their draws
+    by input, (fits, tables, 2)."""
+    value, later = ahead + 0.5, behind + 0.5
+    seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
+    variance = (1 / value + 1 / later).sum(axis=2)
+    odds_ratio, tells = np.zeros_like(seen), tables.tells
+    if tells.any():
+        odds_ratio[:, tells] = tables.expected(seen[:, tells], variance[:, tells])
+    # The log-odds of the value, in the middle of the two inputs, by its share of both.
+    draws = (ahead + behind).astype(np.float64)
+    wanted = ahead.sum(axis=2) + 0.5
+    centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
+    draws += 0.5
+    for _ in range(_NEWTON_STEPS):
+        of_d1, of_d2 = _share(centre + odds_ratio / 2), _share(centre - odds_ratio / 2)
+        off = wanted - draws[..., 0] * of_d1 - draws[..., 1] * of_d2
+        bend = draws[..., 0] * of_d1 * (1 - of_d1) + draws[..., 1] * of_d2 * (1 - of_d2)
+        centre += np.clip(off / np.maximum(bend, 1e-9), -1, 1)
+    of_d2, of_d1 = centre - odds_ratio / 2, centre + odds_ratio / 2
+    of_value = np.logaddexp(0, -of_d2) - np.logaddexp(0, -of_d1)
+    of_later = np.logaddexp(0, of_d2) - np.logaddexp(0, of_d1)
+    return np.where(tells, of_value, 0.0), np.where(tells, of_later, 0.0)
+
+
+def _share(odds: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(-odds)))
+
+
+NAME = "sum over entries, each given those before it"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefixes:
+    """The score that adds up what entries say, from the first one on."""
+
+    steps: tuple[Step, ...]
+    summary: Summary
+    columns: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def of(cls, walk: Walk, fit: Sequence[FloatArray], spread: Sequence[float]) -> Prefixes:
+        """fit: what every past and symbol says, by entry. spread: of what each entry says."""
+        importance = shares([one.symbols.name for one in walk.steps], spread)
+        steps = [step.weighing(own) for step, own in zip(walk.steps, fit, strict=True)]
+        return cls(tuple(steps), walk.summary, importance)
+
+    def through(self, bands: Bands) -> Prefixes:
+        """Return the score of outcomes of which this one is that of their bands."""
+        return replace(self, steps=tuple(step.through(bands) for step in self.steps))
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        total = np.zeros(outcomes.size)
+        for step, cell in self.along(outcomes):
+            total += step.weights.take(cell)
+        return total
+
+    def along(self, outcomes: Outcomes) -> Iterator[tuple[Step, Places]]:
+        """Yield every entry with the past and symbol of all outcomes; not to be kept."""
+        past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
+        columns = outcomes.named(one.symbols.name for one in self.steps)
+        for step, column in zip(self.steps, columns, strict=True):
+            past *= len(step.symbols.values) + 1
+            past += step.symbols(column)
+            yield step, past
+            past = step.following.take(past)
+
+    def words(self) -> str:
+        what = f"adds up {len(self.steps):,} entries, each given {self.summary.words}"
+        named = with_most(what, self.columns)
+        has_bands = any(step.symbols.bands is not None for step in self.steps)
+        return f"{named}, of numbers the band that they lie in" if has_bands else named

@@ -1,0 +1,183 @@
+"""The attack on single values: every outcome seen often enough is a cell of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.prefixes import kin_of
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels import tuning
+from dpaudit.levels.candidates import Candidate, Fine
+from dpaudit.levels.cells import NO_OUTPUT, RARELY_SEEN, listed, none_of, shortened
+from dpaudit.levels.level_map import (
+    FOLDS,
+    IntArray,
+    LevelMap,
+    by_fold,
+    cut_by_mass,
+    held_out_tally,
+    log_ratio,
+)
+from dpaudit.levels.portfolio import SingleOutputs
+from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
+from dpaudit.outcomes.bands import Bands
+from dpaudit.outcomes.known import Known
+
+_LEAST = 2
+_MOST = 4096
+# Without a repetition among so many draws, hardly any single output could be worth a level.
+_FIRST_LOOK = 2_000
+_WORDS = 6
+# Of more draws of other outcomes, sequences say too little of each other.
+_FEW_OTHERS = 0.01
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomCounts:
+    """Outcomes seen at least twice: keys (rising), counts (folds, atoms, 2), and one of each; and
+    the draws of all others, (2,)."""
+
+    keys: KeyArray
+    counts: IntArray
+    outcomes: Outcomes
+    rest: IntArray
+
+
+def count_atoms(selection: SelectionDraws) -> AtomCounts:
+    """Return the most frequent outcomes of the selection draws."""
+    keys = selection.outcomes.keys()
+    distinct, first, place, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    frequent = np.argsort(-counts, kind="stable")[:_MOST]
+    frequent = np.sort(frequent[counts[frequent] >= _LEAST])
+    column = np.full(len(distinct), len(frequent))
+    column[frequent] = np.arange(len(frequent))
+    table = by_fold(column[place], len(frequent) + 1, selection.is_d1)
+    each = selection.outcomes.take(first[frequent])
+    return AtomCounts(distinct[frequent], table[:, :-1], each, table[:, -1].sum(axis=0))
+
+
+def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
+    """Order single outcomes by their smoothed log-ratios.
+
+    bands: those that the numbers of the draws were replaced by, as those of outcomes are not.
+    """
+    some = selection.outcomes.take(slice(_FIRST_LOOK))
+    if len(np.unique(some.keys())) == some.size:
+        return []
+    found = count_atoms(selection)
+    if len(found.keys) == 0:
+        return []
+    everything = found.counts.sum(axis=0)
+    arms = everything.sum(axis=0) + found.rest
+    fits = np.concatenate([everything - found.counts, everything[None]])
+    level, levels = cut_by_mass(log_ratio(fits, arms), everything.sum(axis=1).astype(np.float64))
+    rest = np.zeros((FOLDS, 1, 2), dtype=np.int64)
+    rest[0] = found.rest
+    held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
+    final = np.append(level[-1], levels).astype(np.intp)
+    known, each = Known.of(found.keys, found.outcomes), found.outcomes.trimmed()
+    if bands is not None:
+        known = known.through(bands)
+    freeze = partial(AtomLevels, known, final, each)
+    penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
+    every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), each)
+    are_all = found.rest.sum() <= _FEW_OTHERS * arms.sum()
+    kin = kin_of(found.outcomes, everything) if are_all else None
+    fine = Fine(every, np.append(everything, found.rest[None], axis=0), kin)
+    return [Candidate("single outputs", held_out, penalty, freeze, fine=fine)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomLevels(LevelMap):
+    """The level of an outcome by itself. level: (atoms + 1,), the last one of all others. each: the
+    known outcomes."""
+
+    known: Known
+    level: LevelArray
+    each: Outcomes
+
+    @property
+    def levels(self) -> int:
+        return int(self.level[-1]) + 1
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        return np.asarray(self.level[self.known.places(outcomes)])
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        known = chosen[self.level[:-1]]
+        places, is_raised = np.flatnonzero(known), raised(self.each)[known]
+        failed, others = places[is_raised], places[~is_raised]
+        kinds = self.each.words(failed.tolist())
+        if chosen[-1] and len(left_out := np.flatnonzero(~known)) <= _WORDS:
+            rest = none_of(self.each.words(left_out.tolist()))
+            if not rest:
+                return "any output"
+            return ", or ".join(filter(None, [said(kinds, []), f"output is {rest}"]))
+        few = self.each.words(others[:_WORDS].tolist())
+        words = said(kinds, few, len(others) - len(few))
+        if not chosen[-1]:
+            return words or NO_OUTPUT
+        rest = RARELY_SEEN if len(others) else f"output is {RARELY_SEEN}"
+        return f"{words}, or {rest}" if words else rest
+
+
+def said(kinds: Iterable[str], names: Sequence[str], more: int = 0) -> str:
+    """Return in words the event that the output is one of these; empty where there is none.
+
+    kinds: of exceptions.  names: of values.  more: number of values without a name.
+    """
+    some = [shortened(name) for name in names[:_WORDS]]
+    more += len(names) - len(some)
+    if more:
+        some.append(f"{more} more values")
+    parts = [f"{kind.removeprefix(RAISED)} is raised" for kind in kinds]
+    if some:
+        parts.append(f"output is {some[0]}")
+    return listed([*parts, *some[1:]], "or")
+
+
+_MOST_ATOMS = 64
+
+
+def accuse(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
+    """Return the atoms to certify one by one: those that look violating, and the most unequal ones
+    as far as they are needed to outweigh δ. Exceptions are no raw outputs and never among them."""
+    found = count_atoms(selection)
+    raw = ~raised(found.outcomes)
+    counts = found.counts.sum(axis=0)
+    arms = counts.sum(axis=0) + found.rest
+    masks = np.zeros((2, len(counts)), dtype=bool)
+    for mask, step in zip(masks, (1, -1), strict=True):
+        mask[_accused(counts[:, ::step], arms[::step], raw, point)] = True
+    chosen = np.flatnonzero(masks.any(axis=0))
+    words = tuple(found.outcomes.words(chosen.tolist()))
+    return SingleOutputs(found.keys[chosen], words, masks[0, chosen], masks[1, chosen])
+
+
+def has_atoms(selection: SelectionDraws) -> bool:
+    """Return whether outputs repeat, so that single outputs can be counted."""
+    found = count_atoms(selection)
+    return bool(found.counts[:, ~raised(found.outcomes)].sum() > selection.size / 10)
+
+
+def _accused(
+    counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
+) -> IntArray:
+    error = np.sqrt(1 / (counts[:, 0] + 0.5) + 1 / (counts[:, 1] + 0.5))
+    ratio = log_ratio(counts, arms)
+    order = np.argsort(-(ratio - error), kind="stable")
+    order = order[raw[order] & (counts[order, 0] > 0)]
+    mass = np.cumsum(counts[order, 0]) / max(1, arms[0])
+    lower = mass - tuning.PENALTY_OF_MASS * np.sqrt(mass / max(1, arms[0]))
+    needed = int(np.searchsorted(lower, point.delta, side="right")) + 1
+    looks_violating = ratio[order] > point.epsilon
+    keep = looks_violating | (np.arange(len(order)) < needed)
+    return np.asarray(order[keep][:_MOST_ATOMS], dtype=np.int64)

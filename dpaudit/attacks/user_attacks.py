@@ -1,0 +1,263 @@
+"""Attacks of the user's own: fitted, cross-fitted and cut into levels like all others.
+
+An attack gets selection draws and nothing else, so that it cannot look at what certifies. The score
+that it returns sees outcomes without their inputs; that it looks at each by itself is checked.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.attacks.single_columns import larger_for_d1
+from dpaudit.draws import SelectionDraws
+from dpaudit.errors import AttackError, TargetError, UsageError
+from dpaudit.float_errors import user_errstate
+from dpaudit.import_path import resolve
+from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
+from dpaudit.outcomes import Outcomes
+from dpaudit.wording import did_you_mean, shown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Scorer = Callable[[Outcomes], ArrayLike]
+
+_LOOKED_AT = 256
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UsersAttack:
+    """An attack that somebody else wrote; raises AttackError when it fails.
+
+    name: as reports call it. attack: has a method `fit`, or is such a function: from selection
+        draws to a score, which takes outcomes and returns a number for each, the larger the more it
+        is evidence for one of the inputs; NaN abstains. source: imports the attack, where it was
+        imported; another process does so before it is sent a score. travels: whether it will be.
+    """
+
+    name: str
+    attack: Any
+    source: Callable[[], Any] | None = None
+    travels: bool = False
+
+    def __call__(self, selection: SelectionDraws) -> list[Candidate]:
+        """Return the order by the attack's score."""
+        held_out, kept, halves = cross_fitted(
+            selection.size,
+            MOST_ROWS,
+            lambda rows: self._fitted(selection.take(rows)),
+            lambda score, rows: score(selection.outcomes.take(rows)),
+        )
+        kept.check(selection.outcomes)
+        if self.travels:
+            pickle.dumps(kept)
+        found = by_score(Scored(self.name, held_out, lambda: kept, halves), selection)
+        if larger_for_d1(found.held_out[:-1]):
+            return [found]
+        turned, other = replace(kept, sign=-1.0), None if halves is None else -halves
+        return [by_score(Scored(self.name, -held_out, lambda: turned, other), selection)]
+
+    def _fitted(self, selection: SelectionDraws) -> UsersScore:
+        try:
+            # A copy, so that an attack may keep in itself what it has learned.
+            attack = copy.deepcopy(self.attack)
+            with user_errstate():
+                scorer = getattr(attack, "fit", attack)(selection)
+        except Exception as error:
+            raise AttackError(
+                f"the attack {self.name} raised {_words(error)} when it was fitted to "
+                f"{selection.size} draws"
+            ) from error
+        if not callable(scorer):
+            raise AttackError(
+                f"the attack {self.name} returned {shown(scorer)} from fit; it must return a "
+                "function from outcomes to scores"
+            )
+        return UsersScore(self.name, scorer, self.source)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UsersScore:
+    """The score of a user's attack, with what it returns checked; negative where it is d2 that the
+    attack has spoken for on selection draws."""
+
+    name: str
+    scorer: Scorer
+    source: Callable[[], Any] | None = None
+    sign: float = 1.0
+
+    @property
+    def columns(self) -> tuple[tuple[str, float], ...]:
+        """What the score depends on, nobody but its author knows."""
+        return ()
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        if outcomes.size == 0:
+            return np.empty(0)
+        try:
+            with user_errstate():
+                returned = self.scorer(outcomes)
+            scores = np.asarray(returned, dtype=np.float64)
+        except Exception as error:
+            raise AttackError(
+                f"the attack {self.name} raised {_words(error)} when it scored {outcomes.size} "
+                "outcomes"
+            ) from error
+        if scores.shape != (outcomes.size,):
+            raise AttackError(
+                f"the attack {self.name} returned scores of shape {scores.shape} for "
+                f"{outcomes.size} outcomes; it must return one number for each: "
+                f"({outcomes.size},)"
+            )
+        return scores * self.sign
+
+    def words(self) -> str:
+        said = getattr(self.scorer, "words", None)
+        what = said if isinstance(said, str) and said else f"that of the attack {self.name}"
+        return f"is {what}" if self.sign > 0 else f"is minus {what}"
+
+    def check(self, outcomes: Outcomes) -> None:
+        """Raise AttackError for a score that does not depend on each outcome alone: draws of one
+        input may come together, and would then be told apart by their company."""
+        some = outcomes.take(slice(_LOOKED_AT))
+        together, half = self(some), np.arange(some.size)[::-2]
+        apart = self(some.take(half))
+        if not np.allclose(together[half], apart, rtol=_SAME, atol=_SAME, equal_nan=True):
+            raise AttackError(
+                f"the attack {self.name} gives the same outcome another score among other "
+                "outcomes; a score must depend on its outcome alone, so compute means and the "
+                "like in fit"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            scorer = pickle.dumps(self.scorer)
+        except Exception as error:
+            raise AttackError(
+                f"the score of the attack {self.name} cannot be sent to other processes "
+                f"({_words(error)}); let fit return an instance of a class of its module, or use "
+                "workers=1"
+            ) from error
+        return _restored, (self.name, scorer, self.source, self.sign)
+
+
+def _restored(
+    name: str, scorer: bytes, source: Callable[[], Any] | None, sign: float
+) -> UsersScore:
+    if source is not None:
+        source()
+    return UsersScore(name, pickle.loads(scorer), source, sign)
+
+
+def _words(error: BaseException) -> str:
+    message = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+GROUP = "dpaudit.attacks"
+
+
+def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, ...]:
+    """Return the attacks that are given: classes with `fit`, instances of them, or functions that
+    fit; the import paths of such; or the names of installed ones.
+
+    travels: whether what they learn is sent to other processes.
+
+    Raises UsageError for one that cannot be loaded, or is given twice.
+    """
+    found = tuple(replace(_loaded(one), travels=travels) for one in given)
+    names = [one.name for one in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"attacks: {twice} is given twice")
+    return found
+
+
+def installed_attacks() -> dict[str, EntryPoint]:
+    """Return the attacks that installed packages offer, by name; imports none of them."""
+    from importlib.metadata import entry_points
+
+    return {one.name: one for one in sorted(entry_points(group=GROUP), key=lambda one: one.name)}
+
+
+def _loaded(given: Any) -> UsersAttack:
+    if not isinstance(given, str):
+        return _fitting(given, getattr(given, "__qualname__", type(given).__qualname__))
+    if ":" not in given and not given.endswith(".py"):
+        return _installed(given)
+    source = partial(resolve, given)
+    try:
+        attack = source()
+    except TargetError as error:
+        # The path is named by what it is for, not as what is audited.
+        raise UsageError(f"attacks: {str(error).replace('target ', 'attack ', 1)}") from error
+    return _fitting(attack, given, source)
+
+
+def _installed(name: str) -> UsersAttack:
+    installed = installed_attacks()
+    if name not in installed:
+        known = f"; installed: {', '.join(installed)}" if installed else "; none is installed"
+        raise UsageError(
+            f"attacks: {name!r} is neither an import path, package.module:Attack, nor an installed "
+            f"attack{known}.{did_you_mean(name, installed)}"
+        )
+    source = partial(_load, name)
+    try:
+        attack = source()
+    except Exception as error:
+        raise UsageError(
+            f"attacks: the installed attack {name!r} cannot be loaded: {_error_words(error)}"
+        ) from error
+    return _fitting(attack, name, source)
+
+
+def _load(name: str) -> Any:
+    return installed_attacks()[name].load()
+
+
+def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
+    """Return the attack, checked."""
+    if inspect.isclass(attack):
+        attack = _made(attack, name)
+    fit = getattr(attack, "fit", attack)
+    if not callable(fit):
+        raise UsageError(
+            f"attacks: {name} is of type {type(attack).__name__}; it must have a method "
+            "fit(selection), or be a function of that kind"
+        )
+    try:
+        inspect.signature(fit).bind(None)
+    except TypeError as error:
+        raise UsageError(f"attacks: {name}: fit must take one argument, but: {error}") from None
+    except ValueError:
+        pass  # a built-in that has no signature to look at
+    return UsersAttack(name, attack, source)
+
+
+def _made(attack: type[Any], name: str) -> Any:
+    if not hasattr(attack, "fit"):
+        raise UsageError(f"attacks: the class {name} has no method fit(selection)")
+    try:
+        return attack()
+    except Exception as error:
+        raise UsageError(
+            f"attacks: the class {name} cannot be made without arguments: {_error_words(error)}; "
+            "name an instance or a function instead"
+        ) from error
+
+
+def _error_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,408 @@
+"""Products of matrices on one core.
+
+Products large enough for it are given to several threads by NumPy's BLAS, which then wait for each
+other at the cost of seconds when the cores are busy, and round differently as their number does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.features import (
+    Above,
+    Feature,
+    Number,
+    scaled_features,
+    with_columns,
+    with_sides,
+    without_gaps,
+)
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
+from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.cells import listed
+from dpaudit.levels.level_map import FOLDS, FloatArray, folds
+from dpaudit.levels.piecewise_logit import probability, softplus
+from dpaudit.levels.scores import Scored, most, shares
+from dpaudit.outcomes import KIND, Outcomes
+
+# Multiplications in one call; OpenBLAS starts threads from 2^18 on.
+_SMALL = 200_000
+# With fewer rows at a time, the threads cost less than adding up does.
+_LEAST_ROWS = 8
+# Of the first residual, and how many times the rounds that would do without rounding.
+_PRECISE, _ROUNDS = 1e-8, 3
+
+
+def gram(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return leftᵀ right, of two matrices with the same rows."""
+    width = left.shape[1], right.shape[1]
+    rows = _SMALL // (width[0] * width[1])
+    if rows < _LEAST_ROWS:
+        return np.asarray(left.T @ right)
+    total = np.zeros(width)
+    for start in range(0, len(left), rows):
+        total += left[start : start + rows].T @ right[start : start + rows]
+    return total
+
+
+def weighted_gram(matrix: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return matrixᵀ · diag(weights) · matrix, weighted piece by piece to save memory."""
+    width = matrix.shape[1]
+    rows = max(1, _SMALL // width**2)
+    if rows < _LEAST_ROWS:
+        rows = len(matrix)
+    total = np.zeros((width, width))
+    for start in range(0, len(matrix), rows):
+        piece = matrix[start : start + rows]
+        total += (piece * weights[start : start + rows, None]).T @ piece
+    return total
+
+
+def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return matrix · vector."""
+    return np.asarray(np.einsum("ij,j->i", matrix, vector))
+
+
+def summed(matrix: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the sum of the rows with these weights."""
+    return np.asarray(np.einsum("ij,i->j", matrix, weights))
+
+
+def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return x with matrix · x = vector, of a positive definite matrix; of a large one by conjugate
+    gradients, with the diagonal as preconditioner (Golub & Van Loan 2013, §11.5)."""
+    if len(vector) ** 3 < _SMALL:
+        return np.asarray(np.linalg.solve(matrix, vector))
+    diagonal = np.diag(matrix)
+    found = np.zeros(len(vector))
+    rest = vector.astype(np.float64)
+    step = eased = rest / diagonal
+    size = float(np.sum(rest * eased))
+    wanted = _PRECISE**2 * size
+    for _ in range(_ROUNDS * len(vector)):
+        if size <= wanted:
+            break
+        image = times(matrix, step)
+        length = size / float(np.sum(step * image))
+        found += length * step
+        rest -= length * image
+        eased = rest / diagonal
+        before, size = size, float(np.sum(rest * eased))
+        step = eased + size / before * step
+    return found
+
+
+# Of more features the weights cannot be found together: that takes too long.
+MOST_FEATURES = 512
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """The log-odds of d1. weights: of 1, then by feature."""
+
+    features: tuple[Feature, ...]
+    weights: tuple[float, ...]
+    columns: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
+        """Return the score with these weights. outcomes: to see from by how much each feature moves
+        it."""
+        every = with_columns(features, outcomes)
+        spread = np.abs(weights[1:]) * [without_gaps(one(column)).std() for one, column in every]
+        importance = shares([one.column for one in features], spread.tolist())
+        return cls(tuple(features), tuple(weights.tolist()), importance)
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        total = np.full(outcomes.size, self.weights[0])
+        # Added up, not multiplied as a matrix: equal for an outcome whatever stands beside it.
+        every = zip(with_columns(self.features, outcomes), self.weights[1:], strict=True)
+        for (feature, column), weight in every:
+            total += weight * without_gaps(feature(column))
+        return total
+
+    def words(self) -> str:
+        count = len({one.column.removeprefix(KIND) for one in self.features})
+        named = [self._term(name) for name in most(self.columns)]
+        what = f"is a weighted sum of {count:,} coordinates"
+        return f"{what}, most of all {listed(named, 'and')}" if named else what
+
+    def _term(self, name: str) -> str:
+        """Return a column with its weight, where it has just one."""
+        both = zip(self.features, self.weights[1:], strict=True)
+        own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
+        feature, weight = own[0]
+        if len(own) > 1 or not isinstance(feature, Number):
+            return name
+        return f"{weight / (feature.scale or 1.0):.3g} × {name}"
+
+
+def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
+    """Return the design: a column of ones, and the features with 0 where they have no number; by
+    column in memory."""
+    design = np.empty((outcomes.size, 1 + len(features)), order="F")
+    design[:, 0] = 1.0
+    for place, (feature, column) in enumerate(with_columns(features, outcomes), 1):
+        design[:, place] = without_gaps(feature(column))
+    return design
+
+
+NAME = "logistic regression"
+
+_LEAST_DRAWS = 300
+_MOST_WITH_SIDES = 128
+# Draws times features that one fit looks at.
+_MOST_ENTRIES = 5_000_000
+_NEWTON_STEPS = 20
+_HALVINGS = 8
+_CLOSE = 1e-6
+# Steps from the weights of all draws to those without some; of many draws these are so near to each
+# other that the first step leads there.
+_CORRECTIONS, _MANY_DRAWS = 3, 20_000
+_ENOUGH_TO_COMPARE = 20_000
+# Kinds of features whose weights are pooled, where there are so many.
+_POOLED = (Number, Above)
+_FEWEST_POOLED = 4
+
+
+def logistic(selection: SelectionDraws) -> list[Candidate]:
+    """Order outcomes by the linear log-odds of d1."""
+    columns = selection.outcomes.columns
+    if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > MOST_FEATURES:
+        return []
+    features = scaled_features(columns)
+    if not 1 < len(features) <= MOST_FEATURES:
+        return []
+    sides = with_sides(features)
+    if not len(features) < len(sides) <= _MOST_WITH_SIDES:
+        return [by_score(_fitted(features, selection).scored, selection)]
+    # Of many draws some are enough to see which features to take.
+    is_some = selection.size > 2 * _ENOUGH_TO_COMPARE
+    some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
+    fits = [_fitted(one, some) for one in (features, sides)]
+    is_better = fits[1].loss < fits[0].loss - tuning.GAIN_OF_FEATURES
+    found = fits[is_better]
+    if is_some:
+        found = _fitted(sides if is_better else features, selection, found.weights)
+    return [by_score(found.scored, selection)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitted:
+    """A score, its loss on held-out draws, in nats, and the weights of the largest likelihood."""
+
+    scored: Scored
+    loss: float
+    weights: FloatArray
+
+
+def _fitted(
+    features: Sequence[Feature], selection: SelectionDraws, start: FloatArray | None = None
+) -> _Fitted:
+    """Return the score by these features. start: weights that were fitted to some of the draws."""
+    design = design_of(features, selection.outcomes)
+    target = selection.is_d1.astype(np.float64)
+    fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
+    kinds = np.array(
+        [-1, *(_POOLED.index(type(one)) if type(one) in _POOLED else -1 for one in features)]
+    )
+    seen = slice(fitted)
+    likeliest = _fit(design[seen], target[seen], start)
+    held_out, weights, halves = _cross_fitted(design, target, fitted, kinds, likeliest)
+    freeze = partial(Linear.of, features, weights, selection.outcomes)
+    loss = float(np.sum(softplus(held_out) - target * held_out))
+    return _Fitted(Scored(NAME, held_out, freeze, halves), loss, likeliest)
+
+
+def _cross_fitted(
+    design: FloatArray,
+    is_d1: FloatArray,
+    rows: int,
+    kinds: NDArray[np.intp],
+    weights: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the log-odds of every draw by weights that it had no part in; the weights of the first
+    `rows` draws, pooled; and the log-odds by those of two halves of them, (2, draws).
+
+    kinds: by feature the kind that it is of, among which weights are pooled; -1 for none.
+    weights: of the first `rows` draws.
+    """
+    seen, target = design[:rows], is_d1[:rows]
+    fold = folds(rows)
+    rates = probability(times(seen, weights))
+    left = target - rates
+    # By row in memory, of which the rows of a fold may weigh 0 without another order of rounding.
+    by_row = np.ascontiguousarray(seen)
+    each = [slice(one, None, FOLDS) for one in range(FOLDS)]
+    parts = [_information(by_row[one], rates[one]) for one in each]
+    slopes = [summed(by_row[one], left[one]) for one in each]
+    total, slope = np.sum(parts, axis=0), np.sum(slopes, axis=0)
+    both = [
+        _corrected(seen[half], target[half], weights, total / 2, summed(by_row[half], left[half]))
+        for half in (slice(None, None, 2), slice(1, None, 2))
+    ]
+    pooled = partial(_pooled, spreads=_spreads(weights, both, kinds))
+    held_out = times(design, pooled(weights, 1.0))
+    for one, (part, own) in enumerate(zip(parts, slopes, strict=True)):
+        without = _corrected(by_row, target, weights, total - part, slope - own, fold != one)
+        held_out[:rows][one::FOLDS] = times(
+            by_row[one::FOLDS], pooled(without, FOLDS / (FOLDS - 1))
+        )
+    del by_row
+    halves = [times(design, pooled(half, 2.0)) for half in both]
+    return held_out, pooled(weights, 1.0), np.stack(halves)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spread:
+    """The weights of one kind: the variance of what is true of them, and that of their errors."""
+
+    of_kind: NDArray[np.bool_]
+    truth: float
+    error: float
+
+
+def _spreads(
+    weights: FloatArray, halves: list[FloatArray], kinds: NDArray[np.intp]
+) -> list[_Spread]:
+    """Return how far weights of a kind differ, and how much of it are errors: those of two halves
+    of the draws differ by nothing else."""
+    found = []
+    for kind in range(len(_POOLED)):
+        of_kind = kinds == kind
+        if of_kind.sum() >= _FEWEST_POOLED:
+            error = float(np.mean((halves[0] - halves[1])[of_kind] ** 2)) / 4
+            truth = max(0.0, float(np.var(weights[of_kind])) - error)
+            found.append(_Spread(of_kind, truth, error))
+    return found
+
+
+def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> FloatArray:
+    """Return weights nearer to the mean of their kind, the more of what they differ by are errors
+    (James & Stein 1961, towards the mean): noise that is alike in all columns weighs them alike."""
+    weights = weights.copy()
+    for one in spreads:
+        own = weights[one.of_kind]
+        kept = one.truth / max(one.truth + times_error * one.error, 1e-300)
+        weights[one.of_kind] = own.mean() + kept * (own - own.mean())
+    return weights
+
+
+def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None) -> FloatArray:
+    """Return the weights of the largest penalised likelihood, by Newton's method from a start."""
+    weights: FloatArray = np.zeros(design.shape[1]) if start is None else start
+    loss = _loss(design, target, weights)
+    for _ in range(_NEWTON_STEPS):
+        rates = probability(times(design, weights))
+        step = _solved(_information(design, rates), _slope(design, target - rates, weights))
+        moved, lower = _shortened(design, target, weights, step, loss)
+        if lower > loss - _CLOSE * len(target):
+            return weights if lower > loss else moved
+        weights, loss = moved, lower
+    return weights
+
+
+def _shortened(
+    design: FloatArray, target: FloatArray, weights: FloatArray, step: FloatArray, loss: float
+) -> tuple[FloatArray, float]:
+    """Return where the step leads and the loss there; halved while that would be larger."""
+    for halving in range(_HALVINGS):
+        moved = weights + step / 2**halving
+        lower = _loss(design, target, moved)
+        if lower <= loss:
+            break
+    return moved, lower
+
+
+def _corrected(
+    design: FloatArray,
+    target: FloatArray,
+    weights: FloatArray,
+    information: FloatArray,
+    slope: FloatArray,
+    kept: NDArray[np.bool_] | None = None,
+) -> FloatArray:
+    """Return the weights without a fold, from those with it: Newton steps whose matrix, that of the
+    rest of the draws, is kept.
+
+    slope: of the rest of the draws at the weights with the fold, without the penalty.  kept: which
+    draws these are; None: all. The others weigh 0, which takes less than a copy.
+    """
+    weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
+    for _ in range(_CORRECTIONS - 1 if len(target) < _MANY_DRAWS else 0):
+        left = target - probability(times(design, weights))
+        if kept is not None:
+            left *= kept
+        weights = weights + _solved(information, _slope(design, left, weights))
+    return weights
+
+
+def _information(design: FloatArray, rates: FloatArray) -> FloatArray:
+    return weighted_gram(design, rates * (1 - rates))
+
+
+def _slope(design: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the slope of the likelihood. left: what the weights leave of the target."""
+    return summed(design, left) - _ridge(len(weights)) * weights
+
+
+def _solved(information: FloatArray, slope: FloatArray) -> FloatArray:
+    return solved(information + np.diag(_ridge(len(slope)) + 1e-9), slope)
+
+
+def _ridge(width: int) -> FloatArray:
+    """Return the penalty by weight; none on the constant."""
+    penalty = np.full(width, tuning.RIDGE)
+    penalty[0] = 0.0
+    return penalty
+
+
+def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
+    odds = times(design, weights)
+    penalty = float(_ridge(len(weights)) @ weights**2) / 2
+    return float(np.sum(softplus(odds) - target * odds)) + penalty
+
+
+_TINY = 1e-9
+
+
+def mean_differences(selection: SelectionDraws) -> list[Candidate]:
+    """Order outcomes with too many columns for logistic regression by their means."""
+    columns = selection.outcomes.columns
+    if len(columns) <= MOST_FEATURES:
+        return []
+    features = scaled_features(columns)
+    if len(features) < 2:
+        return []
+    design, is_d1 = design_of(features, selection.outcomes), selection.is_d1
+    # Both inputs together: held-out draws may have a part in it.
+    variance = design[:, 1:].var(axis=0) + _TINY
+    fold = folds(selection.size)
+    parts = np.stack([_sums(design[fold == one], is_d1[fold == one]) for one in range(FOLDS)])
+    total = parts.sum(axis=0)
+    held_out = np.empty(selection.size)
+    for one, part in enumerate(parts):
+        held_out[fold == one] = times(design[fold == one], _weights(total - part, variance))
+    weights = _weights(total, variance)
+    both = [_sums(design[half::2], is_d1[half::2]) for half in (0, 1)]
+    halves = np.stack([times(design, _weights(half, variance)) for half in both])
+    freeze = partial(Linear.of, features, weights, selection.outcomes)
+    return [by_score(Scored("difference of means", held_out, freeze, halves), selection)]
+
+
+def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
+    """Return the sums of features by arm, (2, 1 + features); the first are the draws of each."""
+    return np.stack([summed(design, arm.astype(np.float64)) for arm in (is_d1, ~is_d1)])
+
+
+def _weights(sums: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return the weights of 1 and of every feature."""
+    d1, d2 = sums[:, 1:] / np.maximum(1.0, sums[:, :1])
+    weights = (d1 - d2) / variance
+    return np.append(-np.sum(weights * (d1 + d2)) / 2, weights)

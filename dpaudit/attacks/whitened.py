@@ -1,0 +1,235 @@
+"""The additive attack on coordinates that depend on each other: each less what those before it
+predict.
+
+Optimal where every release adds independent noise to the ones before it: prefix sums, counters,
+random walks; and for Gaussian noise of any covariance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.additive import Total
+from dpaudit.attacks.features import Number, matrix, on_scale, without_gaps
+from dpaudit.attacks.single_columns import orders_of
+from dpaudit.attacks.weighted_sums import gram
+from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.levels import tuning
+from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.cells import Cells, make_cells
+from dpaudit.levels.level_map import FloatArray, LevelMap
+from dpaudit.levels.scores import Scored, shares, with_most
+from dpaudit.outcomes import Column, Outcomes, number_word
+from dpaudit.outcomes.tables import Table
+
+NAME = "sum over what is new in each coordinate"
+ONE = "one new coordinate: "
+
+_CELLS = 32
+_LEAST_DRAWS = 300
+_MOST_COLUMNS = 128
+# What is left of a column that follows from others, as a share of its variance, is rounding.
+_ROUNDING = 1e-9
+# How much coefficients may be rounded for an event in words, as a share of the spread of what is
+# new.
+_ROUNDED = 0.01
+# Multiples of other entries that the words of an event name.
+_NAMED = 6
+
+
+def innovations(selection: SelectionDraws) -> list[Candidate]:
+    """Order vectors of numbers by the sum of what each coordinate adds to those before it."""
+    columns = selection.outcomes.columns
+    if not 1 < len(columns) <= _MOST_COLUMNS or selection.size < _LEAST_DRAWS:
+        return []
+    if any(one.codes is not None for one in columns):
+        return []
+    features = tuple(map(on_scale, columns))
+    numbers = matrix(features, selection.outcomes)
+    steps = _steps(numbers, selection.is_d1)
+    if not any(one.terms for one in steps):
+        return []
+    total = Total(selection)
+    for step in steps:
+        column = step(features, numbers)
+        cells = make_cells(column, _CELLS)
+        total.add(cells, cells(column))
+    tables, spread, held_out, halves = total.settle()
+    importance = shares([features[one.place].column for one in steps], spread)
+    freeze = partial(Innovations, features, steps, tables, importance)
+    score = by_score(Scored(NAME, held_out, freeze, halves), selection)
+    most = steps[int(np.argmax(spread))]
+    return [score, *(_by_itself(most, features, numbers, selection) if most.terms else [])]
+
+
+def _by_itself(
+    step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
+) -> list[Candidate]:
+    """Return the orders by one coordinate less multiples of those before it: where one answer alone
+    differs, all that a sum adds to it is noise."""
+    plain = _plain(step, features, float(np.std(step(features, numbers).numbers)))
+    new = plain(selection.outcomes)
+    if not np.isfinite(new).all():
+        return []
+    outcomes = Table((Column(plain.words, new),), len(new))
+    found = orders_of(outcomes.all_columns[0], SelectionDraws(outcomes, selection.is_d1))
+    of_new = partial(NewLevels, plain)
+    return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}", fine=None) for one in found]
+
+
+def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
+    """Return a step in the units of the outputs, with coefficients as short as they can be: each
+    changes the spread of what is new by a hundredth at most."""
+    own = features[step.place]
+    terms = []
+    for place, coefficient in step.terms:
+        other = features[place]
+        exact = coefficient * (own.scale or 1.0) / (other.scale or 1.0)
+        step_size = max(_ROUNDED * spread * (own.scale or 1.0) / (other.scale or 1.0), 1e-300)
+        if math.isfinite(step_size) and math.isfinite(10 * exact):
+            digits = -math.floor(math.log10(step_size))
+            exact = round(exact, digits) if digits < 300 else exact
+        terms.append((other.column, exact))
+    return Difference(own.column, tuple((name, one) for name, one in terms if one))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One column plus multiples of others, as in `output[2] − 0.5 × output[1]`."""
+
+    column: str
+    terms: tuple[tuple[str, float], ...]
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        """Return the number of every outcome; NaN where an entry is no number."""
+        names = [self.column, *(name for name, _ in self.terms)]
+        numbers = matrix([Number(name) for name in names], outcomes)
+        new = numbers[:, 0].copy()
+        with np.errstate(invalid="ignore", over="ignore"):
+            for place, (_, coefficient) in enumerate(self.terms, 1):
+                new += coefficient * numbers[:, place]
+        return new
+
+    @property
+    def words(self) -> str:
+        named = sorted(self.terms, key=lambda one: -abs(one[1]))[:_NAMED]
+        signs = [f" {'+' if one > 0 else '−'} " for _, one in named]
+        factors = ["" if abs(one) == 1 else f"{number_word(abs(one))} × " for _, one in named]
+        parts = [
+            f"{sign}{factor}{name}"
+            for sign, factor, (name, _) in zip(signs, factors, named, strict=True)
+        ]
+        more = len(self.terms) - len(named)
+        rest = f" + multiples of {more} entries before it" if more else ""
+        return "".join([self.column, *parts, rest])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewLevels(LevelMap):
+    """The level of a difference of columns; the last one without a number."""
+
+    difference: Difference
+    level: LevelMap
+
+    @property
+    def levels(self) -> int:
+        return self.level.levels
+
+    def __call__(self, outcomes: Outcomes) -> LevelArray:
+        new = self.difference(outcomes)
+        gaps = np.isnan(new)
+        known = np.where(gaps, 0.0, new)
+        found = self.level(Table((Column(self.difference.words, known),), len(known)))
+        return np.where(gaps, self.levels - 1, found).astype(np.intp)
+
+    def words(self, chosen: NDArray[np.bool_]) -> str:
+        return self.level.words(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is new in the coordinate at `place`: it, and terms of earlier ones, each with its place
+    and its coefficient."""
+
+    place: int
+    terms: tuple[tuple[int, float], ...]
+
+    def __call__(self, features: Sequence[Number], numbers: FloatArray) -> Column:
+        new = numbers[:, self.place].copy()
+        for place, coefficient in self.terms:
+            new += coefficient * numbers[:, place]
+        return Column(features[self.place].column, new)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Innovations:
+    """The score that adds up what is new. tables: cell of what a step gives to score, by step."""
+
+    features: tuple[Number, ...]
+    steps: tuple[Step, ...]
+    tables: tuple[Cells, ...]
+    columns: tuple[tuple[str, float], ...]
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        numbers = matrix(self.features, outcomes)
+        known = without_gaps(numbers)
+        total = np.zeros(len(known))
+        if known is not numbers:  # an outcome of another shape has no score
+            total[np.isnan(numbers).any(axis=1)] = np.nan
+        for step, table in zip(self.steps, self.tables, strict=True):
+            if table.says_something:
+                total += table(step(self.features, known))
+        return total
+
+    def words(self) -> str:
+        what = f"adds up {len(self.steps)} coordinates, each less what those before it foretell"
+        return with_most(what, self.columns)
+
+
+def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
+    """Return how to take from each coordinate what those before it foretell, on either input."""
+    count = len(numbers)
+    covariance = gram(centred := _centred(numbers, is_d1), centred) / count
+    inverse, new = _decorrelated(covariance)
+    # Variances of regression coefficients: that of the row times the precision of the others.
+    inverse_new = np.where(new > 0, 1 / np.where(new > 0, new, 1.0), 0.0)
+    precision = np.cumsum(inverse**2 * inverse_new[:, None], axis=0)
+    found = []
+    for row in np.flatnonzero(new > 0):
+        error = np.sqrt(new[row] * precision[row - 1, :row] / count) if row else np.empty(0)
+        kept = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.ERRORS_OF_COEFFICIENT * error)
+        found.append(Step(int(row), tuple((int(i), float(inverse[row, i])) for i in kept)))
+    return tuple(found)
+
+
+def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
+    """Return numbers less the mean of their column over the draws of the same input."""
+    centred = np.empty_like(numbers)
+    arm = (~is_d1).astype(np.intp)
+    draws = np.maximum(1, np.bincount(arm, minlength=2))
+    # Column by column, as they are in memory.
+    for own, column in zip(centred.T, numbers.T, strict=True):
+        means = np.bincount(arm, weights=column, minlength=2) / draws
+        np.subtract(column, means.take(arm), out=own)
+    return centred
+
+
+def _decorrelated(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return L⁻¹ and the diagonal of D of the covariance L D Lᵀ, by elimination; 0 in D, and not
+    used for others, for what follows from those before it."""
+    rest, inverse = covariance.copy(), np.eye(len(covariance))
+    new = np.zeros(len(covariance))
+    for row in range(len(covariance)):
+        if rest[row, row] <= _ROUNDING * covariance[row, row]:
+            continue
+        new[row] = rest[row, row]
+        factor = rest[row + 1 :, row, None] / new[row]
+        rest[row + 1 :] -= factor * rest[row]
+        inverse[row + 1 :] -= factor * inverse[row]
+    return inverse, new

@@ -1,0 +1,484 @@
+"""Functions of log-odds, of whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.levels import tuning
+
+FloatArray = NDArray[np.float64]
+
+# Its exponential is finite.
+_LARGEST = 700.0
+
+
+def probability(log_odds: FloatArray) -> FloatArray:
+    """Return the probability with these log-odds."""
+    return np.asarray(1 / (1 + np.exp(np.minimum(-log_odds, _LARGEST))))
+
+
+def softplus(log_odds: FloatArray) -> FloatArray:
+    """Return log(1 + e^x), to 2⁻⁵² beside 1: ten times as fast as `np.logaddexp(0, x)`, which is
+    nearer for what is almost 0."""
+    return np.asarray(np.maximum(log_odds, 0.0) + np.log(1 + np.exp(-np.abs(log_odds))))
+
+
+# There are hardly ever more levels.
+LEVELS = 64
+# Ramps over any other number of levels are some of those over one of these; few draws have few.
+_MADE = (16, 32, LEVELS)
+# Where a ramp stands: rising from -½ to ½, which is fair to both inputs, from 0 to 1, from -1 to 0.
+_OFFSETS = np.array([-0.5, 0.0, -1.0])
+# Levels by which the ends of a ramp may be off, since they lie within intervals.
+_BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
+# Ends of a ramp that are weighed against the best ones: so many levels to either side.
+_NEARBY = 6
+_UNLIKELY = 1e-3
+_NEWTON_STEPS = 12
+_LONGEST_STEP = 3.0
+_TINY = 1e-9
+# Multiplications in one product with all ramps: so many stay on one core.
+_SMALL = 260_000
+# Counts that are fitted together, times ramps: so many stay in the cache.
+_TOGETHER = 65_536
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Smoothed:
+    """draws: to expect of both inputs at every level, (levels, 2), sums by level kept. follows:
+    whether the log-odds go along with the position. worth: the log-likelihood, less what the terms
+    cost."""
+
+    draws: FloatArray
+    follows: bool
+    worth: float
+
+
+def smoothed(
+    counts: NDArray[np.int64] | FloatArray,
+    position: FloatArray | None = None,
+    place: FloatArray | None = None,
+) -> Smoothed:
+    """Smooth counts; counts, position, place: as of `log_odds`."""
+    if len(counts) < 2:
+        return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
+    fit = _best(counts, position, place)
+    draws, share = counts.sum(axis=1), probability(fit.averaged())
+    both = np.stack([draws * share, draws * (1 - share)], axis=1)
+    return Smoothed(both, fit.follows, fit.worth)
+
+
+def log_odds(
+    counts: NDArray[np.int64],
+    position: FloatArray | None = None,
+    place: FloatArray | None = None,
+) -> FloatArray:
+    """Return the log-odds of d1 at every level: (levels,).
+
+    counts: (levels, 2), ordered from d2 to d1. position: (levels,), what the log-odds may well be
+    a multiple of, such as a score. place: (levels,), rising, what ramps are linear in, if not in
+    the number of the level, as where levels are finer at some places. The log-odds are a sum of
+    ramps, added one by one while each explains the draws better by some nats, and then averaged
+    over where its ends may be: what lies just outside of a flat tail is not taken for a part of it.
+    A level is an interval, within which a ramp may end.
+    """
+    if len(counts) < 2:
+        ahead, behind = counts.sum(axis=0) + 0.5
+        return np.full(len(counts), np.log(ahead / behind))
+    return _best(counts, position, place).averaged()
+
+
+def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
+    """Return the log-odds of several counts of as many levels, (…, levels), each as of `log_odds`,
+    which takes many times as long for one after the other. counts: (…, levels, 2)."""
+    levels = counts.shape[-2]
+    every = counts.reshape(-1, levels, 2)
+    if levels < 2:
+        return np.array([log_odds(one) for one in every]).reshape(counts.shape[:-1])
+    found, ramps = np.empty((len(every), levels)), _ramps(levels)
+    together = max(1, _TOGETHER // ramps.rise.shape[1])
+    for start in range(0, len(every), together):
+        found[start : start + together] = _Fits(ramps, every[start : start + together])()
+    return found.reshape(counts.shape[:-1])
+
+
+def _best(
+    counts: NDArray[np.int64] | FloatArray, position: FloatArray | None, place: FloatArray | None
+) -> _Fit:
+    """Return the better one of two fits, by ramps alone and with the position."""
+    ramps = _ramps(len(counts)) if place is None else _ramps_over(place)
+    fits = [_grown(counts, ramps, None)]
+    if position is not None:
+        fits.append(_grown(counts, ramps, position))
+    return max(fits, key=lambda fit: fit.worth)
+
+
+def _grown(
+    counts: NDArray[np.int64] | FloatArray, ramps: _Ramps, position: FloatArray | None
+) -> _Fit:
+    draws = counts.sum(axis=1).astype(np.float64)
+    fit = _Fit(ramps, counts[:, 0].astype(np.float64), draws, position)
+    while fit.grow():
+        pass
+    return fit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ramps:
+    """Every ramp over some levels: from 0 up to level `start`, to 1 from level `end` on.
+
+    rise: (levels, ramps).
+    """
+
+    start: NDArray[np.intp]
+    end: NDArray[np.intp]
+    rise: FloatArray
+    squared: FloatArray
+
+
+@lru_cache(maxsize=128)
+def _ramps(levels: int) -> _Ramps:
+    known = next((size for size in _MADE if size >= levels), levels)
+    if levels < known:  # those that end within fewer levels are the same ones
+        most = _ramps(known)
+        inside = most.end < levels
+        rise = np.ascontiguousarray(most.rise[:levels, inside])
+        return _Ramps(most.start[inside], most.end[inside], rise, rise**2)
+    return _ramps_over(np.arange(levels, dtype=np.float64))
+
+
+def _ramps_over(place: FloatArray) -> _Ramps:
+    """Return the ramps that are linear in the place of a level. place: (levels,), finite, strictly
+    rising."""
+    start, end = np.triu_indices(len(place), 1)
+    # Levels before the start are at 0 and those beyond the end at 1, wherever the ends are within
+    # theirs; the others one after the other, ramp by ramp.
+    rise = (np.arange(len(place))[:, None] > end).astype(np.float64)
+    lengths = end - start + 1
+    ramp = np.repeat(np.arange(len(start)), lengths)
+    level = np.arange(len(ramp)) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
+    starts, ends = ([_between(place, at + off)[ramp] for off in _BETWEEN] for at in (start, end))
+    total = np.zeros(len(ramp))
+    for low in starts:
+        beyond = place[level] - low
+        for high in ends:
+            total += np.clip(beyond / (high - low), 0, 1)
+    rise[level, ramp] = total / len(_BETWEEN) ** 2
+    return _Ramps(start, end, rise, rise**2)
+
+
+def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
+    """Return the place of a level, which may be a fraction, or off an end by a part of one."""
+    whole = np.clip(np.floor(level), 0, len(place) - 2).astype(np.intp)
+    part = level - whole
+    return np.asarray(place[whole] * (1 - part) + place[whole + 1] * part)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Unexplained:
+    """By level what of the draws of d1 is unexplained, and the variance of that; the terms so far
+    by their weight, and the inverse of their information, where there are any."""
+
+    draws: FloatArray
+    variance: FloatArray
+    terms: tuple[FloatArray, FloatArray] | None
+
+
+class _Fit:
+    """A logistic regression on the terms chosen so far. ahead: (levels,), the draws from d1."""
+
+    def __init__(
+        self, ramps: _Ramps, ahead: FloatArray, draws: FloatArray, position: FloatArray | None
+    ) -> None:
+        self._ramps, self._ahead, self._draws = ramps, ahead, draws
+        # Terms other than ramps, which need not rise: (levels, 1 or 2).
+        self._others = np.ones((len(draws), 1))
+        if position is not None:
+            along = _centred(position, ahead, draws)
+            usual = np.sqrt((draws @ along**2) / max(1.0, draws.sum()))
+            self._others = np.column_stack([along / max(float(usual), _TINY), self._others])
+        self.follows = position is not None
+        # Of each term the ramp and its offset; no ramp for others.
+        self.chosen: list[tuple[int | None, float]] = []
+        self._terms = np.empty((len(draws), 0))
+        self._heights = np.empty(0)
+        self._fitted = np.zeros(len(draws))
+
+    def grow(self) -> bool:
+        """Add the term that explains most; return False, and add none, when it explains little."""
+        # A score statistic is about twice the gain; what falls far short of it is not fitted.
+        left = self._unexplained()
+        tried = (self._best_ramp(left), self._best_other(left))
+        found = [one for one in tried if one[-1] > tuning.GAIN_OF_RAMP]
+        if not found:
+            return False
+        tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term, _ in found]
+        best = max(tries, key=lambda one: one[0] - tuning.GAIN_OF_ENDS * (one[2] is not None))
+        gain, heights, ramp, offset, term = best
+        if gain < tuning.GAIN_OF_RAMP:
+            return False
+        self.chosen.append((ramp, offset))
+        self._terms, self._heights = np.column_stack([self._terms, term]), heights
+        self._fitted = self._terms @ heights
+        return True
+
+    def _with(self, term: FloatArray) -> tuple[float, FloatArray]:
+        """Return how many nats a further term explains, and the heights of all with it."""
+        terms = np.column_stack([self._terms, term])
+        heights = self._maximised(terms, np.append(self._heights, 0.0))
+        return self._likelihood(terms @ heights) - self._likelihood(self._fitted), heights
+
+    @property
+    def worth(self) -> float:
+        """The log-likelihood, less what the terms cost."""
+        cost = sum(1.0 + tuning.GAIN_OF_ENDS * (ramp is not None) for ramp, _ in self.chosen)
+        return self._likelihood(self._fitted) - cost
+
+    def averaged(self) -> FloatArray:
+        """Return the log-ratio, (levels,), every ramp averaged over ends by their likelihood."""
+        both = self._terms, self._heights
+        return _averaged(self._ramps, self._ahead, self._draws, self.chosen, *both)
+
+    def _best_ramp(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
+        """Return the rising ramp with the largest score statistic, given the terms there are: it,
+        its offset, the term that it makes, and the statistic."""
+        left, weight = unexplained.draws, unexplained.variance
+        rise, offsets = self._ramps.rise, _OFFSETS[:, None]
+        slope = left @ rise + offsets * left.sum()
+        bend = (
+            weight @ self._ramps.squared + 2 * offsets * (weight @ rise) + offsets**2 * weight.sum()
+        )
+        if unexplained.terms is not None:
+            weighted, inverse = unexplained.terms
+            shared = (rise.T @ weighted)[None] + offsets[:, :, None] * weighted.sum(axis=0)
+            bend -= ((shared @ inverse) * shared).sum(axis=2)
+        score = np.where(slope > 0, slope**2, 0.0) / np.maximum(bend, 1e-6) * (bend > 1e-6)
+        place, ramp = divmod(int(np.argmax(score)), score.shape[1])
+        offset = float(_OFFSETS[place])
+        return ramp, offset, rise[:, ramp] + offset, float(score[place, ramp])
+
+    def _best_other(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
+        """Return the same of the terms that are no ramps."""
+        left, weight = unexplained.draws, unexplained.variance
+        slope = left @ self._others
+        bend = weight @ self._others**2
+        if unexplained.terms is not None:
+            weighted, inverse = unexplained.terms
+            shared = self._others.T @ weighted
+            bend -= np.einsum("ki,ij,kj->k", shared, inverse, shared)
+        score = slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6)
+        best = int(np.argmax(score))
+        return None, 0.0, self._others[:, best], float(score[best])
+
+    def _unexplained(self) -> _Unexplained:
+        """Return what the terms so far leave unexplained."""
+        share = probability(self._fitted)
+        variance = self._draws * share * (1 - share) + _TINY
+        terms = self._weighted(variance) if self.chosen else None
+        return _Unexplained(self._ahead - self._draws * share, variance, terms)
+
+    def _weighted(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the terms by their weight, and the inverse of their information."""
+        weighted = weight[:, None] * self._terms
+        information = self._terms.T @ weighted + _TINY * np.eye(len(self.chosen))
+        return weighted, np.asarray(np.linalg.inv(information), dtype=np.float64)
+
+    def _maximised(self, terms: FloatArray, heights: FloatArray) -> FloatArray:
+        """Return the heights of greatest likelihood, by Newton's method."""
+        for _ in range(_NEWTON_STEPS):
+            share = probability(terms @ heights)
+            weight = self._draws * share * (1 - share) + _TINY
+            bend = terms.T @ (weight[:, None] * terms) + 1e-6 * np.eye(len(heights))
+            step = np.linalg.solve(bend, terms.T @ (self._ahead - self._draws * share))
+            heights = heights + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+            if np.abs(step).max() < 1e-4:
+                break
+        return heights
+
+    def _likelihood(self, fitted: FloatArray) -> float:
+        return float(self._ahead @ fitted - self._draws @ softplus(fitted))
+
+
+class _Fits:
+    """The fits by ramps alone of several counts at a time; call once.
+
+    All that still grow have as many terms, so that these are the columns of one array.
+    """
+
+    def __init__(self, ramps: _Ramps, counts: NDArray[np.int64]) -> None:
+        self._ramps = ramps
+        self._ahead = counts[..., 0].astype(np.float64)
+        self._draws = counts.sum(axis=2).astype(np.float64)
+        many, levels = self._draws.shape
+        # Of those that grow: which they are, and what _Fit keeps of one.
+        self._growing = np.arange(many)
+        self._terms, self._heights = np.empty((many, levels, 0)), np.empty((many, 0))
+        self._chosen = np.empty((many, 0, 2))
+
+    def __call__(self) -> FloatArray:
+        """Return the log-odds by level, averaged over the ends of ramps: (counts, levels)."""
+        found = np.zeros_like(self._draws)
+        while len(self._growing):
+            fitted = _products(self._terms, self._heights)
+            before, parts = self._growing, (self._terms, self._heights, self._chosen)
+            grows = self._grow(fitted)
+            for place in np.flatnonzero(~grows):
+                one, (terms, heights, chosen) = before[place], (part[place] for part in parts)
+                known = [(int(ramp) if ramp >= 0 else None, float(off)) for ramp, off in chosen]
+                found[one] = _averaged(
+                    self._ramps, self._ahead[one], self._draws[one], known, terms, heights
+                )
+        return np.asarray(found)
+
+    def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
+        """Add to every fit the term that explains most; return which ones grew, the others are left
+        out from now on."""
+        ahead, draws = self._ahead[self._growing], self._draws[self._growing]
+        (ramp, offset, by_ramp), by_other = self._scores(ahead, draws, fitted)
+        none, zero = np.full(len(ramp), -1), np.zeros(len(ramp))
+        best = np.full(len(ramp), -np.inf)
+        heights = np.zeros((len(ramp), self._heights.shape[1] + 1))
+        term = np.ones_like(fitted)
+        chosen = np.stack([none, zero], axis=1).astype(np.float64)
+        is_enough = np.zeros(len(ramp), dtype=bool)
+        rises = self._ramps.rise[:, ramp].T + offset[:, None]
+        # A ramp is preferred where both are worth as much, as it is tried first.
+        for score, tried, costs in ((by_ramp, rises, tuning.GAIN_OF_ENDS), (by_other, None, 0.0)):
+            some = np.flatnonzero(score > tuning.GAIN_OF_RAMP)
+            own = np.ones((len(some), fitted.shape[1])) if tried is None else tried[some]
+            terms = np.concatenate([self._terms[some], own[:, :, None]], axis=2)
+            found = _maximised_each(ahead[some], draws[some], terms, self._heights[some])
+            gain = _likelihoods(ahead[some], draws[some], _products(terms, found))
+            gain -= _likelihoods(ahead[some], draws[some], fitted[some])
+            better = gain - costs > best[some]
+            here = some[better]
+            best[here], heights[here], term[here] = (
+                (gain - costs)[better],
+                found[better],
+                own[better],
+            )
+            is_enough[here] = gain[better] >= tuning.GAIN_OF_RAMP
+            chosen[here] = (
+                [-1.0, 0.0] if tried is None else np.stack([ramp[here], offset[here]], axis=1)
+            )
+        self._growing, self._heights = self._growing[is_enough], heights[is_enough]
+        kept = self._terms[is_enough], term[is_enough][:, :, None]
+        self._terms = np.concatenate(kept, axis=2)
+        kept = self._chosen[is_enough], chosen[is_enough][:, None]
+        self._chosen = np.concatenate(kept, axis=1)
+        return is_enough
+
+    def _scores(
+        self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
+    ) -> tuple[tuple[NDArray[np.intp], FloatArray, FloatArray], FloatArray]:
+        """Return by fit the ramp with the largest score statistic, its offset, and the statistic;
+        and that of a constant."""
+        share = probability(fitted)
+        left, weight = ahead - draws * share, draws * share * (1 - share) + _TINY
+        rise, total = self._ramps.rise, left.sum(axis=1)
+        slope, bend = _with_ramps(left, rise), _with_ramps(weight, self._ramps.squared)
+        along, mass = _with_ramps(weight, rise), weight.sum(axis=1)
+        if self._terms.shape[2]:
+            weighted = weight[:, :, None] * self._terms
+            information = np.einsum("blj,blk->bjk", self._terms, weighted)
+            inverse = np.linalg.inv(information + _TINY * np.eye(weighted.shape[2]))
+            parts = [_with_ramps(part, rise) for part in np.moveaxis(weighted, 2, 0)]
+            shared = np.stack(parts, axis=1)
+            apart, own = np.einsum("bjk,bkr->bjr", inverse, shared), weighted.sum(axis=1)
+            bend -= (shared * apart).sum(axis=1)
+            along -= np.einsum("bj,bjr->br", own, apart)
+            mass -= np.einsum("bj,bjk,bk->b", own, inverse, own)
+        scores = np.empty((len(left), len(_OFFSETS), rise.shape[1]))
+        for place, offset in enumerate(_OFFSETS):
+            rising = np.maximum(slope + offset * total[:, None], 0.0)
+            spread = bend + 2 * offset * along + offset**2 * mass[:, None]
+            scores[:, place] = rising**2 / np.maximum(spread, 1e-6) * (spread > 1e-6)
+        flat = scores.reshape(len(left), -1)
+        best = flat.argmax(axis=1)
+        place, ramp = np.divmod(best, rise.shape[1])
+        by_ramp = ramp, _OFFSETS[place], flat[np.arange(len(left)), best]
+        return by_ramp, total**2 / np.maximum(mass, 1e-6) * (mass > 1e-6)
+
+
+def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
+    """Return left · rise, by few rows at a time, since BLAS gives larger products to threads."""
+    rows = max(1, _SMALL // rise.size)
+    if len(left) <= rows:
+        return left @ rise
+    pieces = [left[start : start + rows] @ rise for start in range(0, len(left), rows)]
+    return np.concatenate(pieces)
+
+
+def _products(terms: FloatArray, heights: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("blk,bk->bl", terms, heights))
+
+
+def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> FloatArray:
+    return np.asarray((ahead * fitted - draws * softplus(fitted)).sum(axis=1))
+
+
+def _maximised_each(
+    ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
+) -> FloatArray:
+    """Return the heights of greatest likelihood of every fit, from those of all terms but the last,
+    by Newton's method."""
+    found = np.column_stack([heights, np.zeros(len(heights))])
+    rest = np.arange(len(found))
+    for _ in range(_NEWTON_STEPS):
+        if not len(rest):
+            break
+        own = terms[rest]
+        share = probability(_products(own, found[rest]))
+        weight = draws[rest] * share * (1 - share) + _TINY
+        bend = np.einsum("blj,blk->bjk", own, weight[:, :, None] * own)
+        slope = np.einsum("blk,bl->bk", own, ahead[rest] - draws[rest] * share)
+        step = np.linalg.solve(bend + 1e-6 * np.eye(own.shape[2]), slope[:, :, None])[:, :, 0]
+        found[rest] += np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        rest = rest[np.abs(step).max(axis=1) >= 1e-4]
+    return found
+
+
+def _averaged(
+    ramps: _Ramps,
+    ahead: FloatArray,
+    draws: FloatArray,
+    chosen: Sequence[tuple[int | None, float]],
+    terms: FloatArray,
+    heights: FloatArray,
+) -> FloatArray:
+    """Return the log-ratio, (levels,), every ramp averaged over ends by their likelihood. chosen:
+    of each term the ramp and its offset; no ramp for others."""
+    fitted = terms @ heights
+    total = fitted.copy()
+    for place, (ramp, offset) in enumerate(chosen):
+        if ramp is None:
+            continue
+        height, own = heights[place], terms[:, place]
+        near = (np.abs(ramps.start - ramps.start[ramp]) <= _NEARBY) & (
+            np.abs(ramps.end - ramps.end[ramp]) <= _NEARBY
+        )
+        others = ramps.rise[:, near] + offset
+        fits = (fitted - height * own)[:, None] + height * others
+        likelihood = ahead @ fits - draws @ softplus(fits)
+        weight = np.exp(likelihood - likelihood.max())
+        # So that what is flat stays flat, to the last digit.
+        weight[weight < _UNLIKELY] = 0.0
+        total += height * (others @ (weight / weight.sum()) - own)
+    return np.asarray(total)
+
+
+def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
+    """Return a position less the constant by which, as log-odds, it would expect too many or too
+    few draws of d1: the errors of many columns add up to one."""
+    for _ in range(_NEWTON_STEPS):
+        share = probability(position)
+        step = float((ahead - draws * share).sum() / max(_TINY, draws @ (share * (1 - share))))
+        position = position + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        if abs(step) < 1e-4:
+            break
+    return position

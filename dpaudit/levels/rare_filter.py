@@ -1,0 +1,356 @@
+"""What selection draws have seen, and the outcomes that it lets through: the rare or new ones.
+
+A filter is made from draws that were kept. Of those that come later it picks the rows that have,
+anywhere, an entry that was hardly ever seen, or never: a value, a label, a number farther out than
+nearly all, an entry at a place that had none. Draws that are only counted are gone; what they have
+that is rare is kept whole, and what they have that is new no rule has learned anything of.
+
+Whether an outcome is let through depends on nothing but the outcome, so that rules may ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels.cells import short_below
+from dpaudit.levels.level_map import FloatArray
+from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
+from dpaudit.outcomes.columns import find
+from dpaudit.stats.order import few_values
+
+# What was seen so often is usual; and so is all of a column of which more than this share is not.
+OFTEN = 10
+_NEVER_STOPS_BEING_NEW = 0.02
+# What was seen less often is no value that repeats.
+_REPEATS = 2
+# Rare values inside the range of a column that are looked for, at most.
+_MOST_REPEATED = 8
+# The bits of a bucket of numbers, and an odd number that spreads the bits of floats (Knuth 1973).
+_BUCKETS, _SPREAD = 20, np.uint64(0x9E3779B97F4A7C15)
+# Values of a column of numbers, at most, that are told apart; of more, the range is looked at.
+_MOST_VALUES = 4_096
+# With so few, comparing with each takes less than looking them up.
+_FEW = 6
+_LARGEST_TABLE = 65_536
+# Columns that are looked at; of wider outcomes the others are left to the orders that count them.
+MOST_COLUMNS = 256
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usual:
+    """What is usual in one column.
+
+    numbers: the usual values, rising, or the two ends of the usual range; is_range: which of both.
+    labels: the usual ones; None where all are.
+    repeated: rare values inside the range that came up again, where numbers hardly ever do.
+    """
+
+    name: str
+    numbers: FloatArray
+    is_range: bool
+    labels: frozenset[str] | None
+    # Of whole numbers near each other: which of them, from the least on, are usual.
+    table: Mask | None = field(default=None, repr=False)
+    repeated: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @classmethod
+    def of(cls, column: Column, often: int) -> Usual:
+        """Return what was seen so often in a column of selection draws."""
+        size = len(column.numbers)
+        numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
+        values = _few(numbers)
+        usual = None if values is None else _often_enough(*values, often, size)
+        is_range = usual is None
+        if usual is None:
+            usual = _range(numbers, often)
+        table = None if is_range else _table(usual)
+        repeated = _repeated(numbers, usual, often) if is_range else np.empty(0)
+        return cls(column.name, usual, is_range, _usual_labels(column, often), table, repeated)
+
+    def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
+        """Return what is usual when all that came up so often in a column is, too, in a range all
+        but as many from either end; and a row of each value and label that is so on its own."""
+        is_number = (
+            np.ones(len(column.numbers), bool) if column.codes is None else column.codes == 0
+        )
+        place = np.flatnonzero(is_number)
+        place = place[self._far(column.numbers[place])]
+        far = column.numbers[place]
+        labels, rows = self._more_labels(column, often)
+        if self.is_range:
+            usual = _wider(self.numbers, np.sort(far), often)
+            is_rare = [np.count_nonzero(far == one) < often for one in self.repeated.tolist()]
+            repeated = self.repeated[np.array(is_rare, dtype=bool)]
+            return replace(self, numbers=usual, labels=labels, repeated=repeated), rows
+        values, first, counts = np.unique(far, return_index=True, return_counts=True)
+        is_often = counts >= often
+        usual = np.union1d(self.numbers, values[is_often])
+        rows = np.append(rows, place[first[is_often]])
+        return Usual(self.name, usual, False, labels, _table(usual)), rows
+
+    def _more_labels(self, column: Column, often: int) -> tuple[frozenset[str] | None, Rows]:
+        """Return the usual labels with those that came up so often, and a row of each of these."""
+        if self.labels is None or column.codes is None:
+            return self.labels, np.empty(0, dtype=np.intp)
+        codes, first, counts = np.unique(column.codes, return_index=True, return_counts=True)
+        is_known = [code == 0 or column.labels[code - 1] in self.labels for code in codes.tolist()]
+        is_more = (counts >= often) & ~np.array(is_known, dtype=bool)
+        more = {column.labels[code - 1] for code in codes[is_more].tolist()}
+        return self.labels | more, first[is_more]
+
+    def is_rare(self, column: Column) -> Mask:
+        """Return which entries are not usual."""
+        codes = column.codes
+        if codes is None:
+            return self._far(column.numbers)
+        found = np.zeros(len(codes), dtype=bool)
+        is_number = codes == 0
+        if is_number.any():
+            found[is_number] = self._far(column.numbers[is_number])
+        if self.labels is not None:
+            by_code = np.array([False, *(one not in self.labels for one in column.labels)])
+            found |= by_code[codes]
+        return found
+
+    def _far(self, numbers: FloatArray) -> Mask:
+        if self.is_range:
+            found = np.asarray((numbers < self.numbers[0]) | (numbers > self.numbers[1]))
+            for value in self.repeated.tolist():
+                found |= numbers == value
+            return found
+        if len(self.numbers) <= _FEW:
+            found, is_other = np.ones(len(numbers), dtype=bool), np.empty(len(numbers), dtype=bool)
+            for value in self.numbers.tolist():
+                found &= np.not_equal(numbers, value, out=is_other)
+            return found
+        if self.table is not None:
+            return self._missing(numbers, self.table)
+        place = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.asarray(self.numbers[place] != numbers)
+
+    def _missing(self, numbers: FloatArray, table: Mask) -> Mask:
+        least = self.numbers[0]
+        inside = (numbers >= least) & (numbers < least + len(table))
+        place = np.where(inside, numbers - least, 0.0).astype(np.intp)
+        return np.asarray(~(inside & table[place] & (place + least == numbers)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RareFilter:
+    """What is usual, by column; frozen and picklable.
+
+    rest: rising, the keys of what outcomes had in no column, as far as they are usual; None where
+    all are.  like: one of the outcomes.  often, draws: usual is what so many of these draws had.
+    is_cut: whether there were more columns than are looked at.  is_narrowed: whether other outputs
+    are usual, too.
+    """
+
+    columns: tuple[Usual, ...]
+    rest: KeyArray | None
+    like: Outcomes
+    often: int
+    draws: int
+    is_cut: bool
+    is_narrowed: bool = False
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether of some column, whose numbers hardly repeat, the range is looked at."""
+        return any(one.is_range for one in self.columns)
+
+    @classmethod
+    def of(cls, selection: SelectionDraws, often: int = OFTEN) -> RareFilter:
+        """Return what selection draws have seen so often."""
+        return cls._of(selection, often)
+
+    @classmethod
+    def seen(cls, selection: SelectionDraws) -> RareFilter | None:
+        """Return what selection draws have seen at all: what it lets through is new. None for
+        outcomes too wide to look at whole."""
+        found = cls._of(selection, 1)
+        return None if found.is_cut or selection.outcomes.width > MOST_COLUMNS else found
+
+    @classmethod
+    def _of(cls, selection: SelectionDraws, often: int) -> RareFilter:
+        outcomes = selection.outcomes
+        is_cut = len(outcomes.columns) > MOST_COLUMNS
+        names = _names(outcomes.columns[:MOST_COLUMNS])
+        usual = tuple(Usual.of(one, often) for one in outcomes.named(names))
+        rest = None if is_cut else _often(outcomes.keys_beside(frozenset(names)), often)
+        return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
+
+    def is_rare(self, outcomes: Outcomes) -> Mask:
+        """Return which outcomes have an entry that is not usual: (size,)."""
+        found = np.zeros(outcomes.size, dtype=bool)
+        names = [one.name for one in self.columns]
+        for usual, column in zip(self.columns, outcomes.named(names), strict=True):
+            found |= usual.is_rare(column)
+        if self.rest is not None:
+            found |= _missing(outcomes.keys_beside(frozenset(names)), self.rest)
+        return found
+
+    def narrowed(
+        self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
+    ) -> tuple[RareFilter, Rows]:
+        """Return a filter that lets through a part of what this one does, and a row of each single
+        value, label or key that it lets through no more.
+
+        kept: outcomes that this one has let through. What so many of them have is usual, too; of a
+        range the ends move outwards, to as many of them from either end.  spared: the names of
+        columns that stay as they are.
+        """
+        names = [one.name for one in self.columns]
+        found: list[Usual] = []
+        rows: list[Rows] = [np.empty(0, dtype=np.intp)]
+        for usual, column in zip(self.columns, kept.named(names), strict=True):
+            more, first = (usual, []) if usual.name in spared else usual.narrowed(column, often)
+            found.append(more)
+            rows.append(np.asarray(first, dtype=np.intp))
+        rest = self.rest
+        # What is in no column has no name to be spared by, but those that are new.
+        if rest is not None and spared <= set(names):
+            values, first, counts = np.unique(
+                kept.keys_beside(frozenset(names)), return_index=True, return_counts=True
+            )
+            is_more = (counts >= often) & _missing(values, rest)
+            rest = np.union1d(rest, values[is_more])
+            rows.append(first[is_more])
+        narrower = replace(self, columns=tuple(found), rest=rest, is_narrowed=True)
+        return narrower, np.unique(np.concatenate(rows))
+
+    def new(self, outcomes: Outcomes) -> list[Column]:
+        """Return the columns of outcomes that there were none of."""
+        if self.is_cut:
+            return []
+        known = {one.name for one in self.columns}
+        return [one for one in outcomes.columns if not {one.name, _base(one.name)} & known]
+
+
+def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
+    """Return the ends of a range moved outwards to so many of the numbers beyond, which rise, from
+    either end; an end that fewer are beyond stays."""
+    low, high = usual
+    below, above = far[far < low], far[far > max(low, high)]
+    if len(below) >= often:
+        low = _shortly(below, often)
+    if len(above) >= often:
+        high = -_shortly(-above[::-1], often)
+    return np.array([low, high])
+
+
+def _range(numbers: FloatArray, often: int) -> FloatArray:
+    """Return the two ends of what is usual: so many numbers are at each or beyond it, at most."""
+    last = min(often, len(numbers))
+    if 2 * last >= len(numbers):
+        return np.sort(numbers)[[last - 1, -last]]
+    parted = np.partition(numbers, [last - 1, len(numbers) - last])
+    low, high = np.sort(parted[:last]), np.sort(parted[-last:])
+    return np.array([_shortly(low, last), -_shortly(-high[::-1], last)])
+
+
+def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
+    """Return the values inside a range that came up more than once and less often than `often`, a
+    few of the most frequent ones; none where most numbers come up again."""
+    if often <= _REPEATS:
+        return np.empty(0)
+    # Only numbers that share a bucket with another one can be equal to one: a quarter of the time
+    # that sorting all of them takes.
+    bucket = (numbers + 0.0).view(np.uint64) * _SPREAD >> np.uint64(64 - _BUCKETS)
+    place = bucket.astype(np.intp)
+    shared = numbers[np.bincount(place, minlength=1 << _BUCKETS)[place] > 1]
+    values, counts = np.unique(shared, return_counts=True)
+    if counts[counts >= _REPEATS].sum() > _NEVER_STOPS_BEING_NEW * len(numbers):
+        return np.empty(0)
+    is_rare = (counts >= _REPEATS) & (counts < often)
+    is_rare &= (values >= usual[0]) & (values <= usual[1])
+    values, counts = values[is_rare], counts[is_rare]
+    return np.sort(values[np.argsort(-counts, kind="stable")[:_MOST_REPEATED]])
+
+
+def _shortly(rising: FloatArray, often: int) -> float:
+    """Return the last of so many numbers, or a short decimal that is hardly less: rarer is what is
+    beyond it then, where the next number may be frequent. The least number of all stays."""
+    last = float(rising[often - 1])
+    if often == 1:
+        return last
+    with np.errstate(over="ignore", invalid="ignore"):
+        return short_below(last, float(np.subtract(last, rising[often // 2 - 1])))
+
+
+def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
+    """Return the values of numbers, rising, and how often each came up; None of too many, which the
+    first numbers tell in most cases."""
+    found = few_values(numbers)
+    if found is not None or len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
+        return found
+    values, counts = np.unique(numbers, return_counts=True)
+    return None if len(values) > _MOST_VALUES else (values, counts)
+
+
+def _often_enough(
+    values: FloatArray, counts: NDArray[np.int64], often: int, size: int
+) -> FloatArray | None:
+    """Return the values seen so often; None where values never stop being new."""
+    if counts[counts < max(often, _REPEATS)].sum() > _NEVER_STOPS_BEING_NEW * size:
+        return None
+    return values[counts >= often]
+
+
+def _names(columns: Sequence[Column]) -> list[str]:
+    """Return the names of the columns to look at: where one says only of what kind entries are, and
+    none says more, the entries themselves, since another one of that kind is rare, too."""
+    names = [one.name for one in columns]
+    every = set(names)
+    return [name if _base(name) in every else _base(name) for name in names]
+
+
+def _base(name: str) -> str:
+    return name.removeprefix(KIND)
+
+
+def _often(keys: KeyArray, often: int) -> KeyArray | None:
+    """Return the keys seen so often, rising; None where they never stop being new."""
+    values, counts = np.unique(keys, return_counts=True)
+    if counts[counts < often].sum() > _NEVER_STOPS_BEING_NEW * len(keys):
+        return None
+    return np.asarray(values[counts >= often])
+
+
+def _missing(keys: KeyArray, known: KeyArray) -> Mask:
+    """Return which keys are not among those that are known."""
+    if len(keys) > 1 and keys.strides == (0,):  # one for all
+        return np.broadcast_to(_missing(keys[:1], known), len(keys))
+    if len(known) == 1:
+        return np.asarray(keys != known[0])
+    return np.asarray(find(known, keys) == len(known))
+
+
+def _table(usual: FloatArray) -> Mask | None:
+    """Return which whole numbers from the least on are usual; None where they are none, or far from
+    each other."""
+    if len(usual) <= _FEW or not np.isfinite(usual).all() or usual[-1] - usual[0] >= _LARGEST_TABLE:
+        return None
+    if (usual != np.rint(usual)).any():
+        return None
+    table = np.zeros(int(usual[-1] - usual[0]) + 1, dtype=bool)
+    table[(usual - usual[0]).astype(np.intp)] = True
+    return table
+
+
+def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
+    """Return the labels seen so often; None where labels never stop being new."""
+    if column.codes is None:
+        return frozenset()
+    counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
+    if counts[counts < often].sum() > _NEVER_STOPS_BEING_NEW * len(column.codes):
+        return None
+    is_often = zip(column.labels, counts >= often, strict=True)
+    return frozenset(label for label, is_one in is_often if is_one)

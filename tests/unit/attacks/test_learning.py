@@ -1,0 +1,398 @@
+"""What is learned from selection draws: orders, cut-offs, beliefs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.attacks.additive import additive
+from dpaudit.attacks.learning import learn
+from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.single_columns import one_dimensional
+from dpaudit.attacks.single_outputs import accuse, atoms, has_atoms
+from dpaudit.claims import ProfilePoint
+from dpaudit.draws import FreshDraws, SelectionDraws
+from dpaudit.levels import tuning
+from dpaudit.levels.level_map import cut_by_mass, held_out_tally, tail_refined
+from dpaudit.levels.rules import (
+    RuleTable,
+    never_abstaining,
+    pooled_counts,
+    predicted_epsilon,
+    predicted_growth,
+)
+from dpaudit.outcomes import Raised, from_raw
+from dpaudit.outcomes.columns import find
+from dpaudit.stats.game import Game
+
+Arms = NDArray[np.bool_]
+Family = Callable[[np.random.Generator, Arms], object]
+
+
+def selection(family: Family, size: int, seed: int = 0) -> SelectionDraws:
+    rng = np.random.default_rng(seed)
+    is_d1 = rng.random(size) < 0.5
+    return SelectionDraws(from_raw(family(rng, is_d1)), is_d1)  # type: ignore[arg-type]  # any family
+
+
+def laplace(rng: np.random.Generator, is_d1: Arms) -> object:
+    return rng.laplace(size=len(is_d1)) + ~is_d1
+
+
+def vectors(rng: np.random.Generator, is_d1: Arms) -> object:
+    noise = rng.laplace(size=(len(is_d1), 5))
+    noise[:, 2] += ~is_d1
+    return noise
+
+
+def words_of_rr(rng: np.random.Generator, is_d1: Arms) -> object:
+    truthful = rng.random(len(is_d1)) < 0.75
+    return ["yes" if one else "no" for one in (is_d1 == truthful)]
+
+
+def pure_noise(rng: np.random.Generator, is_d1: Arms) -> object:
+    return rng.normal(size=len(is_d1))
+
+
+def played(family: Family, draws: SelectionDraws, seed: int = 99) -> Game:
+    """Return the game of what was learned, on a hundred thousand other draws."""
+    learned = learn(draws, Objective(ProfilePoint(0.1, 0.0), 100_000)).portfolio
+    other = selection(family, 100_000, seed)
+    fresh = FreshDraws(other.outcomes, other.is_d1)
+    (tally,) = fresh.looks(learned, learned.levels, 100_000)
+    return tally.game(learned.guesses)
+
+
+@pytest.mark.parametrize("family", [laplace, vectors, words_of_rr])
+def test_what_is_learned_tells_the_inputs_apart(family: Family) -> None:
+    game = played(family, selection(family, 20_000))
+    share = game.correct / (game.correct + game.wrong)
+    best = 0.75 if family is words_of_rr else math.e / (1 + math.e)
+    assert share == pytest.approx(best, abs=0.025)
+    assert game.correct + game.wrong > 50_000
+
+
+def test_the_threshold_of_laplace_is_found() -> None:
+    learned = learn(selection(laplace, 50_000), Objective(ProfilePoint(0.5, 0.0), 400_000))
+    first, second = learned.portfolio.main.words(1), learned.portfolio.main.words(-1)
+    assert first is not None
+    assert second is not None
+    # Beyond either input the ratio is e at every output, so that any cut there is a good one.
+    assert first.startswith("output < ")
+    assert float(first.removeprefix("output < ")) < 0.1
+    assert second.startswith("output ≥ ")
+    assert float(second.removeprefix("output ≥ ")) > 0.9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_promises_nothing(seed: int) -> None:
+    draws = selection(pure_noise, 5_000, seed)
+    for candidate in one_dimensional(draws):
+        table = RuleTable.of(candidate.held_out)
+        assert np.max(predicted_epsilon(table, 0.0, 40_000, candidate.penalty)) < 0.05
+    assert learn(draws, Objective(ProfilePoint(0.0, 0.0), 40_000)).beliefs.posteriors.shape[0] == 8
+
+
+def test_held_out_tallies_count_every_draw_once() -> None:
+    for family, attack in ((laplace, one_dimensional), (vectors, additive), (words_of_rr, atoms)):
+        draws = selection(family, 3_000)
+        for candidate in attack(draws):
+            assert candidate.held_out.sum(axis=0).tolist() == [
+                int(draws.is_d1.sum()),
+                int((~draws.is_d1).sum()),
+            ]
+            level = candidate.freeze()
+            assert level.levels == len(candidate.held_out) <= 66
+            place = level(draws.outcomes)
+            assert place.max() < level.levels
+            assert np.array_equal(
+                level.counts(draws.outcomes), np.bincount(place, minlength=level.levels)
+            )
+
+
+def test_attacks_that_do_not_apply_say_so() -> None:
+    assert one_dimensional(selection(vectors, 500)) == []
+    assert additive(selection(laplace, 500)) == []
+    assert atoms(selection(laplace, 500)) == []
+
+
+def test_outcomes_of_another_width_are_unseen() -> None:
+    wide, narrow = selection(vectors, 500), selection(laplace, 500)
+    for family, other in ((laplace, wide), (vectors, narrow)):
+        rule = learn(selection(family, 500), Objective(ProfilePoint(0.5, 0.0), 1_000)).portfolio
+        assert set(rule(other.outcomes).tolist()) == {rule.main.level.levels - 1}
+
+
+def best_rising_fit(counts: NDArray[np.int64]) -> float:
+    """Return the largest log-likelihood of rising shares, by trying every partition in blocks."""
+    best = -math.inf
+    cells = len(counts)
+    for cuts in itertools.product([False, True], repeat=cells - 1):
+        blocks = np.split(counts, [i + 1 for i, cut in enumerate(cuts) if cut])
+        pooled = [block.sum(axis=0) for block in blocks]
+        shares = [(first + 0.5) / (first + second + 1) for first, second in pooled]
+        if all(one < other for one, other in itertools.pairwise(shares)):
+            best = max(
+                best,
+                sum(
+                    first * math.log(share) + second * math.log(1 - share)
+                    for (first, second), share in zip(pooled, shares, strict=True)
+                ),
+            )
+    return best
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_isotonic_fits_rise_and_are_nearly_the_best(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson([[20, 20 + 3 * cell] for cell in range(8)])[::-1]
+    pooled = pooled_counts(counts)
+    shares = (pooled[:, 0] + 0.5) / (pooled.sum(axis=1) + 1)
+    assert np.all(np.diff(shares) >= 0)
+    first, second = counts.T
+    likelihood = float(np.sum(first * np.log(shares) + second * np.log(1 - shares)))
+    assert likelihood == pytest.approx(best_rising_fit(counts), abs=0.1)
+
+
+def test_isotonic_cells_without_draws_join_a_neighbour() -> None:
+    counts = np.array([[0, 0], [1, 9], [0, 0], [9, 1], [0, 0]])
+    pooled = pooled_counts(counts)
+    assert np.all(pooled.sum(axis=1) == 10)
+
+
+def test_levels_are_cut_by_mass_and_keep_ties_together() -> None:
+    rng = np.random.default_rng(0)
+    scores = np.round(rng.normal(size=(6, 300)), 1)
+    masses = rng.integers(0, 40, size=300).astype(float)
+    level, levels = cut_by_mass(scores, masses)
+    assert level.shape == (6, 300)
+    assert level.max() < levels <= 64
+    last = scores[-1]
+    for one, other in itertools.pairwise(np.unique(last)):
+        assert level[-1, last == one].max() <= level[-1, last == other].min()
+        assert len(set(level[-1, last == one].tolist())) == 1
+
+
+def test_a_heavy_cell_has_a_level_of_its_own() -> None:
+    scores = np.array([[-1.0, 0.0, 1.0]])
+    level, levels = cut_by_mass(scores, np.array([10.0, 980.0, 10.0]))
+    assert level.tolist() == [[0, 1, 2]]
+    assert levels == 3
+
+
+def test_quantiles_are_refined_in_both_tails() -> None:
+    quantiles = tail_refined(1e-4)
+    assert len(quantiles) == 63
+    assert np.all(np.diff(quantiles) > 0)
+    assert quantiles[0] == pytest.approx(1e-4)
+    assert 1 - quantiles[-1] == pytest.approx(1e-4)
+
+
+def test_a_held_out_tally_adds_up_folds() -> None:
+    level = np.array([[0, 1], [1, 0]])
+    counts = np.arange(12).reshape(2, 3, 2)
+    expected = [[0 + 8, 1 + 9], [2 + 6, 3 + 7], [4 + 10, 5 + 11]]
+    assert held_out_tally(level, counts, 2).tolist() == expected
+
+
+def test_the_table_of_rules_is_every_rule_played() -> None:
+    held_out = np.array([[1, 30], [4, 25], [9, 21], [15, 16], [20, 8], [28, 3], [2, 5]])
+    table = RuleTable.of(held_out)
+    for low, high in itertools.product(range(7), repeat=2):
+        place = low * 7 + high
+        if low > high:
+            assert not table.valid[low, high]
+            continue
+        rule = table.guesses(place, 7)
+        assert rule.tolist() == [-1] * low + [0] * (high - low) + [1] * (6 - high) + [0]
+        right = held_out[rule > 0, 0].sum() + held_out[rule < 0, 1].sum()
+        wrong = held_out[rule > 0, 1].sum() + held_out[rule < 0, 0].sum()
+        played = table.correct[low, high], table.wrong[low, high]
+        assert played == pytest.approx((right, wrong))
+        both = (rule > 0).any() and (rule < 0).any()
+        assert table.h[low, high] == (1.0 if both else 0.5)
+    always = np.unravel_index(int(np.argmax(never_abstaining(table))), table.correct.shape)
+    assert always[0] == always[1]
+
+
+def test_the_table_evens_out_what_does_not_rise() -> None:
+    # Of a plateau, the widest event is worth most; by raw counts its luckiest part would be.
+    held_out = np.array([[26, 74], [250, 750], [24, 76], [740, 260], [7, 1], [0, 0]])
+    table = RuleTable.of(held_out)
+    assert table.correct[0, 0] + table.wrong[0, 0] == pytest.approx(held_out.sum())
+    below_1, below_3 = ((table.correct[i, 5], table.wrong[i, 5]) for i in (1, 3))
+    assert below_1[0] / below_1[1] == pytest.approx(below_3[0] / below_3[1], rel=0.02)
+
+
+def test_an_input_that_came_up_more_often_makes_no_event_look_better() -> None:
+    # d1 happened to be drawn a tenth more often.
+    held_out = np.array([[110, 272], [990, 728], [0, 0]])
+    even = np.array([[100, 272], [900, 728], [0, 0]])
+    evened, table = RuleTable.evened(held_out), RuleTable.of(even)
+    assert evened.correct == pytest.approx(1.05 * table.correct, rel=0.01)
+    assert evened.wrong == pytest.approx(1.05 * table.wrong, rel=0.01)
+
+
+def test_a_rule_that_cannot_be_chosen_is_never_predicted_best() -> None:
+    table = RuleTable.of(np.random.default_rng(5).integers(0, 30, size=(7, 2)))
+    for point in (ProfilePoint(0.2, 0.0), ProfilePoint(0.2, 0.05)):
+        assert np.all(np.isneginf(predicted_epsilon(table, point.delta, 500, 3.0)[~table.valid]))
+        assert np.all(np.isneginf(predicted_growth(table, point)[~table.valid]))
+
+
+def leaky(rng: np.random.Generator, is_d1: Arms) -> object:
+    """`0` is evidence for d1, `3` for d2, and d2 raises now and then."""
+    outcome = rng.choice(4, size=len(is_d1), p=[0.2, 0.4, 0.4, 0.0])
+    other = rng.choice(4, size=len(is_d1), p=[0.0, 0.4, 0.4, 0.2])
+    raised = ~is_d1 & (rng.random(len(is_d1)) < 0.1)
+    picked = np.where(is_d1, outcome, other).tolist()
+    return [Raised("E", "") if bad else one for one, bad in zip(picked, raised, strict=True)]
+
+
+def test_atoms_are_accused_for_their_own_input_and_exceptions_never() -> None:
+    draws = selection(leaky, 5_000)
+    assert has_atoms(draws)
+    accused = accuse(draws, ProfilePoint(1.0, 0.05))
+    named = dict(zip(accused.words, zip(accused.for_d1, accused.for_d2, strict=True), strict=True))
+    assert named["0"] == (True, False)
+    assert named["3"] == (False, True)
+    assert not any("raised" in word for word in named)
+    assert not has_atoms(selection(laplace, 2_000))
+
+
+def test_atoms_are_found_by_key() -> None:
+    keys = np.array([3, 7, 9], dtype=np.uint64)
+    assert find(keys, np.array([9, 1, 3, 10], dtype=np.uint64)).tolist() == [2, 3, 0, 3]
+    assert find(keys[:0], keys).tolist() == [0, 0, 0]
+
+
+def test_cells_that_were_put_in_order_twice_are_counted_once() -> None:
+    """They are proposed by several attacks."""
+    draws = selection(words_of_rr, 20_000)
+    learned = learn(draws, Objective(ProfilePoint(2.0, 0.01), 100_000))
+    fine = [one.fine for one in learned.leading if one.fine is not None]
+    assert fine
+    assert len(set(map(id, fine))) == len(fine)
+
+
+def revealing(rng: np.random.Generator, is_d1: Arms) -> object:
+    """A randomised response, in which d1 alone gives a third answer, with probability 1 %."""
+    answers = np.where(rng.random(len(is_d1)) < 0.75, is_d1, ~is_d1).astype(float)
+    answers[is_d1 & (rng.random(len(is_d1)) < 0.01)] = 7.0
+    return answers
+
+
+def rules_of(size: int, *, delta: float = 1e-3, thorough: bool = True) -> NDArray[np.int64]:
+    aim = Objective(ProfilePoint(1.1, delta), 100_000, reserve=True)
+    drawn = selection(revealing, size)
+    found = learn(drawn, aim, thorough=thorough)
+    # By output in place of level: 0, 1, 7.
+    levels = found.portfolio(from_raw(np.array([0.0, 1.0, 7.0]))).astype(np.intp)
+    return found.beliefs.rules[:, levels]
+
+
+def test_of_all_that_is_kept_the_last_rules_bet_on_what_one_input_alone_gave() -> None:
+    for size in (1_600, 4_000):
+        assert rules_of(size)[3:].tolist() == [[0, 0, 1], [0, 0, 1]]
+
+
+def test_it_does_not_of_few_draws_nor_without_delta_nor_of_what_came_once_or_twice() -> None:
+    few = rules_of(4_000, thorough=False)
+    assert len(few) == 5
+    assert not few[3:].any()
+    assert len(rules_of(4_000, delta=0.0)) == 4
+    assert not rules_of(200)[4].any()
+
+
+def test_where_nothing_is_promised_the_main_rule_is_chosen_without_a_penalty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One answer of a thousand, seen too seldom for the usual penalties."""
+
+    def seldom(rng: np.random.Generator, is_d1: Arms) -> object:
+        numbers = rng.integers(1_000, size=len(is_d1)).astype(float)
+        numbers[is_d1 & (rng.random(len(is_d1)) < 0.006)] = 500.0
+        return numbers
+
+    def singled_out() -> int:
+        """Return how often it is among few outputs that are guessed to be d1's."""
+        found = 0
+        for seed in range(24):
+            learned = learn(
+                selection(seldom, 4_000, seed), Objective(ProfilePoint(2.0, 0.0), 4_000)
+            )
+            rule = learned.portfolio
+            guesses = rule.guesses[rule(from_raw(np.arange(1e3)))]
+            found += int(guesses[500] == 1 and np.mean(guesses != 0) < 0.1)
+            assert not learned.promises
+        return found
+
+    lowered = Objective.lowered
+
+    def by_a_penalty(aim: Objective, table: RuleTable, penalty: float) -> NDArray[np.float64]:
+        return lowered(aim, table, penalty or tuning.PENALTY_ANY_ORDER)
+
+    boldly = singled_out()
+    monkeypatch.setattr(Objective, "lowered", by_a_penalty)
+    assert boldly >= singled_out() + 4
+
+
+def bits_of_one_input(rng: np.random.Generator, is_d1: Arms) -> object:
+    """Two entries, 0 or 1; only d1 gives (1, 0)."""
+    first = (rng.random(len(is_d1)) < 0.5).astype(int)
+    second = ((rng.random(len(is_d1)) < 0.5) | ~is_d1) * first
+    return np.stack([first, second], axis=1)
+
+
+@pytest.mark.parametrize("size", [500, 5_000])
+def test_outcomes_of_few_values_are_named_one_by_one(size: int) -> None:
+    for seed in range(5):
+        draws = selection(bits_of_one_input, size, seed)
+        learned = learn(draws, Objective(ProfilePoint(0.1, 0.0), 100_000))
+        assert learned.portfolio.main.attack == "single outputs"
+        assert learned.portfolio.main.words(1) in (
+            "output is (1, 0)",
+            "output is (0, 0) or (1, 0)",
+        )
+        assert all("score" not in one.attack for one in learned.tried)
+
+
+def test_scores_are_tried_on_many_values_and_on_few_draws() -> None:
+    def three(rng: np.random.Generator, is_d1: Arms) -> object:
+        return rng.integers(3, size=(len(is_d1), 2)) + ~is_d1[:, None]
+
+    for family, size in ((three, 5_000), (bits_of_one_input, 100)):
+        tried = learn(selection(family, size), Objective(ProfilePoint(0.1, 0.0), 100_000)).tried
+        assert "sum over coordinates" in {one.attack for one in tried}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "chosen", "event"),
+    [
+        ([1, 2, 3], [0], "output is neither 2 nor 3"),
+        ([1, 2], [0, 1], "any output"),
+        ([1, Raised("KeyError", "")], [1], "KeyError is raised, or output is not 1"),
+        ([1, Raised("KeyError", "")], [0], "output is not a raised KeyError"),
+        (list(range(9)), [3], "output is 3, or a value rarely or never seen while learning"),
+        (list(range(9)), [], "output is a value rarely or never seen while learning"),
+        ([Raised("KeyError", ""), *range(9)], [0],
+         "KeyError is raised, or output is a value rarely or never seen while learning"),
+    ],
+)  # fmt: skip
+def test_single_outputs_and_all_others_are_an_event_in_words(
+    outcomes: list[object], chosen: list[int], event: str
+) -> None:
+    repeated = from_raw(outcomes * 40)
+    draws = SelectionDraws(repeated, np.arange(repeated.size) % 3 == 0)
+    (candidate,) = atoms(draws)
+    assert candidate.fine is not None
+    every = candidate.fine.cells
+    levels = every(repeated.take(np.array(chosen, dtype=np.intp)))
+    mask = np.zeros(every.levels, dtype=bool)
+    mask[levels] = mask[-1] = True
+    assert every.words(mask) == event

@@ -1,0 +1,115 @@
+"""Which rule of an order is best, and which order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.attacks.objective import Objective, _look_alike, promise
+from dpaudit.claims import ProfilePoint
+from dpaudit.levels import tuning
+from dpaudit.levels.candidates import Candidate, Fine, of_cells
+from dpaudit.levels.level_map import LevelMap
+
+AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
+
+
+def never_frozen() -> LevelMap:
+    raise AssertionError
+
+
+def order(*counts: tuple[int, int], is_smooth: bool = False) -> Candidate:
+    held_out = np.array([*counts, (0, 0)])
+    return Candidate("sums", held_out, tuning.PENALTY, never_frozen, is_smooth=is_smooth)
+
+
+def sides(ratio_of_d2: float, ratio_of_d1: float, draws: int = 10_000) -> Candidate:
+    """Return an order whose ends are right so many times as often as wrong."""
+    low, high = (round(draws / (1 + one)) for one in (ratio_of_d2, ratio_of_d1))
+    return order((low, draws - low), (5 * draws, 5 * draws), (draws - high, high))
+
+
+# Standard errors of a log-ratio of a side, of 10,000 draws with e^1 times as many right ones.
+ERROR = 1 / np.sqrt(10_000 * 0.73 * 0.27)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.0, 2.0, -1.0, -2.0])
+def test_sides_that_differ_by_luck_are_both_guessed(apart: float) -> None:
+    low, high, bound = AIM.best_rule(sides(math.e, math.e * np.exp(apart * ERROR)))
+    assert (low, high) == (1, 2)
+    assert 0.8 < bound < 1.1
+
+
+@pytest.mark.parametrize(("of_d2", "of_d1", "rule"), [
+    (math.e, math.e * np.exp(12 * ERROR), (0, 2)), (math.e * np.exp(12 * ERROR), math.e, (1, 3)),
+])  # fmt: skip
+def test_of_sides_that_are_apart_the_better_one_is(
+    of_d2: float, of_d1: float, rule: tuple[int, int]
+) -> None:
+    assert AIM.best_rule(sides(of_d2, of_d1))[:2] == rule
+
+
+def test_sides_are_told_apart_sooner_where_luck_is_known_to_be_small() -> None:
+    table = sides(math.e, math.e * np.exp(2.5 * ERROR)).table
+    assert _look_alike(table, 1, 2, luck=1.0)
+    assert not _look_alike(table, 1, 2, luck=0.5)
+
+
+@pytest.mark.parametrize("aim", [
+    replace(AIM, point=ProfilePoint(0.5, 1e-3)),
+    replace(AIM, point=ProfilePoint(0.5, 0.0), for_delta=True),
+])  # fmt: skip
+def test_with_delta_one_side_pays_for_half_of_it(aim: Objective) -> None:
+    bounds = aim.chosen_by(sides(math.e, math.e * np.exp(2 * ERROR)))
+    low, high, _ = aim.best_rule(sides(math.e, math.e * np.exp(2 * ERROR)))
+    assert (low, high) == divmod(int(np.argmax(bounds)), bounds.shape[1])
+
+
+def test_a_rule_that_promises_nothing_is_chosen_without_a_penalty() -> None:
+    one = order((40, 60), (500, 500), (60, 40))
+    assert np.max(AIM.chosen_by(one)) <= 0
+    low, high, bound = AIM.best_rule(one)
+    assert (low, high) == (1, 2)
+    assert bound == np.max(AIM.lowered(one.table, 0.0))
+    assert 0 < bound < math.log(1.5)
+    assert promise(one, AIM)[0] == 0.0
+
+
+@pytest.mark.parametrize("counts", [[(10, 1)], [(1, 10)], [(5, 5)], [(9, 1), (9, 1)], [(1, 9)] * 2])
+def test_there_is_a_best_rule_of_any_order(counts: list[tuple[int, int]]) -> None:
+    low, high, _ = AIM.best_rule(order(*counts))
+    assert 0 <= low <= high <= len(counts)
+
+
+def smooth(seed: int) -> NDArray[np.int64]:
+    rng = np.random.default_rng(seed)
+    ratio = np.clip(np.linspace(-3, 3, 60), -1, 1)
+    ahead = rng.binomial(2_000, 1 / (1 + np.exp(-ratio)))
+    return np.stack([ahead, 2_000 - ahead], axis=1)
+
+
+def test_orders_that_were_counted_are_compared_as_their_cut_offs_are_chosen() -> None:
+    one = order(*map(tuple, smooth(0).tolist()), is_smooth=True)
+    counted = replace(AIM, counted=True)
+    assert np.array_equal(counted.promised(one), counted.chosen_by(one))
+    assert np.max(AIM.promised(one)) < np.max(AIM.chosen_by(one))
+    assert promise(one, AIM)[0] < promise(one, counted)[0] < 1
+
+
+def test_cells_that_foretell_each_other_are_not_lowered_as_far_as_others() -> None:
+    counts = np.array([*([[5_000, 5_000]] * 4), [160, 400], [170, 400], [0, 0]])
+    ratios = np.array([0.0, 0.0, 0.0, 0.0, math.log(160 / 400), math.log(170 / 400)])
+
+    def foretold(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.broadcast_to(ratios, counts.shape[:2])
+
+    # No outcome is looked at.
+    cells = Fine(cast(LevelMap, None), counts, foretold)
+    together = of_cells("cells", cells)
+    alone = replace(together, fine=replace(cells, kin=None))
+    assert np.max(AIM.promised(together)) > np.max(AIM.promised(alone)) > 0
