@@ -6,6 +6,7 @@ and most of dpaudit, half a second for each process.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 from multiprocessing import parent_process
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +139,11 @@ def mutates(rows: Any) -> int:
 def hangs(x: float, size: int) -> Any:
     time.sleep(600 if size > 100 else 0)
     return np.zeros(size)
+
+
+def replies_in_part() -> Any:
+    """Send the head of a reply of a thousand bytes and one byte of it, and be killed."""
+    for value in gc.get_objects():
+        if isinstance(value, Connection) and not value.closed:
+            os.write(value.fileno(), b"\0\0\x03\xe8x")
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -313,7 +313,7 @@ class Child:
                 pass
         code = self._process.returncode
         self.kill()
-        how = "closed its output" if code is None else _ending(code)
+        how = "closed its output" if code is None else ending(code)
         lines = self._last_words.decode(errors="replace").split("\n")
         last = next((" ".join(one.split())[:200] for one in reversed(lines) if one.strip()), "")
         return f"{how}: {last}" if last else how
@@ -329,7 +329,8 @@ def _too_long(longest: int) -> ValueError:
     return ValueError(f"a line of more than {longest:,} bytes")
 
 
-def _ending(code: int) -> str:
+def ending(code: int) -> str:
+    """Return how a process ended, by its exit code as `subprocess` gives it."""
     if code >= 0:
         return f"exit code {code}"
     with contextlib.suppress(ValueError):

@@ -127,7 +127,7 @@ class Counted:
 
 
 Drawn = Learning | Counted | Probe
-Found = TypeVar("Found", Learning, Counted, Probe)
+Result = TypeVar("Result", Learning, Counted, Probe)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +149,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chunk(Generic[Found]):
+class Chunk(Generic[Result]):
     """A unit of sampling: `key` names its random streams; the pair comes first in it."""
 
     key: Key

@@ -37,12 +37,12 @@ from dpaudit.sampling.chunks import (
     Counted,
     Failures,
     FirstCalls,
-    Found,
     Head,
     Learning,
     Measure,
     Probe,
     Rare,
+    Result,
     ToCount,
     ToLearn,
     ToProbe,
@@ -134,7 +134,7 @@ class Sampler:
         self._text_orders = text_orders and self.mechanism.text_orders
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
-    def draw(self, chunk: Chunk[Found]) -> Found:
+    def draw(self, chunk: Chunk[Result]) -> Result:
         """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
         environment = _environment()
         kinds: dict[type, Callable[[Any], Any]] = {
@@ -145,7 +145,7 @@ class Sampler:
             FirstCalls: self.first,
         }
         had_torch = torch_use.is_loaded()
-        found: Found = kinds[type(chunk)](chunk)
+        found: Result = kinds[type(chunk)](chunk)
         if torch_use.is_loaded() and not had_torch:  # a draw has imported it, unseeded
             found = kinds[type(chunk)](chunk)
         self.changes_environment |= _environment() != environment

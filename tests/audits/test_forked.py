@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import random
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpaudit.sampling.executors import processes
+from dpaudit.sampling.executors.pools import Recipe
+from dpaudit.sampling.executors.processes import ProcessPool
 
 
 def here() -> tuple[object, ...]:
@@ -26,8 +26,11 @@ def here() -> tuple[object, ...]:
 
 
 def from_a_new_worker() -> tuple[object, ...]:
-    with ProcessPoolExecutor(1, mp_context=processes._Context()) as pool:
-        return pool.submit(here).result()
+    pool = ProcessPool(Recipe("", b"", ("", 0, 0), ()), 1)
+    try:
+        return pool.call(here).result()  # type: ignore[arg-type, return-value]  # no draws
+    finally:
+        pool.close(in_order=True)
 
 
 def test_each_has_what_a_new_process_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

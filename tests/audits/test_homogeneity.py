@@ -134,12 +134,11 @@ def elsewhere(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
+@pytest.mark.parametrize("where", [{"isolate": True}, {"executor": "processes"}])
 def test_noise_kept_by_another_process_is_found(
     where: dict[str, Any], elsewhere: Path, spawned: None, new_processes: None
 ) -> None:
-    """Nobody sees its variables, but a new process draws other noise. (Of workers that start within
-    milliseconds, each keeps noise of its own, and the draws differ from call to call.)"""
+    """No variable shows it, but a new process draws other noise."""
     result = audited(f"{elsewhere}:remembered", samples=2_000, **where)
     assert result.verdict is not Verdict.VIOLATION
     if result.verdict is Verdict.ERROR:
@@ -147,7 +146,7 @@ def test_noise_kept_by_another_process_is_found(
         assert "differ from process to process" in result.error
 
 
-@pytest.mark.parametrize("where", [{"isolate": True}, {"workers": 2}])
+@pytest.mark.parametrize("where", [{"isolate": True}, {"executor": "processes"}])
 def test_a_broken_mechanism_in_other_processes_is_not_warned_about(
     where: dict[str, Any], elsewhere: Path, new_processes: None
 ) -> None:

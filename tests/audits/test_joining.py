@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -149,7 +148,7 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*args: Any, **more: Any) -> Any:
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr(ProcessPoolExecutor, "submit", started)
+    monkeypatch.setattr(processes._Worker, "_start_process", started)
 
 
 # Chunks: 2 before all others, 9 to learn from, 40 to count and learn from, 12 to certify.

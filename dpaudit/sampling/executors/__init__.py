@@ -1,6 +1,6 @@
-"""Who draws the chunks: this process, others, or other machines. The draws are the same.
+"""Where the chunks of an audit are drawn: in this process, in others, or on other machines.
 
-A new kind is one new file, with a `Pool` that is made from a `Setup`, and one line here.
+The draws are the same everywhere, since the random streams of a chunk follow from its key.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -18,27 +18,33 @@ from dpaudit.wording import did_you_mean
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from dpaudit.sampling.chunks import Chunk, Found
+    from dpaudit.sampling.chunks import Chunk, Result
     from dpaudit.sampling.sampler import Sampler
+
+Workers = int | Literal["auto"]
+EXECUTORS = ("serial", "processes", "dask")
+# Names of worker processes begin with this.
+WORKER = "dpaudit-worker"
+_DASK_ADDRESS = "dask://host:8786"
 
 
 class Drawer(Protocol):
     """Draws chunks."""
 
-    def __call__(self, chunks: Iterable[Chunk[Found]], /) -> Iterator[Found]:
-        """Yield what was drawn, in the order of the chunks. Chunks are asked for as they are
-        needed, some ahead; closing the iterator discards what is under way."""
+    def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
+        """Yield the result of each chunk, in order. Chunks are taken as they are needed, some
+        ahead; closing the iterator discards those under way."""
         ...
 
 
 class WorkerPool(ABC):
-    """Whoever draws the chunks of an audit.
+    """Draws the chunks of an audit, as a `Drawer`.
 
     workers: processes that draw at the same time.
-    is_here: whether the next chunk is drawn in this process, when it is asked for.
+    is_here: whether the next chunk is drawn in this process, when its result is asked for.
     others_drew: whether other processes have drawn.
-    differed: whether another process gave other outputs from the same seed.
-    note: why no others draw though it takes long; None where there is nothing to say.
+    differed: whether another process gave other outputs for the same seed.
+    note: why no other processes draw, though drawing takes long; else None.
     """
 
     workers: int = 1
@@ -48,23 +54,18 @@ class WorkerPool(ABC):
     note: str | None = None
 
     @abstractmethod
-    def __call__(self, chunks: Iterable[Chunk[Found]], /) -> Iterator[Found]:
-        """Draw, as `Drawer` does."""
-
-
-Workers = int | Literal["auto"]
-EXECUTORS = ("serial", "processes", "dask")
-# How the processes that draw are called.
-WORKER = "dpaudit-worker"
-# The one that may be somewhere else.
-_AFAR = "dask://host:8786"
+    def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
+        """Yield the result of each chunk, in order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """What an executor is given: the sampler of this process, what makes its like elsewhere, which
-    is pickled, and how many chunks may be drawn at the same time. left: the seconds of drawing that
-    are left at a rate, in draws a second; only where workers are to join when that is long."""
+    """Input of a pool.
+
+    sampler: draws in this process.  make: returns such a sampler elsewhere; it is pickled.
+    workers: processes that may draw at the same time.  left: returns the seconds of drawing that
+    are left, given a rate in draws per second; None if no workers should join later.
+    """
 
     sampler: Sampler
     make: Callable[[], Sampler]
@@ -73,50 +74,77 @@ class Setup:
 
 
 def check_executor(executor: Executor | str | None, asked: Workers) -> None:
-    """Raise UsageError for an executor that is not known, or not with so many workers."""
+    """Raise UsageError for an unknown executor, or one that cannot have this many workers."""
     if executor is None:
         return
-    workers = 1 if asked == "auto" else asked
     if not isinstance(executor, str):
         _check_given(executor)
         return
+    workers = 1 if asked == "auto" else asked
     name, separator, address = executor.partition("://")
+    given = f"={executor!r}"
     if name not in EXECUTORS:
-        raise UsageError(
-            Name("executor"),
-            f"={executor!r} is not known; known: {', '.join(EXECUTORS)}, "
-            f"{_AFAR}.{did_you_mean(name, EXECUTORS)}",
+        raise _refused(
+            f"{given} is not known; known: {', '.join(EXECUTORS)}, "
+            f"{_DASK_ADDRESS}.{did_you_mean(name, EXECUTORS)}"
         )
     if separator and (name != "dask" or not address):
-        why = f"={executor!r} takes no address; give {name}, or {_AFAR}"
-        raise UsageError(Name("executor"), why)
+        raise _refused(f"{given} takes no address; give {name}, or {_DASK_ADDRESS}")
     if name == "serial" and workers > 1:
         raise UsageError(
             Name("executor"),
-            f"={executor!r} draws in this process; for ",
+            f"{given} draws in this process; for ",
             Name("workers"),
             f"={workers} give processes",
+            code="workers-not-possible",
         )
     if address and workers > 1:
         raise UsageError(
             Name("workers"),
             f"={workers} with ",
             Name("executor"),
-            f"={executor!r}: the number of workers is set where they are started; leave ",
+            f"{given}: the number of workers is set where they are started; leave ",
             Name("workers"),
             " out",
+            code="workers-not-possible",
         )
 
 
+def _refused(why: str) -> UsageError:
+    return UsageError(Name("executor"), why, code="executor-unknown")
+
+
+def _check_given(executor: object) -> None:
+    from concurrent.futures import Executor, ThreadPoolExecutor
+
+    if not isinstance(executor, Executor):
+        raise UsageError(
+            f"executor={executor!r} must be a name ({', '.join(EXECUTORS)}) or a "
+            "concurrent.futures.Executor; of a Dask client, give client.get_executor()",
+            code="executor-unknown",
+        )
+    if isinstance(executor, ThreadPoolExecutor):
+        raise threads_refused()
+
+
+def threads_refused() -> UsageError:
+    """Return the error of an executor that draws in threads of this process."""
+    return UsageError(
+        "the executor runs its tasks in threads of the auditing process. Threads share global "
+        "random generators, so draws would depend on each other; give an executor that uses "
+        "processes",
+        code="executor-with-threads",
+    )
+
+
 def is_serial(executor: Executor | str | None, workers: Workers) -> bool:
-    """Return whether each chunk is drawn when it is asked for, in this process, at least at
-    first."""
+    """Return whether this process draws each chunk when its result is asked for, at first."""
     return executor == "serial" or (executor is None and workers in (1, "auto"))
 
 
 def resolved(executor: Executor | str | None, workers: Workers) -> int:
-    """Return how many workers there may be; `auto`: as many as there are cores for this process,
-    unless somebody else started them."""
+    """Return the largest number of workers. `auto`: one for each core of this process, but one
+    where the workers are started elsewhere."""
     if workers != "auto":
         return workers
     is_given = executor is not None and not isinstance(executor, str)
@@ -129,65 +157,59 @@ def resolved(executor: Executor | str | None, workers: Workers) -> int:
 
 @contextmanager
 def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPool]:
-    """Yield what draws; None: in this process with one worker, else in processes of its own, which
-    join this one later where the setup says what is left. Raises UsageError for what cannot be
-    reached, installed or sent there."""
+    """Yield the pool that draws; it ends with the context.
+
+    executor: None draws in this process with one worker, which worker processes may join later,
+    and in worker processes with several.  Raises UsageError for an executor that cannot be reached
+    or is not installed, and for a mechanism that cannot be sent there.
+    """
+    # Imported here: most audits need only one of these, and no other process.
     if is_serial(executor, setup.workers):
-        if setup.left is not None and (child := _preparing()):
-            if child.startswith(WORKER):
-                raise SystemExit(1)  # whoever started this process finds that it has ended
-            setup = replace(setup, left=None)  # of the user's own, and in no need of others
         from dpaudit.sampling.executors.in_process import InProcess
 
-        crew, is_over = InProcess(setup), False
-        try:
-            yield crew
-            is_over = True
-        finally:
-            crew.end(in_order=is_over)
+        pool = InProcess(_unless_preparing(setup))
+        with _closing(pool.close):
+            yield pool
         return
     setup.sampler.close()  # the workers have samplers of their own
-    with _opened(executor, setup) as draws:
-        yield draws
-
-
-def _preparing() -> str:
-    """Return the name of this process, if another one has started it and it runs its script to
-    begin with; else the empty text."""
-    process = sys.modules.get("multiprocessing.process")
-    if process is None or not getattr(process.current_process(), "_inheriting", False):
-        return ""
-    return str(process.current_process().name)
-
-
-def _opened(executor: Executor | str | None, setup: Setup) -> AbstractContextManager[WorkerPool]:
-    """Return an executor, imported when it is asked for."""
     if executor in (None, "processes"):
-        from dpaudit.sampling.executors.processes import in_processes
+        from dpaudit.sampling.executors.pools import Recipe
+        from dpaudit.sampling.executors.processes import ProcessPool
 
-        return in_processes(setup)
-    if isinstance(executor, str):
-        from dpaudit.sampling.executors.dask import with_dask
+        processes = ProcessPool(Recipe.of(setup.make), setup.workers, ())
+        with _closing(processes.close):
+            yield processes
+    elif isinstance(executor, str):
+        from dpaudit.sampling.executors.pools import dask_pool
 
-        return with_dask(setup, executor.partition("://")[2])
-    from dpaudit.sampling.executors.pools import GivenPool
+        with dask_pool(setup, executor.partition("://")[2]) as cluster:
+            yield cluster
+    else:
+        from dpaudit.sampling.executors.pools import ExecutorPool, Recipe
 
-    return nullcontext(GivenPool(setup, executor))
-
-
-def _check_given(executor: object) -> None:
-    from concurrent.futures import Executor, ThreadPoolExecutor
-
-    if not isinstance(executor, Executor):
-        raise UsageError(
-            f"executor={executor!r} must be a name ({', '.join(EXECUTORS)}) or a "
-            "concurrent.futures.Executor; of a Dask client, give client.get_executor()"
-        )
-    if isinstance(executor, ThreadPoolExecutor):
-        raise UsageError(THREADS)
+        yield ExecutorPool(executor, Recipe.of(setup.make), setup.workers)
 
 
-THREADS = (
-    "the executor runs its tasks in threads of the auditing process. Threads share global random "
-    "generators, so draws would depend on each other; give an executor that uses processes"
-)
+@contextmanager
+def _closing(close: Callable[..., None]) -> Iterator[None]:
+    """Call `close` afterwards, with whether no exception ended the context."""
+    is_over = False
+    try:
+        yield
+        is_over = True
+    finally:
+        close(in_order=is_over)
+
+
+def _unless_preparing(setup: Setup) -> Setup:
+    """Return the setup for a process that may be running its script only because another process
+    started it: such a process gets no workers, and a worker of dpaudit ends."""
+    process = sys.modules.get("multiprocessing.process")
+    if setup.left is None or process is None:
+        return setup
+    current = process.current_process()
+    if not getattr(current, "_inheriting", False):
+        return setup
+    if current.name.startswith(WORKER):
+        raise SystemExit(1)  # the auditing process sees that this one has ended
+    return replace(setup, left=None)

@@ -1,8 +1,8 @@
-"""Other processes that join this one when an audit takes long.
+"""Drawing in the auditing process, which worker processes join when an audit takes long.
 
-A chunk's random streams follow from its key, so it does not matter who draws it. What does matter
-is that others draw as this process does: before they join they show it, on a few draws that count
-for nothing. Until then, and if they cannot, this process goes on by itself.
+The random streams of a chunk follow from its key, so it does not matter which process draws it, as
+long as all draw alike. Workers show that before they join, on a few draws that count for nothing.
+Until then, and if they cannot, this process goes on alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,8 @@ from dpaudit.processes import cores
 from dpaudit.sampling.chunks import (
     Chunk,
     FirstCalls,
-    Found,
     Learning,
+    Result,
     ToCount,
     ToLearn,
     ToProbe,
@@ -34,221 +34,222 @@ from dpaudit.sampling.chunks import (
 from dpaudit.sampling.executors import Setup, WorkerPool
 from dpaudit.sampling.state import Written, changed, kept_state
 
-if TYPE_CHECKING:  # most audits start no process, and these imports take some 30 ms
-    from concurrent.futures import Future
-
+if TYPE_CHECKING:  # most audits start no process, and this import takes some 30 ms
     from dpaudit.sampling.executors.processes import ProcessPool
 
-# Seconds of drawing that are worth other processes, which take about one each to start; and those
-# that an audit takes before any do, since it may soon find something.
-WORTHWHILE, _FIRST = 5.0, 1.0
-# Draws that show that others draw alike, at most, and the seconds that they may take here.
+# Seconds of drawing left that justify workers: each takes about a second to start.
+WORTHWHILE = 5.0
+# Seconds that an audit draws before workers are started, since it may soon find a violation.
+_FIRST = 1.0
+# Draws on which workers show that they draw alike, at most, and the seconds that these may take
+# here.
 _SHOWN, _SHOWING = 64, 0.25
-# No chunk of an audit has this key.
+# Key of these draws; no chunk of an audit has it.
 _KEY = (0, 99, 0)
 # Variables that a note names.
 _NAMED = 3
 
 
 class InProcess(WorkerPool):
-    """Draws each chunk in this process, when it is asked for. Where the setup says what is left,
-    others join it when that is long."""
+    """Draws each chunk in this process when its result is asked for. If the setup says how much is
+    left, worker processes join when that takes long."""
 
     is_here, others_drew = True, False
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._others: JoiningWorkers | None = None
-        # Since when, with how many seconds of how many cores, and how many a second at last.
+        self._joining: JoiningWorkers | None = None
+        self._may_join = setup.left is not None
+        # Clock when drawing began; seconds of drawing and of processor time since; the last rate,
+        # in draws per second.
         self._since, self._drew, self._busy, self._rate = math.nan, 0.0, 0.0, 0.0
 
-    def __call__(self, chunks: Iterable[Chunk[Found]], /) -> Iterator[Found]:
-        sampler, left = self._setup.sampler, self._setup.left
-        return map(sampler.draw, chunks) if left is None else self._drawn(chunks, left)
+    def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
+        if self._setup.left is None:
+            return map(self._setup.sampler.draw, chunks)
+        return self._drawn(iter(chunks))
 
-    def end(self, *, in_order: bool) -> None:
-        """End the others; at once, where anything went wrong."""
-        if self._others is not None:
-            self._others.end(in_order=in_order)
+    def close(self, *, in_order: bool) -> None:
+        """End the workers. in_order: as `ProcessPool.close` has it."""
+        if self._joining is not None:
+            self._joining.close(in_order=in_order)
 
-    def _drawn(self, chunks: Iterable[Chunk[Any]], left: Callable[[float], float]) -> Iterator[Any]:
-        source = iter(chunks)
+    def _drawn(self, source: Iterator[Chunk[Any]]) -> Iterator[Any]:
         for chunk in source:
-            if isinstance(chunk, ToTime):  # its time is taken, which wants all who will draw
-                self._look(left, now=True)
-                if self._others is not None:
-                    self._others.wait(chunk.patience)
-                    self._look(left)
-            is_theirs = self._others is not None and self._others.take(chunk)
-            self._hear()
-            if self._others is not None and is_theirs:
-                self.others_drew, self.workers = True, self._others.workers
-                yield from self._others.draw(chain([chunk], source))
+            if isinstance(chunk, ToTime):  # its rate should be that of all workers
+                self._look(now=True)
+                if self._joining is not None:
+                    self._joining.wait(chunk.patience)
+                    self._look()
+            if self._joining is not None and self._can_send(chunk):
+                self.others_drew, self.workers = True, self._joining.workers
+                yield from self._joining.draw(chain([chunk], source))
                 return
             yield self._timed(chunk)
-            # Now that whoever asked knows what it was good for.
-            self._look(left)
+            # The audit has used the draws, and may need no more.
+            self._look()
 
     def _timed(self, chunk: Chunk[Any]) -> Any:
-        """Draw a chunk, and take notice of how long it takes."""
+        """Draw a chunk, and measure the rate."""
         start, busy = time.perf_counter(), time.process_time()
         if math.isnan(self._since):
             self._since = start
-        found = self._setup.sampler.draw(chunk)
+        drawn = self._setup.sampler.draw(chunk)
         seconds = time.perf_counter() - start
         self._drew += seconds
         self._busy += time.process_time() - busy
         if isinstance(chunk, FirstCalls):
-            # A call for many draws at once says nothing of how long one takes.
+            # The time of one call says nothing about draws that share a call.
             is_single = self._setup.sampler.mechanism.interleaved
-            self._rate = 1 / max(found.seconds, 1e-9) if is_single else 0.0
+            self._rate = 1 / max(drawn.seconds, 1e-9) if is_single else 0.0
         elif not isinstance(chunk, ToProbe):
             self._rate = chunk.size / max(seconds, 1e-9)
-        return found
+        return drawn
 
-    def _look(self, left: Callable[[float], float], *, now: bool = False) -> None:
-        """Let others start when that is worth while, and draw when they can.
+    def _look(self, *, now: bool = False) -> None:
+        """Start workers when that is worth while, and let them join when they can.
 
-        now: though it has not taken long yet.
+        now: even if drawing has not taken long so far.
         """
+        left = self._setup.left
+        if not self._may_join or left is None:
+            return
         is_time = now or time.perf_counter() - self._since >= _FIRST
-        if self._others is not None:
-            self._others.look()
-        elif is_time and self._rate > 0 and left(self._rate) > WORTHWHILE:
-            self._others = JoiningWorkers(self._setup, self._rate, self._busy / self._drew)
-        self._hear()
+        try:
+            if self._joining is not None:
+                self._joining.look()
+                self.is_here = not self._joining.are_there
+            elif is_time and self._rate > 0 and left(self._rate) > WORTHWHILE:
+                used = self._busy / self._drew
+                self._joining = JoiningWorkers(self._setup, self._rate, used)
+        except _CannotJoinError as reason:
+            self._stay(reason)
 
-    def _hear(self) -> None:
-        """Take notice of what the others say."""
-        if self._others is not None:
-            self.is_here = not self._others.are_there
-            self.note, self.differed = self._others.note, self._others.differed
+    def _can_send(self, chunk: Chunk[Any]) -> bool:
+        """Return whether workers draw this chunk: what it measures must be picklable, and a user's
+        attack may not be."""
+        if self._joining is None or not self._joining.are_there:
+            return False
+        try:
+            self._joining.check(chunk)
+        except _CannotJoinError as reason:
+            self._stay(reason)
+        return self._may_join
+
+    def _stay(self, reason: _CannotJoinError) -> None:
+        """Draw everything in this process from now on."""
+        self.close(in_order=False)
+        self._joining, self._may_join, self.is_here = None, False, True
+        self.differed = reason.differed
+        if str(reason):
+            self.note = f"only one process drew, though more would have been faster: {reason}"
+
+
+class _CannotJoinError(Exception):
+    """Workers cannot join; the message says why, and is empty if there is nothing to say.
+
+    differed: whether they gave other outputs for the same seed.
+    """
+
+    differed = False
 
 
 class JoiningWorkers:
-    """A process for each core, from when they are started to the end.
+    """A worker process for each core that this process leaves.
 
-    workers: how many there are.  are_there: whether they draw.  differed: whether they gave other
-    outputs from the same seed.  note: why they do not draw, and never will.
+    workers: how many there are.  are_there: whether they draw.
     """
 
     def __init__(self, setup: Setup, rate: float, used: float) -> None:
-        """rate: draws a second in this process.  used: the cores that they take."""
-        self._sampler, self._rate = setup.sampler, rate
-        self.are_there = self.differed = False
-        self.note: str | None = None
-        self._pool: ProcessPool | None = None
-        self._starting: list[Future[Any]] = []
-        self._shown: KeyArray | None = None
+        """Start the processes. Raises _CannotJoinError.
+
+        rate: draws per second in this process.  used: cores that they take.
+        """
+        self._sampler = setup.sampler
+        self.are_there = self._has_waited = False
         self._sent: object = None
-        self._has_waited = False
-        hands = round(cores.cores() / max(1.0, used))
-        self.workers = min(hands, cores.room_for(hands))
+        wanted = round(cores.cores() / max(1.0, used))
+        self.workers = min(wanted, cores.room_for(wanted))
+        if wanted < 2:
+            raise _CannotJoinError
         if self.workers < 2:
-            if hands > 1:
-                self._stay("there is no memory for another process as large as this one")
-            return
+            raise _CannotJoinError("there is no memory for another process as large as this one")
+        if _is_in_no_file():
+            raise _CannotJoinError("the program that runs is in no file")
+        few = ToLearn(_KEY, min(_SHOWN, max(4, int(rate * _SHOWING))))
         try:
-            self._start(setup)
+            self._pool = self._started(setup, few)
         except UsageError as error:
-            self._stay(str(error.__cause__))
-        except MechanismError as error:  # of draws that are none of the audit's
-            self._stay(_words(error))
+            raise _CannotJoinError(str(error.__cause__)) from None
+        except MechanismError as error:  # raised by draws that do not belong to the audit
+            raise _CannotJoinError(_one_line(error)) from None
         except OSError as error:
-            self._stay(f"no process can be started ({error})")
+            raise _CannotJoinError(f"no process can be started ({error})") from None
 
     def look(self) -> None:
-        """Let them draw if they all can, and draw alike."""
-        if not self._starting or not all(one.done() for one in self._starting):
+        """Let the workers draw if all have started and draw alike. Raises _CannotJoinError."""
+        if self.are_there or not all(future.done() for future in self._pool.started):
             return
-        starting, self._starting = self._starting, []
-        from concurrent.futures.process import BrokenProcessPool
-
-        # Whatever it is, it is well here: what ends those processes must not end this one.
-        wrong = next(filter(None, (one.exception() for one in starting)), None)
-        if isinstance(wrong, BrokenProcessPool):
-            self._stay(
-                "a process that was to draw ended at once (in a script, audits belong into "
-                "`if __name__ == '__main__':`)"
-            )
-            return
-        if wrong is not None:
-            self._stay(_words(wrong))
-            return
-        shown = [_keys(one.result().drawn[0]) for one in starting]
-        if self._shown is not None and not all(np.array_equal(self._shown, one) for one in shown):
-            self.differed = True
-            self._stay("there, equal seeds give other outputs than in this process")
-            return
-        self._sampler.close()  # the others have samplers of their own
+        for error in filter(None, (future.exception() for future in self._pool.started)):
+            if getattr(error, "code", None) == "worker-died":
+                raise _CannotJoinError(
+                    "a process that was to draw ended at once (in a script, audits belong into "
+                    "`if __name__ == '__main__':`)"
+                )
+            raise _CannotJoinError(_one_line(error))
+        shown = [_keys(future.result().drawn[0]) for future in self._pool.started]
+        if self._shown is not None and not all(np.array_equal(self._shown, keys) for keys in shown):
+            reason = "there, equal seeds give other outputs than in this process"
+            differs = _CannotJoinError(reason)
+            differs.differed = True
+            raise differs
+        self._sampler.close()  # the workers have samplers of their own
         self.are_there = True
 
     def wait(self, seconds: float) -> None:
-        """Wait until they have started, once, and if that does not take too long."""
-        from concurrent.futures import wait
-
-        wait(self._starting, 0.0 if self._has_waited else seconds)
+        """Wait until the workers have started, once, and only for some seconds."""
+        if not self._has_waited:
+            self._pool.settle(seconds)
         self._has_waited = True
 
-    def take(self, chunk: Chunk[Any]) -> bool:
-        """Return whether they draw a chunk: it must be possible to send what it measures, which may
-        be of the user's making, too."""
-        if self.are_there and isinstance(chunk, ToCount) and chunk.measure is not self._sent:
+    def check(self, chunk: Chunk[Any]) -> None:
+        """Raise _CannotJoinError for a chunk that cannot be sent."""
+        if isinstance(chunk, ToCount) and chunk.measure is not self._sent:
             try:
                 pickle.dumps(chunk)
             except Exception as error:  # noqa: BLE001  # whatever a user's object raises
-                self._stay(_words(error))
+                raise _CannotJoinError(_one_line(error)) from None
             self._sent = chunk.measure
-        return self.are_there
 
-    def draw(self, chunks: Iterable[Chunk[Found]]) -> Iterator[Found]:
-        """Draw, as `Drawer` does."""
-        if self._pool is None:
-            raise RuntimeError("nobody is there to draw")
+    def draw(self, chunks: Iterable[Chunk[Result]]) -> Iterator[Result]:
         return self._pool(chunks)
 
-    def end(self, *, in_order: bool) -> None:
-        """End the processes; at once, where some still start or anything went wrong."""
-        if self._pool is not None:
-            self._pool.close(in_order=in_order and self.are_there)
-            self._pool = None
+    def close(self, *, in_order: bool) -> None:
+        self._pool.close(in_order=in_order and self.are_there)
 
-    def _start(self, setup: Setup) -> None:
-        """Start them, unless what is drawn here shows that it belongs to one process alone."""
-        if _is_in_no_file():
-            self._stay("the program that runs is in no file")
-            return
+    def _started(self, setup: Setup, few: ToLearn) -> ProcessPool:
+        """Start the processes, unless a few draws here show that the mechanism belongs to one
+        process alone: it keeps state, or its calls write to one file."""
         from dpaudit.sampling.executors.pools import Recipe
+        from dpaudit.sampling.executors.processes import ProcessPool
 
         recipe = Recipe.of(setup.make)
-        few = ToLearn(_KEY, min(_SHOWN, max(4, int(self._rate * _SHOWING))))
         parts = self._sampler.mechanism.parts
         before = kept_state(*parts)
         with Written() as once:
-            one = _keys(self._sampler.draw(few))
+            keys = _keys(self._sampler.draw(few))
         with Written() as twice:
-            other = _keys(self._sampler.draw(few))
-        names = changed(before, kept_state(*parts))
-        if names:
+            again = _keys(self._sampler.draw(few))
+        if names := changed(before, kept_state(*parts)):
             listed = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-            self._stay(f"the mechanism keeps state between calls, which changed {listed}")
-            return
-        files = sorted(once.files & twice.files)
-        if files:
-            self._stay(f"its calls all write to {files[0]}")
-            return
-        # Where no seed reaches the mechanism, nothing can be compared.
-        self._shown = one if np.array_equal(one, other) else None
-        from dpaudit.sampling.executors.processes import ProcessPool
-
-        self._pool = ProcessPool(recipe, self.workers)
-        self._starting = self._pool.start([few])
-
-    def _stay(self, why: str) -> None:
-        """Leave all that is drawn to this process."""
-        self.end(in_order=False)
-        self.are_there = False
-        self.note = f"only one process drew, though more would have been faster: {why}"
+            raise _CannotJoinError(
+                f"the mechanism keeps state between calls, which changed {listed}"
+            )
+        if files := sorted(once.files & twice.files):
+            raise _CannotJoinError(f"its calls all write to {files[0]}")
+        # Without a seed that reaches the mechanism, there is nothing to compare.
+        self._shown = keys if np.array_equal(keys, again) else None
+        return ProcessPool(recipe, self.workers, [few])
 
 
 def _keys(drawn: Learning) -> KeyArray:
@@ -256,14 +257,15 @@ def _keys(drawn: Learning) -> KeyArray:
 
 
 def _is_in_no_file() -> bool:
-    """Return whether the program is none that another process could run, such as one that Python
-    reads from standard input."""
+    """Return whether no other process could run this program: Python reads it from standard input,
+    for example."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     return main.__spec__ is None and file is not None and not Path(file).exists()
 
 
-def _words(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    is_ours = isinstance(error, DpauditError)
-    return said if is_ours and said else f"{type(error).__name__}: {said}".removesuffix(": ")
+def _one_line(error: BaseException) -> str:
+    message = " ".join(str(error).split())
+    if isinstance(error, DpauditError) and message:
+        return message
+    return f"{type(error).__name__}: {message}".removesuffix(": ")

@@ -1,7 +1,7 @@
-"""New processes that draw what a refutation is compared with (docs/method.md §11).
+"""New processes that draw again what refuted a claim, for comparison (docs/method.md §11).
 
-Each imports the mechanism for itself: a fork of this process would have the noise that was drawn
-when the mechanism was imported. Their clocks run ahead. They are kept for later refutations.
+Each imports the mechanism for itself: a fork of this process would share the noise that was drawn
+at import. Their clocks run ahead. They are kept for later refutations.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,12 +33,14 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 
 # Processes that are compared with the first one; 0: no refutation is compared.
 PROCESSES = 8
-# Processes that draw at the same time, at least.
+# Processes that draw at the same time, at least; fewer show too little.
 _FEWEST = 2
-# Seconds that all of it may take, while fewer than `_FEWEST` processes have drawn (imports of the
-# mechanism may be slow), and between two looks at what has come.
-SECONDS, PATIENCE, _LOOK = 5.0, 60.0, 0.1
-# Seconds by which the clock of every further process runs ahead: hours, soon days, and no whole
+# Seconds that all of them may take together, and until `_FEWEST` have drawn: imports of the
+# mechanism may be slow.
+SECONDS, PATIENCE = 5.0, 60.0
+# Seconds between two looks at the results.
+_LOOK = 0.1
+# Seconds by which the clock of each further process runs ahead: hours, soon days, and no whole
 # number of minutes or seconds.
 _AHEAD = 7 * 3600 + 13 * 60 + 17.371
 # Elsewhere, system libraries that NumPy uses may not survive a fork.
@@ -47,10 +50,10 @@ _HASH_SEED = "PYTHONHASHSEED"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """What new processes have drawn.
+    """Draws of new processes.
 
-    drawn: what they have counted, in the order of the chunks.  why: why there are fewer than were
-    asked for; the empty text where all have answered.  failed: whether one of them could not draw.
+    drawn: counts, in the order of the chunks.  why: why some chunks are missing; empty if none
+    are.  failed: whether a process could not draw.
     """
 
     drawn: list[Counted]
@@ -58,23 +61,23 @@ class Answers:
     failed: bool = False
 
 
-class _CannotDraw(Exception):
+class _CannotDrawError(Exception):
     """A new process cannot draw; the message says why."""
 
 
 class NewProcesses:
-    """Processes that are started when they are first asked for; `close` ends them.
+    """Processes that are started when they are first needed; `close` ends them.
 
-    An interpreter imports NumPy and dpaudit, which is most of what a small mechanism takes to
-    start, and forks for each of its processes before these import the mechanism. Where a fork is
-    not safe, every process is an interpreter.
+    An interpreter imports NumPy and dpaudit, which takes most of the time that a small mechanism
+    needs to start, and forks its processes before they import the mechanism. Where a fork is not
+    safe, every process is an interpreter.
     """
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
-        """preload: modules that mechanisms import, too, and that draw no noise."""
+        """preload: further modules that mechanisms import, and that draw no noise."""
         self._preload = tuple(preload)
-        # The interpreters, by whether each has a hash seed of its own, and by number.
-        self._started: dict[bool, dict[int, ProcessPool]] = {False: {}, True: {}}
+        # Interpreters by number, and by whether each has a hash seed of its own.
+        self._pools: dict[tuple[bool, int], ProcessPool] = {}
 
     def draw(
         self,
@@ -84,144 +87,151 @@ class NewProcesses:
         own_hashes: bool = False,
         look: Callable[[], None] = lambda: None,
     ) -> Answers:
-        """Draw each chunk in a process of its own, as far as there is time.
+        """Draw each chunk in a process of its own, as far as time allows.
 
-        own_hashes: whether every interpreter is to have another hash seed, where that of this one
-        is fixed.  look: called while the processes are waited for; may raise.
+        own_hashes: give every interpreter another hash seed, if that of this process is fixed.
+        look: called while the processes draw; may raise.
         """
         from concurrent.futures import FIRST_COMPLETED, wait
 
         from dpaudit.processes.cores import cores, room_for
 
-        hands = min(len(chunks), max(_FEWEST, min(cores(), room_for(len(chunks)))))
-        interpreters = hands if _MAY_FORK else len(chunks)
+        workers = min(len(chunks), max(_FEWEST, min(cores(), room_for(len(chunks)))))
         is_own = own_hashes and has_fixed_hashes()
-        running: dict[Future[Done], int] = {}
-        drawn, waiting = dict[int, Counted](), list(range(len(chunks)))
+        # Each interpreter has its turn with every `workers`-th process.
+        queues = [list(range(len(chunks)))[start::workers] for start in range(workers)]
+        running: dict[Future[Done], tuple[int, int]] = {}
+        drawn: dict[int, Counted] = {}
         begun, slowest = time.monotonic(), 0.0
         try:
             while (elapsed := time.monotonic() - begun) < SECONDS or (
                 len(drawn) < _FEWEST and running and elapsed < PATIENCE
             ):
-                busy = {place % interpreters for place in running.values()}
-                is_time = elapsed + slowest <= SECONDS
-                while is_time and len(busy) < hands:
-                    free = (one for one in waiting if one % interpreters not in busy)
-                    if (place := next(free, None)) is None:
-                        break
-                    waiting.remove(place)
-                    busy.add(place % interpreters)
-                    future = self._sent(recipe, chunks[place], place, interpreters, is_own=is_own)
-                    running[future] = place
+                idle = set(range(workers)) - {worker for worker, _ in running.values()}
+                for worker in idle if elapsed + slowest <= SECONDS else ():
+                    if queues[worker]:
+                        place = queues[worker].pop(0)
+                        number = worker if _MAY_FORK else place
+                        pool = self._pool(recipe, number, is_own=is_own)
+                        task = (recipe, [chunks[place]], place, self._preload)
+                        function = _draw_in_fork if _MAY_FORK else _draw_here
+                        running[pool.call(function, *task)] = worker, place
                 if not running:
                     break
                 for future in wait(running, _LOOK, FIRST_COMPLETED).done:
-                    place, done = running.pop(future), _result(future)
+                    _, place = running.pop(future)
+                    done = _done(future)
                     (drawn[place],) = done.drawn
                     slowest = max(slowest, done.seconds)
                 look()
-        except _CannotDraw as error:
+        except _CannotDrawError as error:
             return Answers([], str(error), failed=True)
         finally:
-            for place in running.values():
-                self._started[is_own].pop(place % interpreters).close(in_order=False)
+            for worker, place in running.values():
+                number = worker if _MAY_FORK else place
+                self._pools.pop((is_own, number)).close(in_order=False)
         in_order = [drawn[place] for place in sorted(drawn)]
         return Answers(in_order, "" if len(drawn) == len(chunks) else late(len(drawn)))
 
     def close(self) -> None:
         """End all processes."""
-        for pools in self._started.values():
-            while pools:
-                pools.popitem()[1].close(in_order=False)
+        while self._pools:
+            self._pools.popitem()[1].close(in_order=False)
 
-    def _sent(
-        self,
-        recipe: Recipe,
-        chunk: Chunk[Counted],
-        place: int,
-        interpreters: int,
-        *,
-        is_own: bool,
-    ) -> Future[Done]:
-        """Hand a chunk over to the process of this number. Raises _CannotDraw."""
+    def _pool(self, recipe: Recipe, number: int, *, is_own: bool) -> ProcessPool:
+        """Return the interpreter of this number. Raises _CannotDrawError."""
         from dpaudit.sampling.executors.processes import ProcessPool
 
-        pools, number = self._started[is_own], place % interpreters
-        hashes = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
-        with ExitStack() as while_it_starts:
-            if number not in pools:  # it starts with its first chunk
-                pools[number] = ProcessPool(recipe, 1)
-                if hashes is not None:
-                    while_it_starts.enter_context(_hash_seed(hashes))
-                if b"__main__" not in recipe.made:
-                    while_it_starts.enter_context(_without_main())
+        if (is_own, number) not in self._pools:
+            seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
+            starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
             try:
-                draws = _draw_in_fork if _MAY_FORK else _draw_here
-                return pools[number].do(draws, recipe, [chunk], place, self._preload)
-            except Exception as error:  # noqa: BLE001  # of the system, or of what cannot be sent
-                pools.pop(number).close(in_order=False)
-                raise _CannotDraw(_words(error)) from None
+                self._pools[is_own, number] = ProcessPool(recipe, 1, starting=starting)
+            except OSError as error:
+                raise _CannotDrawError(_one_line(error)) from None
+        return self._pools[is_own, number]
+
+
+@contextmanager
+def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
+    """Start a process with a hash seed, and without the program that runs here unless the mechanism
+    is part of it."""
+    main, seed = sys.modules["__main__"], os.environ.get(_HASH_SEED)
+    if hash_seed is not None:
+        os.environ[_HASH_SEED] = str(hash_seed)
+    if not has_main:
+        sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        if seed is not None:
+            os.environ[_HASH_SEED] = seed
 
 
 def _draw_here(
-    recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str] = ()
+    recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, _: Sequence[str] = ()
 ) -> Done:
-    """Draw with the clock of the process of this number; return the seconds that it took, with the
-    import of the mechanism."""
+    """Draw with the clock of the process of this number. Return also the seconds that it took, with
+    the import of the mechanism."""
     os.environ[SHIFT] = str((place + 1) * _AHEAD)
     shift_as_asked()
     begun = time.perf_counter()
     return Done(draw(recipe, chunks).drawn, time.perf_counter() - begun)
 
 
-# In an interpreter: the processes that it has forked, by number.
+# In an interpreter: connections to the processes that it has forked, by number.
 _forked: dict[int, Connection] = {}
 
 
 def _draw_in_fork(
     recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str]
 ) -> Done:
-    """Draw in the fork of this number, which has seen no mechanism before its own."""
-    from multiprocessing import Pipe
-
+    """Draw in the fork of this number, which imports the mechanism for itself."""
     if place not in _forked:
-        for name in preload:
-            import_module(name)
-        here, there = Pipe()
-        with warnings.catch_warnings():
-            # A thread waits for the end of the program, and holds no lock.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            is_fork = os.fork() == 0
-        if is_fork:
-            here.close()
-            _serve(there, place)
-        there.close()
-        _forked[place] = here
+        _fork(place, preload)
     connection = _forked[place]
     try:
         connection.send((recipe, chunks))
-        found: Done | BaseException = connection.recv()
+        done: Done | BaseException = connection.recv()
     except (EOFError, OSError):
         _forked.pop(place).close()
-        raise UsageError("a new process ended before it had drawn") from None
-    if isinstance(found, BaseException):
-        raise found
-    return found
+        raise UsageError(_ENDED, code="worker-died") from None
+    if isinstance(done, BaseException):
+        raise done
+    return done
+
+
+def _fork(place: int, preload: Sequence[str]) -> None:
+    from multiprocessing import Pipe
+
+    for name in preload:
+        import_module(name)
+    here, there = Pipe()
+    with warnings.catch_warnings():
+        # The other thread waits for the end of the program, and holds no lock.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        is_fork = os.fork() == 0
+    if is_fork:
+        here.close()
+        _serve(there, place)
+    there.close()
+    _forked[place] = here
 
 
 def _serve(connection: Connection, place: int) -> NoReturn:
-    """Draw what is asked for until the interpreter that forked this process ends."""
-    for one in _forked.values():
-        one.close()
+    """Draw chunks until the interpreter that forked this process ends."""
+    for other in _forked.values():
+        other.close()
     np.random.seed()  # as `random` does by itself
     try:
         while True:
             recipe, chunks = connection.recv()
             try:
-                found: Done | BaseException = _draw_here(recipe, chunks, place)
+                done: Done | BaseException = _draw_here(recipe, chunks, place)
             except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
-                found = UsageError(_words(error))
-            connection.send(found)
+                done = UsageError(_one_line(error))
+            connection.send(done)
     finally:
         os._exit(0)
 
@@ -231,13 +241,13 @@ def has_fixed_hashes() -> bool:
     return os.environ.get(_HASH_SEED, "random").isdecimal()
 
 
-# Of the audits that are under way: those of a command, or of a test run, share them.
+# Processes of the audits under way: those of a command, or of a test run, share them.
 _current: list[NewProcesses] = []
 
 
 @contextmanager
 def compared_with(processes: NewProcesses) -> Iterator[None]:
-    """Let refutations by all audits inside be compared with draws of these processes."""
+    """Compare refutations by all audits inside the context with draws of these processes."""
     _current.append(processes)
     try:
         yield
@@ -246,48 +256,30 @@ def compared_with(processes: NewProcesses) -> Iterator[None]:
 
 
 def current() -> NewProcesses | None:
-    """Return the processes that refutations are compared with; None where nothing asks for it."""
+    """Return the processes of the innermost `compared_with`; None outside."""
     return _current[-1] if _current else None
 
 
-@contextmanager
-def _hash_seed(seed: int) -> Iterator[None]:
-    before = os.environ[_HASH_SEED]
-    os.environ[_HASH_SEED] = str(seed)
-    try:
-        yield
-    finally:
-        os.environ[_HASH_SEED] = before
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Keep a process that is started from importing the program that runs here."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-def _result(future: Future[Done]) -> Done:
-    error = future.exception()
-    if error is not None:
-        raise _CannotDraw(_words(error))
-    return future.result()
-
-
 def late(drawn: int) -> str:
-    """Return why so few processes have drawn: the others took too long."""
+    """Return why only this number of processes has drawn: the others took too long."""
     if drawn:
         return f"the others had not drawn within {SECONDS:g} s"
     return f"none had drawn within {PATIENCE:g} s"
 
 
-def _words(error: BaseException) -> str:
+_ENDED = "a new process ended before it had drawn"
+
+
+def _done(future: Future[Done]) -> Done:
+    error = future.exception()
+    if error is not None:
+        raise _CannotDrawError(_one_line(error))
+    return future.result()
+
+
+def _one_line(error: BaseException) -> str:
     """Return in a line why a process could not draw."""
-    said = " ".join(str(error).split())
-    if type(error).__name__ == "BrokenProcessPool":
-        return "a new process ended before it had drawn"
-    return said if isinstance(error, DpauditError) else f"{type(error).__name__}: {said}"
+    if getattr(error, "code", None) in ("worker-died", "worker-killed"):
+        return _ENDED
+    message = " ".join(str(error).split())
+    return message if isinstance(error, DpauditError) else f"{type(error).__name__}: {message}"
