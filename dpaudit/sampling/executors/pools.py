@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import MechanismError, UsageError
-from dpaudit.extras import remedy
 from dpaudit.float_errors import auditor_errstate
 from dpaudit.sampling.chunks import Chunk, Result, ToCount, ToTime
 from dpaudit.sampling.executors import Setup, WorkerPool, threads_refused
 from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.version import __version__
+from dpaudit.wording import install_command
 
 # Bundles under way for each worker: one that it draws, one that waits.
 _AHEAD = 2
@@ -291,7 +291,8 @@ def dask_pool(setup: Setup, address: str) -> Iterator[WorkerPool]:
         import distributed
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"executor dask needs Dask, and {error.name!r} is not installed; {remedy('dask')}",
+            f"executor dask needs Dask, and {error.name!r} is not installed; "
+            f"{install_command('dask')}",
             code="package-missing",
         ) from None
     import cloudpickle  # comes with Dask, and takes lambdas, too
