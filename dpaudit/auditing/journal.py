@@ -347,13 +347,13 @@ class History:
 
 
 @contextmanager
-def opened_journal(spec: AuditSpec, folder: Folder) -> Iterator[FileJournal]:
-    """Open the journal of an audit, or begin one.
+def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
+    """Open the journal of an audit in its folder, or begin one.
 
     Raises JournalError for a journal that exists and is not to be continued, that was begun for
     another request, by another release or in another format, or that another process writes.
     """
-    with closing(JournalFile(journal_path(folder, spec.name))) as file:
+    with closing(JournalFile(journal_path(spec.journal or "", spec.name))) as file:
         history = History.of(file.read())
         if history.header:
             spec = _continued(spec, history.header, file.path)

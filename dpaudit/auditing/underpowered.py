@@ -29,6 +29,24 @@ from dpaudit.wording import counted
 _DIGITS = 3
 
 
+def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
+    """Return why an audit could not have refuted its claim, or not with the power that is required;
+    None when it could, or has."""
+    if any(one.refuted for one in certificates):
+        return None
+    budgets = [one.budget for one in certificates if spec.time is not None]
+    reason = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
+    if reason is not None or not certificates:
+        return reason
+    reasons = []
+    if spec.require_power is not None:
+        reasons.append(too_weak(certificates, spec.require_power))
+    if spec.require_rare is not None:
+        points = spec.tested.points()
+        reasons.append(misses_rare(certificates, spec.require_rare, points, spec.command))
+    return "; ".join(filter(None, reasons)) or None
+
+
 def foreseen(spec: AuditSpec) -> str | None:
     """Return why an audit cannot refute the claim, with the remedy, before anything is drawn; None
     when it can.

@@ -18,7 +18,7 @@ import dpaudit
 from dpaudit import ApproximateDP, AuditResult, ProbabilisticDP, PureDP, Verdict
 from dpaudit.attacks import learning as selection
 from dpaudit.auditing import pair_audit as rounds
-from dpaudit.auditing.engine import _maker, run_audit
+from dpaudit.auditing.engine import _sampler_maker, run_audit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
@@ -224,7 +224,7 @@ def test_workers_are_sent_nothing_that_imports_what_audits() -> None:
         attacks=(lambda selection: None,),  # nor what is needed here alone
         workers=2,
     )
-    sent = pickle.dumps(_maker(spec))
+    sent = pickle.dumps(_sampler_maker(spec))
     assert b"dpaudit.sampling" in sent
     assert b"dpaudit.auditing" not in sent
     assert pickle.loads(sent)().mechanism.name == "batch"
