@@ -372,8 +372,7 @@ def _cut(content: bytes, share: float) -> int:
     """Return where to cut a journal: in the middle of a record, after this share of them."""
     ends = [0]
     while ends[-1] < len(content):
-        line = content.index(b"\n", ends[-1]) + 1
-        ends.append(line + int(content[ends[-1] : line].split(b" ", 2)[1]))
+        ends.append(content.index(b"\n", ends[-1]) + 1)
     place = int(share * (len(ends) - 1))
     return (ends[place] + ends[place + 1]) // 2
 

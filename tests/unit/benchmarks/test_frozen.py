@@ -214,12 +214,7 @@ def test_a_folder_with_other_things_is_not_emptied(tmp_path: Path) -> None:
 
 
 def test_a_journal_is_cut_within_a_record() -> None:
-    records = [
-        b"00000000 0 {}\n",
-        b"00000000 4 {}\nabc\n",
-        b"00000000 0 {12}\n",
-        b"00000000 0 {}\n",
-    ]
+    records = [b"00000000 {}\n", b"00000000 {123}\n", b"00000000 {12}\n", b"00000000 {}\n"]
     content = b"".join(records)
     place = frozen._cut(content, 0.3)
     assert len(records[0]) < place < len(records[0] + records[1])
