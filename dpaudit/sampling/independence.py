@@ -1,7 +1,10 @@
-"""Whether the draws of a mechanism can be independent of each other (docs/method.md §11).
+"""Whether draws of a mechanism can be independent of each other (docs/method.md §11).
 
-Looked at are learning draws, which certify nothing. What independent draws cannot do is an error;
-what they hardly ever do is a warning with its p-value.
+Most checks use learning draws, which certify nothing. Behaviour that independent draws cannot show
+is an error; behaviour that they show rarely is a warning with its p-value. Two checks compare the
+frequencies of events between calls, or between processes: noise that is drawn once for a batch, or
+a state that changes slowly, makes draws of one call alike and calls different. Ten thousand such
+draws may be worth a dozen independent ones.
 """
 
 from __future__ import annotations
@@ -33,47 +36,88 @@ from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.order import mid_ranks
 from dpaudit.wording import shortened
 
-# How likely a coincidence may be, at most, to count as none.
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+# Logarithm of an e-value, and the part of the draws that it is about.
+Evidence = tuple[float, str]
+
+# A p-value below this is an error.
 IMPOSSIBLE = 1e-12
-_FIRST = 16
-# Draws that are looked at, at most, of those to learn from and of the first ones of blocks.
-_DRAWS = 20_000
-# At most so many correct mechanisms are warned about, by all the checks that can warn together: one
-# output for each input, serial dependence, and calls that differ (while draws are kept, while they
-# are counted to learn from, while certifying, and in draws that are made to look further).
+# Probability that any check warns about a correct mechanism, and the checks that share it: one
+# output for each input; serial dependence; and calls that differ, in four places (learning draws
+# that are kept, those that are counted, certification, further draws).
 WARNED, CHECKS = 1e-4, 6
-# What may be so of a mechanism with one output for each input, unless new processes give it, too.
+# Part of a warning that new processes can settle: they give the stored result too, or not.
 STORED = "returns a stored result"
-# Serial dependence: columns looked at, at most; lags; draws of one series, at least.
-_SERIES_COLUMNS, _LAGS, _LEAST = 4, 10, 1_000
-# The tail of Ljung-Box is heavier than that of its limit (measured: some 12 times at 2e-5).
+# Draws that are looked at, at most: of learning draws, and of the heads of blocks.
+_DRAWS = 20_000
+# Draws in which nearly all blocks differ: compared first.
+_FIRST = 16
+# Ljung-Box test: columns, at most; lags; draws in a series, at least.
+_SERIES_COLUMNS, _LAGS, _SERIES_DRAWS = 4, 10, 1_000
+# Factor for the tail of Ljung-Box, which is heavier than its limit (measured: 12 times at 2e-5).
 _HEAVIER = 100.0
-# One value in so large a share of the draws leaves too few others for a test that is only
-# asymptotically exact.
+# Share of draws with one value above which too few others are left for an asymptotic test.
 _NEARLY_ALL = 0.9
+# Runs into which each input's draws of a block are split, as the sampler's calls split them.
+_RUNS = 4
+# Columns whose events are compared between runs, and the quantiles that bound these events.
+_CALL_COLUMNS, _QUANTILES = 8, (0.25, 0.5, 0.75)
+# Draws after which a value that never repeats is noticed, and the largest share of distinct values
+# in a part that repeats.
+_MANY, _REPEATING = 500, 0.1
+# Outputs of a computation that computed nothing.
+_EMPTY = {"None", "NaN"}
 _REMEDY = "use one generator for all calls and never reset it, or take rng as a parameter"
+
+
+class DependentDrawsError(MechanismError):
+    """The draws repeat or differ in a way that independent draws cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Texts about draws that differ from part to part: what differs (with a place for the part),
+    the cause where chance is excluded, and advice where it is not."""
+
+    words: str
+    cause: str
+    advice: str
+
+
+_CALLS = Difference(
+    "outputs for {} differ from call to call more than independent draws",
+    ": many outputs share one noise value, or a state changes from call to call; draw fresh noise "
+    "for every output and keep nothing between calls",
+    "every bound is for independent draws; do the outputs of a call share noise, or does the "
+    "mechanism keep state between calls?",
+)
+_FROM_PROCESSES = (
+    "outputs for {} differ from process to process more than independent draws can (p < {:g}): an "
+    "event {} {:,} draws here and {} draws of new processes; every process of the mechanism keeps "
+    "something, such as noise that it draws when it is imported or takes from the clock; draw "
+    "fresh noise for every output and keep nothing between calls; if outputs contain the date or "
+    "the time, remove it by post_process"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """Draws in an order in which they should be independent: of one input, or in turns."""
+    """Draws in an order in which they should be independent: those of one input, or of both."""
 
     words: str
     keys: KeyArray
     rows: NDArray[np.intp]
 
 
-class DependentDrawsError(MechanismError):
-    """The draws repeat or differ as independent draws cannot."""
-
-
 def check_uncached(name: str, functions: Sequence[Any]) -> None:
-    """Raise MechanismError for a function that returns again what it returned before."""
+    """Raise MechanismError for a function that returns earlier results again."""
     for function in functions:
         if hasattr(function, "cache_info") and hasattr(function, "cache_clear"):
             raise MechanismError(
                 f"{name} is wrapped by functools.cache or lru_cache, so all draws repeat the "
-                "first; audit the function inside (its attribute __wrapped__)"
+                "first; audit the function inside (its attribute __wrapped__)",
+                code="draws-cached",
             )
 
 
@@ -83,18 +127,18 @@ def check_independence(
     point: ProfilePoint,
     level: float = WARNED / CHECKS,
 ) -> list[str]:
-    """Return warnings about draws, made in blocks of these sizes, that do not look independent.
+    """Return warnings about draws that do not look independent.
 
-    point: what is claimed.  level: how likely a warning of one check may be for independent draws.
-    Raises MechanismError for what independent draws cannot be expected to do even once.
+    blocks: sizes of the blocks, in order.  point: the claim.  level: probability that one check
+    warns about independent draws.  Raises DependentDrawsError for draws that cannot be independent.
     """
-    draws = beginning(draws)
+    draws = _beginning(draws)
     keys = draws.outcomes.keys()
-    _check_blocks(keys, draws.is_d1, blocks)
+    _check_blocks_differ(keys, draws.is_d1, blocks)
     every = list(series_of("draws", keys, draws.is_d1))
     for series in every:
         _check_repeats(series)
-    warnings = _constant(draws, keys, point, level)
+    warnings = _stored_results(draws, keys, point, level)
     p, words = least_serial(draws.outcomes, draws.is_d1, every)
     if p <= level:
         warnings.append(
@@ -105,29 +149,24 @@ def check_independence(
 
 
 def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
-    """Raise MechanismError when blocks of certification begin with what was drawn before: a process
-    with a copy of a generator, which starts late, draws what another has drawn long ago."""
-    draws = beginning(draws)
+    """Raise DependentDrawsError when certification blocks begin with earlier draws: a process with
+    a copied generator that starts late repeats what another process drew before."""
+    draws = _beginning(draws)
     keys = np.concatenate([draws.outcomes.keys(), *(head.keys for head in heads)])[: 2 * _DRAWS]
     is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])[: 2 * _DRAWS]
     for series in series_of("draws", keys, is_d1):
         _check_repeats(series)
 
 
-def beginning(draws: SelectionDraws) -> SelectionDraws:
-    """Return as many of the draws as are looked at."""
+def _beginning(draws: SelectionDraws) -> SelectionDraws:
     return draws if draws.size <= _DRAWS else draws.take(slice(_DRAWS))
 
 
 def series_of(
-    what: str,
-    keys: KeyArray,
-    is_d1: NDArray[np.bool_],
-    *,
-    in_turns: bool = True,
-    but: Container[str] = (),
+    what: str, keys: KeyArray, is_d1: BoolArray, *, in_turns: bool = True, but: Container[str] = ()
 ) -> Iterator[Series]:
-    """Yield draws in turns, equal only when their inputs are, and those of each input but some."""
+    """Yield the series of draws: of both inputs in turns, equal only when their inputs are, and of
+    each input, except those in `but`."""
     if in_turns:
         yield Series(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
     for name, arm in (("d1", is_d1), ("d2", ~is_d1)):
@@ -136,73 +175,69 @@ def series_of(
             yield Series(f"{what} of {name}", keys[rows], rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Keys of a block in the order of the draws, and those of each input by itself."""
-
-    keys: KeyArray
-    is_d1: NDArray[np.bool_]
-    by_arm: tuple[KeyArray, KeyArray]
-
-
-def _check_blocks(keys: KeyArray, is_d1: NDArray[np.bool_], blocks: Sequence[int]) -> None:
-    """Raise when one block begins as another does: the state of a generator was copied."""
+def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]) -> None:
+    """Raise when one block begins like another: the state of a generator was copied."""
     ends = np.cumsum(blocks)[:-1]
     ends = ends[ends < len(keys)]
-    parts = [
-        _Block(part, arms, (part[arms], part[~arms]))
-        for part, arms in zip(np.split(keys, ends), np.split(is_d1, ends), strict=True)
-    ]
-    longest = max(parts, key=lambda part: len(part.keys))
-    log_chances = [math.log(collision_bound(arm)) for arm in longest.by_arm]
+    parts = list(zip(np.split(keys, ends), np.split(is_d1, ends), strict=True))
+    longest, arm = max(parts, key=lambda part: len(part[0]))
+    log_chances = [math.log(collision_bound(longest[mask])) for mask in (arm, ~arm)]
     limit = math.log(IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
-    for (first, one), (second, other) in combinations(enumerate(parts, start=1), 2):
-        if _log_chance_alike(one, other, log_chances) < limit:
+    # By arm as well: batches of different sizes shift the draws of d2.
+    by_arm = [(part, arms, (part[arms], part[~arms])) for part, arms in parts]
+    for (first, one), (second, other) in combinations(enumerate(by_arm, start=1), 2):
+        log_chance = min(
+            _log_chance_in_turns(one[:2], other[:2], log_chances),
+            *(
+                min(len(mine), len(theirs)) * log_chance if _begin_alike(mine, theirs) else 0.0
+                for mine, theirs, log_chance in zip(one[2], other[2], log_chances, strict=True)
+            ),
+        )
+        if log_chance < limit:
             raise DependentDrawsError(
                 f"block {second} of the draws repeats block {first}, which independent draws "
                 "never do. The cause may be a fixed seed inside the mechanism, a cache, or a "
-                f"copied generator state; {_REMEDY}"
+                f"copied generator state; {_REMEDY}",
+                code="draws-repeat",
             )
 
 
-def _log_chance_alike(one: _Block, other: _Block, log_chances: Sequence[float]) -> float:
-    """Return the log of the chance of two blocks being as alike as they are; 0 when they differ."""
-    least = 0.0
-    for first, second, log_chance in zip(one.by_arm, other.by_arm, log_chances, strict=True):
-        if _begin_alike(first, second):
-            least = min(least, min(len(first), len(second)) * log_chance)
-    size = min(len(one.keys), len(other.keys))
-    # Calls in turns, of the inputs that coins picked: alike where these are.
-    same = one.is_d1[:size] == other.is_d1[:size]
-    if _begin_alike(one.keys[:size][same], other.keys[:size][same]):
-        d1 = int((one.is_d1[:size] & same).sum())
-        d2 = int(same.sum()) - d1
-        least = min(least, d1 * log_chances[0] + d2 * log_chances[1])
-    return least
+def _log_chance_in_turns(
+    one: tuple[KeyArray, BoolArray], other: tuple[KeyArray, BoolArray], log_chances: Sequence[float]
+) -> float:
+    """Return the log of the chance that two blocks are equal wherever their coins are; 0 when they
+    differ there."""
+    size = min(len(one[0]), len(other[0]))
+    same = one[1][:size] == other[1][:size]
+    if not _begin_alike(one[0][:size][same], other[0][:size][same]):
+        return 0.0
+    d1 = int((one[1][:size] & same).sum())
+    return d1 * log_chances[0] + (int(same.sum()) - d1) * log_chances[1]
 
 
 def _begin_alike(one: KeyArray, other: KeyArray) -> bool:
     size = min(len(one), len(other))
-    few = min(size, _FIRST)  # nearly all blocks differ in these
+    few = min(size, _FIRST)
     return np.array_equal(one[:few], other[:few]) and np.array_equal(one[:size], other[:size])
 
 
 def _check_repeats(series: Series) -> None:
-    """Raise when draws repeat those some way before them: a generator has come round."""
+    """Raise when draws repeat those at some distance before them: a generator has come round."""
     chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         raise DependentDrawsError(
             f"{series.words} repeat those {lag:,} before them far more often than independent "
             "draws of the same distribution do. The cause may be a generator with a short period, "
             "a generator copied into several processes, reused noise, or a seed that is set "
-            f"again; {_REMEDY}"
+            f"again; {_REMEDY}",
+            code="draws-repeat",
         )
 
 
-def _constant(
+def _stored_results(
     draws: SelectionDraws, keys: KeyArray, point: ProfilePoint, level: float
 ) -> list[str]:
-    """Warn of two inputs with an output each, where that refutes the claim by itself."""
+    """Warn of one output for each input, where that alone refutes the claim."""
     d1, d2 = np.flatnonzero(draws.is_d1), np.flatnonzero(~draws.is_d1)
     if len(d1) == 0 or len(d2) == 0 or keys[d1[0]] == keys[d2[0]]:
         return []
@@ -220,16 +255,16 @@ def _constant(
 
 
 def least_serial(
-    outcomes: Outcomes, is_d1: NDArray[np.bool_], every: Sequence[Series]
+    outcomes: Outcomes, is_d1: BoolArray, every: Sequence[Series]
 ) -> tuple[float, str]:
-    """Return the p-value of "draws do not depend on those just before them" (of the most telling of
-    several tests, corrected for their number), and what depends on what, in words."""
+    """Return the smallest p-value of "draws do not depend on those just before them" over columns
+    and series, corrected for their number, and the dependence in words."""
     tests = [
         (ljung_box(scores[series.rows], _LAGS), series, column)
-        for column in filter(is_telling, outcomes.columns[:_SERIES_COLUMNS])
+        for column in filter(_is_informative, outcomes.columns[:_SERIES_COLUMNS])
         for scores in [_scores(column, is_d1)]
         for series in every
-        if len(series.rows) >= _LEAST and _varies(numbers(column)[series.rows])
+        if len(series.rows) >= _SERIES_DRAWS and _varies(numbers(column)[series.rows])
     ]
     if not tests:
         return 1.0, ""
@@ -239,15 +274,14 @@ def least_serial(
     return p, f"{series.words} depend on the ones just before them ({test})"
 
 
-def is_telling(column: Column) -> bool:
-    """Whether a column varies enough to show that draws hang together."""
-    # How busy the machine is lasts for more than a draw.
+def _is_informative(column: Column) -> bool:
+    """Return whether a column varies enough for tests of dependence. Elapsed times are left out:
+    how busy the machine is lasts for more than a draw."""
     return column.name != ELAPSED and _varies(numbers(column))
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
-    """Whether no value is nearly all of them: the tests are for many values, not for rare ones.
-    One that is must be the median."""
+    """Return whether no value has more than 90 % of the draws. Only the median can."""
     if len(values) == 0:
         return True
     half = len(values) // 2
@@ -256,8 +290,9 @@ def _varies(values: NDArray[np.float64]) -> bool:
     return bool(np.count_nonzero(equal) <= _NEARLY_ALL * len(values))
 
 
-def _scores(column: Column, is_d1: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return ranks among the draws of the same input, as shares: alike for both inputs."""
+def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
+    """Return ranks among the draws of the same input, divided by their number: the distribution is
+    the same for both inputs."""
     values = numbers(column)
     scores = np.empty(len(values))
     for arm in (is_d1, ~is_d1):
@@ -266,8 +301,8 @@ def _scores(column: Column, is_d1: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def numbers(column: Column) -> NDArray[np.float64]:
-    """Return entries as numbers; labels as further ones, beyond all others, in alphabetical order:
-    their codes would not do, which tell which of them was seen first."""
+    """Return entries as numbers. Labels become numbers beyond all others, in alphabetical order:
+    the order of their codes depends on the order of the draws."""
     if column.codes is None:
         return column.numbers
     places = np.empty(len(column.labels), dtype=np.float64)
@@ -276,52 +311,14 @@ def numbers(column: Column) -> NDArray[np.float64]:
     return np.where(column.codes > 0, beyond, column.numbers)
 
 
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
-# The logarithm of an e-value, and what it is about.
-Evidence = tuple[float, str]
-
-# Each input's draws of a block are compared in so many runs, which the sampler's calls are.
-_RUNS = 4
-# Columns that are looked at, and where they are cut.
-_CALL_COLUMNS = 8
-_QUANTILES = (0.25, 0.5, 0.75)
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What is said of draws that differ more than what is independent: that they do (with a place
-    for the input), the cause when it cannot be chance, and the advice when it may be."""
-
-    words: str
-    cause: str
-    advice: str
-
-
-CALLS = Difference(
-    "outputs for {} differ from call to call more than independent draws",
-    ": many outputs share one noise value, or a state changes from call to call; draw fresh noise "
-    "for every output and keep nothing between calls",
-    "every bound is for independent draws; do the outputs of a call share noise, or does the "
-    "mechanism keep state between calls?",
-)
-_FROM_PROCESSES = (
-    "outputs for {} differ from process to process more than independent draws can (p < {:g}): an "
-    "event {} {:,} draws here and {} draws of new processes; every process of the mechanism keeps "
-    "something, such as noise that it draws when it is imported or takes from the clock; draw "
-    "fresh noise for every output and keep nothing between calls; if outputs contain the date or "
-    "the time, remove it by post_process"
-)
-
-
 def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
-    """Return a warning about learning draws, made in blocks of these sizes, that differ from call
-    to call more than chance allows. Raises MechanismError for what independent draws cannot do.
+    """Return a warning about learning draws that differ from call to call more than chance allows.
 
-    What was learned is left out: it fits the draws that it was learned from better than later ones,
-    and that is no sign of anything.
+    blocks: sizes of the blocks, in order.  Raises DependentDrawsError for draws that cannot be
+    independent. Learned rules are not used: they fit the draws that they were learned from better
+    than later ones, which proves nothing.
     """
-    return judged(_of_calls(draws, blocks), level, CALLS)
+    return judged(_between_calls(draws, blocks), level, _CALLS)
 
 
 def check_further(
@@ -331,69 +328,95 @@ def check_further(
     level: float,
     before: float = 0.0,
 ) -> list[str]:
-    """Return a warning, as `check_calls` does, about draws that were made only to be checked: by
-    their entries, and by the levels that a rule gives them, with a tally for each block.
+    """Return a warning, as `check_calls` does, about draws that were made only for this check: by
+    their entries, and by their levels, with one tally for each block.
 
-    before: what `doubt` returned for other draws."""
-    found = _of_calls(draws, [one.draws for one in tallies]) + _of_blocks(tallies, guesses)
-    return judged(found, level, CALLS, before)
-
-
-def _of_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
-    draws = beginning(draws)
-    found: list[Evidence] = []
-    events = list(_events(draws))
-    for name, arm in (("d1", draws.is_d1), ("d2", ~draws.is_d1)):
-        runs = _runs(arm, blocks)
-        sizes = np.bincount(runs)
-        found += [
-            (log_e_value(np.bincount(runs, weights=inside[arm]).astype(np.int64), sizes), name)
-            for inside in events
-        ]
-    return found
+    before: the result of `doubt` for earlier draws.
+    """
+    evidence = _between_calls(draws, [one.draws for one in tallies])
+    return judged(evidence + _between_blocks(tallies, guesses), level, _CALLS, before)
 
 
 def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
     """Return a warning, as `check_calls` does, about certification draws that differ from block to
-    block; every one has calls of its own for each input."""
-    return judged(_of_blocks(tallies, guesses), level, CALLS)
+    block; each block has calls of its own for each input."""
+    return judged(_between_blocks(tallies, guesses), level, _CALLS)
+
+
+def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
+    """Return the log of the e-value against "certification draws are the same in all blocks".
+
+    Its product with the e-value of later draws is an e-value too: given the first, the expectation
+    is at most the first. So a test may warn at either time, at the level of one test (Ville).
+    """
+    return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
 
 
 def between_processes(
     first: Tally, others: Sequence[Tally], guesses: IntArray, level: float
 ) -> tuple[float, str]:
-    """Return the log of an e-value against "all processes draw from one law", and the difference in
-    words: no words if the e-value is below 1 / level.
+    """Return the log of an e-value against "all processes draw from one distribution", and the
+    difference in words; no words if the e-value is below 1 / level.
 
-    first: certified draws of the first process.  others: one tally for each new process.
+    first: certification draws of the first process.  others: one tally for each new process.
     """
-    found = _of_blocks([first, *others], guesses)
-    evidence = log_mean_e_value(one for one, _ in found)
+    every = _between_blocks([first, *others], guesses)
+    evidence = log_mean_e_value(log for log, _ in every)
     if evidence < -math.log(level):
         return evidence, ""
-    place = max(range(len(found)), key=lambda one: found[one][0])
-    arm, number = divmod(place, len(found) // 2)
+    place = max(range(len(every)), key=lambda number: every[number][0])
+    arm, number = divmod(place, len(every) // 2)
     event = level_sets(sum(others, first).counts[:, arm], guesses)[number]
-    draws, *more = (int(one.counts[:, arm].sum()) for one in (first, *others))
+    draws, *new_draws = (int(one.counts[:, arm].sum()) for one in (first, *others))
     here, *there = (100 * one.counts[event, arm].sum() for one in (first, *others))
-    shares = [inside / size for inside, size in zip(there, more, strict=True) if size]
+    shares = [inside / size for inside, size in zip(there, new_draws, strict=True) if size]
     low, high = min(shares, default=0.0), max(shares, default=0.0)
     own = f"came up in {here / max(1, draws):.3g} % of" if here else "never came up in"
     new = f"in {low:.3g} % to {high:.3g} % of" if high else "never in"
-    return evidence, _FROM_PROCESSES.format(found[place][1], level, own, draws, new)
+    return evidence, _FROM_PROCESSES.format(every[place][1], level, own, draws, new)
 
 
-def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
-    """Return the log of the e-value of certification draws that differ from block to block.
+def judged(
+    every: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
+) -> list[str]:
+    """Return a warning if the mean of e-values, which is an e-value, exceeds 1 / level. Raises
+    DependentDrawsError if chance is excluded.
 
-    Whatever it made of them, draws that were made later give another one, and the product of both
-    is one again: its expectation, given the first, is at most the first. A test that goes on in
-    this way may warn at either look, at the level of one (Ville).
+    before: log of an e-value of earlier draws.
     """
-    return log_mean_e_value(one for one, _ in _of_blocks(tallies, guesses))
+    evidence = before + log_mean_e_value(log for log, _ in every)
+    if evidence < -math.log(level):
+        return []
+    words = difference.words.format(max(every)[1])
+    if evidence >= -math.log(IMPOSSIBLE):
+        message = f"{words} can (p < {IMPOSSIBLE:g}){difference.cause}"
+        raise DependentDrawsError(message, code="draws-differ")
+    return [f"{words} should (p < {math.exp(-evidence):.1e}), but {difference.advice}"]
 
 
-def _of_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
+def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
+    """Return evidence that entries differ between runs of a block, for each input and event."""
+    draws = _beginning(draws)
+    events = [
+        values <= cut
+        for column in filter(_is_informative, draws.outcomes.columns[:_CALL_COLUMNS])
+        for values in [numbers(column)]
+        for cut in np.unique(np.quantile(values, _QUANTILES, method="lower"))
+    ]
+    every: list[Evidence] = []
+    for name, arm in (("d1", draws.is_d1), ("d2", ~draws.is_d1)):
+        parts = np.split(arm, np.cumsum(blocks)[:-1])
+        lengths = [len(run) for part in parts for run in np.array_split(part[part], _RUNS)]
+        runs = np.repeat(np.arange(len(lengths)), lengths)
+        sizes = np.bincount(runs)
+        for inside in events:
+            counts = np.bincount(runs, weights=inside[arm]).astype(np.int64)
+            every.append((log_e_value(counts, sizes), name))
+    return every
+
+
+def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
+    """Return evidence that level sets differ between blocks, for each input and set."""
     counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
     return [
         (log_e_value(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
@@ -402,61 +425,26 @@ def _of_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
     ]
 
 
-def judged(
-    found: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
-) -> list[str]:
-    """Return what to say of e-values, of one event and one input each, whose mean is one again.
-
-    before: the log of one of other draws, which came first."""
-    evidence = before + log_mean_e_value(one for one, _ in found)
-    if evidence < -math.log(level):
-        return []
-    words = difference.words.format(max(found)[1])
-    if evidence >= -math.log(IMPOSSIBLE):
-        raise DependentDrawsError(f"{words} can (p < {IMPOSSIBLE:g}){difference.cause}")
-    return [f"{words} should (p < {math.exp(-evidence):.1e}), but {difference.advice}"]
-
-
-def _runs(arm: BoolArray, blocks: Sequence[int]) -> IntArray:
-    """Return, for every draw of an input, the number of its run: a quarter of its block's draws of
-    that input, in order."""
-    parts = np.split(arm, np.cumsum(blocks)[:-1])
-    runs = [len(run) for part in parts for run in np.array_split(part[part], _RUNS)]
-    return np.repeat(np.arange(len(runs)), runs)
-
-
-def _events(draws: SelectionDraws) -> Iterator[BoolArray]:
-    """Yield events whose frequency may tell calls apart: entries up to a quantile."""
-    for column in filter(is_telling, draws.outcomes.columns[:_CALL_COLUMNS]):
-        values = numbers(column)
-        cuts = np.unique(np.quantile(values, _QUANTILES, method="lower"))
-        yield from (values <= cut for cut in cuts)
-
-
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return sets of levels: those that speak for d1, for d2, and the lower half, as nearly as
-    levels allow."""
+    """Return three sets of levels: where the rule guesses d1, where it guesses d2, and the lower
+    half of the draws, as nearly as levels allow."""
     lower = np.cumsum(counts)
     half = np.argmin(np.abs(lower - lower[-1] / 2))
     return [guesses > 0, guesses < 0, np.arange(len(counts)) <= half]
 
 
-# What comes out of a computation that gave nothing.
-_EMPTY = {"None", "NaN"}
-# Draws by which a number that never repeats is known, and the share of distinct values of a part
-# that repeats, at most.
-_MANY, _REPEATING = 500, 0.1
-
-
 def all_equal(outcomes: Outcomes) -> bool:
-    """Return whether there are outcomes, and all are one output."""
+    """Return whether there are outcomes, and all are equal."""
     keys = outcomes.keys()
     return len(keys) > 0 and bool((keys == keys[0]).all())
 
 
 def constant(output: str, arms: tuple[int, int], level: float) -> str:
-    """Return a warning that all draws gave one output, with a bound of this error probability for
-    any other output. arms: draws of d1 and of d2."""
+    """Return a warning that all draws gave one output, with an upper bound on the probability of
+    any other output.
+
+    arms: draws of d1 and of d2.  level: error probability of the bound.
+    """
     hidden = clopper_pearson_upper(0, min(arms), level)
     return (
         f"all {sum(arms):,} draws are {output}, for both d1 and d2; is this intended? An output "
@@ -465,24 +453,29 @@ def constant(output: str, arms: tuple[int, int], level: float) -> str:
 
 
 def check_computed(outcomes: Outcomes) -> None:
-    """Raise MechanismError when the one output of all draws is None, NaN or infinite: nothing was
-    computed."""
+    """Raise MechanismError when the only output of all draws is None, NaN or infinite: the
+    mechanism computed nothing."""
     columns = outcomes.columns
     if columns and all(map(_is_empty, columns)):
         word, cause = outcomes.word(0), "did the function forget to return?"
         if word != "None":
             cause = "an overflow, a division by zero, or a missing value among the inputs?"
-        raise MechanismError(f"every output was {word}: {cause}")
+        raise MechanismError(f"every output was {word}: {cause}", code="nothing-computed")
+
+
+def _is_empty(column: Column) -> bool:
+    if column.codes is not None and column.codes[0] > 0:
+        return column.labels[column.codes[0] - 1] in _EMPTY
+    return not np.isfinite(column.numbers[0])
 
 
 def never_repeated(draws: SelectionDraws) -> list[str]:
-    """Return a note on a whole number, or a text, that is another one in every draw, next to a part
-    of the output that repeats: the seed of a hash function, as a rule, without which no event says
-    what the other part means."""
+    """Return a note on a whole number, or a text, that differs in every draw, next to a part of the
+    output that repeats. It is usually the seed of a hash function, which no event can use."""
     columns = draws.outcomes.columns
     if draws.size < _MANY or len(columns) < 2:
         return []
-    # Noise is a column of other numbers, which need not be sorted to be left out.
+    # Other numbers are noise, and need not be sorted to be left out.
     discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
     if not discrete or min(map(_distinct, columns)) > draws.size * _REPEATING:
         return []
@@ -498,15 +491,7 @@ def _distinct(column: Column) -> int:
 
 
 def _is_discrete(column: Column) -> bool:
-    """Whether all entries are texts, or whole numbers: other numbers are noise."""
+    """Return whether all entries are texts, or all are whole numbers."""
     if column.codes is not None and np.all(column.codes > 0):
         return True
-    numbers = column.numbers
-    return column.codes is None and bool(np.all(numbers == np.rint(numbers)))
-
-
-def _is_empty(column: Column) -> bool:
-    """Whether the one entry of a column is what a failed computation leaves."""
-    if column.codes is not None and column.codes[0] > 0:
-        return column.labels[column.codes[0] - 1] in _EMPTY
-    return not np.isfinite(column.numbers[0])
+    return column.codes is None and bool(np.all(column.numbers == np.rint(column.numbers)))

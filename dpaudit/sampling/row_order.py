@@ -1,8 +1,7 @@
-"""Whether recorded rows can be independent of each other, as their order shows
-(docs/method.md §11).
+"""Whether the order of recorded rows is that of independent draws (docs/method.md §11).
 
-Every row is looked at, those that certify too: what is found here decides no event. It ends the
-audit, or adds a warning.
+All rows are checked, also those that certify: the checks decide no event. They end the audit, or
+add a warning.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from dpaudit.sampling.independence import (
 from dpaudit.stats.dependence import log_e_value, repetition_p_value
 
 FloatArray = NDArray[np.float64]
-# Of a sorted input: by what.
+# From the name of a sorted input to the column that it is sorted by.
 Sorted = Mapping[str, str]
 
 INPUTS = ("d1", "d2")
-# The rows of an input are compared in so many segments: few show a slow change, many show rows that
-# hang together with their neighbours.
+# Numbers of segments into which the rows of an input are split. Few segments show a slow change,
+# many show rows that depend on their neighbours.
 _SEGMENTS = (16, 128, 1024, 8192)
-# Columns that are compared.
+# Columns that are compared, at most.
 _COLUMNS = 8
-# Rows that tell most columns from a sorted one.
+# Rows in which most columns are seen not to be sorted, or numbered.
 _GLANCE = 64
 _BY_COUNT = "how often they occur"
 _REMEDY = (
@@ -58,12 +57,12 @@ _ROWS = Difference(
 
 
 def sorted_inputs(outcomes: Outcomes, is_d1: BoolArray, level: float = WARNED) -> dict[str, str]:
-    """Return the inputs whose rows, in the order recorded, are sorted, and by what.
+    """Return the inputs whose recorded rows are sorted, each with the column they are sorted by.
 
-    level: how likely rows in the order drawn may be taken for sorted ones, by all checks together.
+    level: probability that rows in the order of the draws are taken for sorted ones.
     """
-    found = ((name, _sorted_by(table, level)) for name, table in _tables(outcomes, is_d1))
-    return {name: column for name, column in found if column is not None}
+    columns = {name: _sorted_by(table, level) for name, table in _tables(outcomes, is_d1)}
+    return {name: column for name, column in columns.items() if column is not None}
 
 
 def check_rows(
@@ -74,11 +73,11 @@ def check_rows(
     in_turns: bool,
     level: float = WARNED,
 ) -> list[str]:
-    """Return warnings about rows, in the order recorded, that do not look independent, or cannot be
-    looked at. Raises MechanismError for what independent rows cannot do.
+    """Return warnings about recorded rows that do not look independent, or cannot be checked.
+    Raises MechanismError for rows that cannot be independent.
 
-    in_turns: whether rows of both inputs were recorded in one order.  level: how likely a warning
-    may be for independent rows, by all checks together.
+    in_turns: whether rows of both inputs were recorded in one order.  level: probability of a
+    warning for independent rows, over all checks.
     """
     tables = _tables(outcomes, is_d1)
     _check_numbered([*tables, ("d1 and d2", outcomes)] if in_turns else tables)
@@ -93,7 +92,7 @@ def check_rows(
     every = list(series_of("rows", outcomes.keys(), is_d1, in_turns=in_turns, but=is_sorted))
     for series in every:
         _check_repeats(series)
-    found = [
+    every_evidence = [
         (evidence, f"{name} ({column.name})")
         for name, table in tables
         if name not in is_sorted
@@ -101,7 +100,7 @@ def check_rows(
         for event in _events(numbers(column))
         for evidence in _by_segments(event)
     ]
-    warnings += judged(found, level / CHECKS, _ROWS)
+    warnings += judged(every_evidence, level / CHECKS, _ROWS)
     p, words = least_serial(outcomes, is_d1, every)
     if p <= level / CHECKS:
         warnings.append(f"{words}, but {_REMEDY}")
@@ -115,20 +114,20 @@ def check_guesses(
     is_sorted: Sorted,
     level: float = WARNED,
 ) -> list[str]:
-    """Return a warning about certifying rows, in the order recorded, whose levels differ from part
-    to part of the recording, as `check_rows` does of entries. guesses: of the rule, by level."""
-    found = [
+    """Return a warning, as `check_rows` does for entries, about certifying rows whose levels differ
+    from part to part of the recording. guesses: guess of the rule at each level."""
+    every_evidence = [
         (evidence, f"{name} (the event)")
         for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True)
         if name not in is_sorted
         for chosen in level_sets(np.bincount(levels[arm], minlength=len(guesses)), guesses)
         for evidence in _by_segments(chosen[levels[arm]])
     ]
-    return judged(found, level / CHECKS, _ROWS)
+    return judged(every_evidence, level / CHECKS, _ROWS)
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
-    """Return the rows of each input: by a slice, which copies nothing, where it can be."""
+    """Return the rows of each input; contiguous rows are not copied."""
     tables = []
     for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
         rows = np.flatnonzero(arm)
@@ -139,13 +138,14 @@ def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
 
 
 def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
-    """Raise for a column that numbers the rows: it tells two files of other lengths apart."""
+    """Raise for a column that numbers the rows: it would distinguish files of different lengths."""
     for name, table in tables:
         for column in filter(_is_numbering, table.columns):
             raise MechanismError(
                 f"{column.name} changes by the same step from row to row of {name}: it numbers the "
                 "rows and is not an output of a mechanism; leave that column out (pandas: "
-                "to_csv(..., index=False))"
+                "to_csv(..., index=False))",
+                code="rows-numbered",
             )
 
 
@@ -162,20 +162,21 @@ def _is_numbering(column: Column) -> bool:
 
 
 def _check_repeats(series: Series) -> None:
-    """Raise when rows repeat those some way before them."""
+    """Raise when rows repeat those at some distance before them."""
     chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         where = "the row before them" if lag == 1 else f"those {lag:,} rows before them"
         raise MechanismError(
             f"{series.words} repeat {where} far more often than independent rows of the same "
             "distribution do. The cause may be a run that was recorded several times, a file that "
-            f"contains parts of itself twice, or a fixed seed; {_REMEDY}"
+            f"contains parts of itself twice, or a fixed seed; {_REMEDY}",
+            code="draws-repeat",
         )
 
 
 def _sorted_by(table: Outcomes, level: float) -> str | None:
-    """Return what the rows are sorted by: a column, or the number of equal rows (a histogram that
-    was unrolled). None where independent rows may come in such an order, as of few values."""
+    """Return the column that the rows are sorted by, or "how often they occur" for a histogram that
+    was unrolled. None if independent rows may have such an order, which few values allow."""
     limit = math.log(level / CHECKS / len(INPUTS) / (len(table.columns) + 1))
     for column in table.columns:
         if _is_sorted(numbers(column), limit):
@@ -185,8 +186,9 @@ def _sorted_by(table: Outcomes, level: float) -> str | None:
 
 
 def _is_sorted(values: FloatArray, limit: float) -> bool:
-    """Whether values rise or fall throughout, and the log of the chance of that is below `limit`:
-    of n!/Π c! orders of values that occur c times each, all equally likely, two are sorted."""
+    """Return whether values rise or fall throughout, and the log of the chance of that is below
+    `limit`: values that occur c times each have n!/Π c! equally likely orders, two of them
+    sorted."""
     for part in (values[:_GLANCE], values):
         rises, falls = part[1:] >= part[:-1], part[1:] <= part[:-1]
         if not (rises.all() or falls.all()):
@@ -197,8 +199,8 @@ def _is_sorted(values: FloatArray, limit: float) -> bool:
 
 
 def _events(values: FloatArray) -> Iterator[BoolArray]:
-    """Yield events whose frequency may tell parts of a recording apart: entries up to a quartile,
-    and the most frequent one."""
+    """Yield events to compare between segments: entries up to each quartile, and the most frequent
+    entry."""
     ordered = np.sort(values)
     places = [len(values) * quarter // 4 for quarter in (1, 2, 3)]
     yield from (values <= cut for cut in np.unique(ordered[places]))
@@ -209,7 +211,8 @@ def _events(values: FloatArray) -> Iterator[BoolArray]:
 
 
 def _by_segments(event: BoolArray) -> Iterator[float]:
-    """Yield the logs of e-values against "every order of these rows is equally likely"."""
+    """Yield logs of e-values against "all orders of these rows are equally likely", for each number
+    of segments."""
     so_far = np.append(0, np.cumsum(event))
     for segments in sorted({min(most, len(event) // 2) for most in _SEGMENTS} - {0, 1}):
         ends = np.arange(segments + 1) * len(event) // segments
