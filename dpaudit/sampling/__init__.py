@@ -1,1 +1,1 @@
-"""Draws: streams, chunks, who draws them, and whether they look independent."""
+"""Sampling: random streams, chunks, the pools that draw them, and checks of independence."""

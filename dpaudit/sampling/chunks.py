@@ -1,4 +1,4 @@
-"""Units of sampling, one type for each kind, and what each gives."""
+"""Chunks, the units of sampling, and their results. Each kind of chunk is one type."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from dpaudit.outcomes import KeyArray, Outcomes, Raised
 
 Key = tuple[int, ...]
 
-# Draws that are kept of a counted chunk.
+# Draws at the start of a counted chunk whose keys are kept.
 HEAD = 64
-# Rare draws that are kept of the part of one input in a counted chunk, at most.
+# Rare draws of one input that are kept of a counted chunk, at most.
 MOST_RARE = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """reproducible: whether equal seeds gave equal outcomes. columns: of one. seconds: a call's."""
+    """First impression of a mechanism.
+
+    reproducible: whether equal seeds gave equal outcomes.  columns: columns of an outcome.
+    seconds: duration of a call.
+    """
 
     reproducible: bool
     columns: int
@@ -34,7 +38,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failures:
-    """Draws that were exceptions: kind -> (draws of d1, draws of d2), and the first of each."""
+    """Draws that were exceptions: by kind, their number for (d1, d2), and the first of them."""
 
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     first: Mapping[str, Raised] = field(default_factory=dict)
@@ -53,8 +57,8 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Keys of the first draws of a counted chunk, in order, and whether they are of d1: kept only
-    to see whether another chunk repeats them."""
+    """Keys of the first draws of a counted chunk, in order, and whether each is of d1. They only
+    show whether another chunk repeats them."""
 
     keys: KeyArray
     is_d1: NDArray[np.bool_]
@@ -65,7 +69,7 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return the first draws of both inputs in an order of coins, as when in turns."""
+        """Return the first draws of both inputs in random order, as if drawn in turns."""
         is_d1 = coins.permutation(np.repeat([True, False], [d1.size, d2.size]))
         keys = np.empty(len(is_d1), dtype=np.uint64)
         keys[is_d1], keys[~is_d1] = d1.keys(), d2.keys()
@@ -74,7 +78,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learning:
-    """Draws to learn from, once they have been bet on."""
+    """Draws to learn from, after bets on them."""
 
     fresh: FreshDraws
     failures: Failures
@@ -82,10 +86,10 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """What a filter let through of draws that were counted to learn from.
+    """Draws with rare outputs, among counted draws to learn from.
 
-    arms: of how many draws it is, by input.  lost: how many more there were, of other draws, that
-    there was no room for.
+    kept: the rare draws.  arms: draws of d1 and of d2 from which they were taken.  lost: further
+    rare draws, for which there was no room.
     """
 
     kept: SelectionDraws
@@ -99,8 +103,10 @@ class Rare:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """All that is kept of draws that one rule has counted; parts add up. others, rare, unseen: as
-    the measure asks."""
+    """Counts of draws by the levels of one rule; counts of parts add up.
+
+    heads: keys of the first draws.  atoms, declared, others, rare, unseen: see `Measure`.
+    """
 
     tally: Tally
     atoms: AtomTally | None
@@ -118,7 +124,7 @@ class Counted:
             self.declared and other.declared and self.declared + other.declared,
             self.failures + other.failures,
             self.heads + other.heads,
-            tuple(one + more for one, more in zip(self.others, other.others, strict=True)),
+            tuple(mine + theirs for mine, theirs in zip(self.others, other.others, strict=True)),
             self.rare and other.rare and self.rare + other.rare,
             self.unseen
             and other.unseen
@@ -132,12 +138,12 @@ Result = TypeVar("Result", Learning, Counted, Probe)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """What certification keeps of a draw: its level, for accused atoms which one it is, and which
-    of the outputs that were declared to be all there are (by their keys, rising).
+    """What is counted of each draw.
 
-    Draws to learn from are counted by other maps as well (others), and kept where a filter lets
-    them through. Of those that certify, the ones are counted, by input, that have anything that was
-    not seen before.
+    portfolio: gives its level.  atoms: single outputs, each counted.  declared: keys, in rising
+    order, of the outputs that the user declared to be all.  others: further maps to levels, for
+    draws to learn from.  rare_filter: draws to learn from that it passes are kept.  seen: draws
+    with outputs that it has not seen are counted by input.
     """
 
     portfolio: Portfolio
@@ -150,7 +156,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk(Generic[Result]):
-    """A unit of sampling: `key` names its random streams; the pair comes first in it."""
+    """A unit of sampling.
+
+    key: names its random streams; begins with the number of the pair.  size: draws.
+    """
 
     key: Key
     size: int
@@ -162,32 +171,37 @@ class Chunk(Generic[Result]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToLearn(Chunk[Learning]):
-    """Draws whose outcomes are wanted."""
+    """Draws whose outcomes are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToCount(Chunk[Counted]):
-    """Draws that are only counted."""
+    """Draws that are only counted.
+
+    in_memory: draws whose outcomes are in memory at the same time.  heads: whether to keep the keys
+    of the first draws.
+    """
 
     measure: Measure
-    # Draws to hold the outcomes of at a time, and whether to keep what the first were.
-    at_once: int = 131_072
+    in_memory: int = 131_072
     heads: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTime(ToCount):
-    """Draws that are counted only to see how long that takes, before their number is planned: when
-    all are there who will draw, or after so many seconds of patience."""
+    """Draws that are timed to plan their number.
+
+    patience: seconds to wait until all workers have started.
+    """
 
     patience: float = 15.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToProbe(Chunk[Probe]):
-    """Draws that are made twice, only to see what the mechanism is like."""
+    """Draws that are made twice, to see whether a seed repeats them. They count for nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstCalls(Chunk[Probe]):
-    """Draws one by one, before any others, only to see what the mechanism is like."""
+    """First calls of the mechanism, one by one. They count for nothing."""

@@ -1,5 +1,10 @@
-"""How a seed reaches the draws of a chunk: streams of its own, and seeds for every other generator
-that a mechanism could draw from, which are restored afterwards."""
+"""Random generators: how a seed reaches the draws of a chunk, and which generators a mechanism
+carries (docs/method.md §11).
+
+Every chunk has streams of its own, and seeds all other generators that a mechanism could draw from;
+they are restored afterwards. Without that, copies of a mechanism in several processes would repeat
+the same noise.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpaudit import torch_use
 
-# Or a generator of torch, which is never imported for this.
+# Generators of torch count too; torch is never imported for this.
 RandomSource = np.random.Generator | np.random.RandomState | random.Random
 
 
@@ -29,15 +34,15 @@ def is_generator(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChunkStreams:
-    """The streams of one chunk: for the coins, and for the mechanism's `rng`."""
+    """Random streams of one chunk: coins that pick inputs, and the `rng` of the mechanism."""
 
     coins: np.random.Generator
     mechanism: np.random.Generator
 
 
 def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
-    """Return the streams of a chunk, with every generator seeded that a mechanism could draw from
-    besides: the global ones, and those that it carries. No two are alike."""
+    """Return the streams of a chunk. Seed all other generators that the mechanism could draw from,
+    the global ones and those that it carries, each from a stream of its own."""
     coins, mechanism, for_globals = (
         np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(3)
     )
@@ -62,8 +67,7 @@ def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) ->
 
 
 def reseed_globals(seeds: np.random.SeedSequence) -> None:
-    """Re-seed the global generators of `random`, `numpy.random` and, where it is loaded, torch, no
-    two alike."""
+    """Re-seed the global generators of `random`, `numpy.random` and, if it is loaded, torch."""
     words = seeds.generate_state(24)
     random.seed(_integer(words[:8]))
     np.random.seed(words[8:16])
@@ -83,7 +87,7 @@ def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
 
 
 def restorer(generator: RandomSource) -> Callable[[], None]:
-    """Return what brings a generator back to its present state."""
+    """Return a function that sets a generator to its present state."""
     if isinstance(generator, np.random.Generator):
         bits = generator.bit_generator
         return partial(setattr, bits, "state", bits.state)
@@ -98,24 +102,24 @@ def _integer(words: NDArray[np.unsignedinteger]) -> int:
     return int.from_bytes(words.tobytes(), "little")
 
 
-DEPTH = 4
-# A mechanism of a large library reaches much of it; what it carries itself comes first.
-LIMIT = 20_000
+# Levels of data that are searched, and objects in all: a mechanism of a large library reaches much
+# of that library, and the search looks at its own attributes first.
+DEPTH, LIMIT = 4, 20_000
 
 
 def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
-    """Return the generators that callables carry, each once, in a fixed order (sets have none).
+    """Return the generators that callables carry, each once, in a fixed order except those in sets.
 
-    Looked at: attributes of the object it is bound to (up to four levels deep), closures, default
-    arguments, functools.partial, and the module globals that its code and the code that it calls
-    in its own package name. The global generators of `random`, `numpy.random` and torch are left
-    out, and what cannot be seeded, such as `random.SystemRandom`: a seed does not reach it.
+    The search covers attributes of the bound object (up to four levels deep), closures, default
+    arguments, functools.partial, and module globals that the code names, or code that it calls in
+    its own package. It leaves out the global generators of `random`, `numpy.random` and torch, and
+    sources that cannot be seeded, such as `random.SystemRandom`.
     """
     home = set().union(*map(home_of, parts))
     # The singletons behind the functions of `random`, `numpy.random` and torch.
     shared = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
     shared.add(id(getattr(sys.modules.get("torch"), "default_generator", None)))
-    found: list[RandomSource] = []
+    carried: list[RandomSource] = []
     queue = deque((part, 0) for part in parts)
     # Kept alive, so that no two objects share an id.
     seen = dict[int, Any]()
@@ -127,18 +131,18 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
         if id(value) in shared:
             continue
         if is_generator(value) and _takes_seeds(value):
-            found.append(value)
+            carried.append(value)
             continue
         # Code is followed however long the chain of calls; data only to a certain depth.
         queue.extend((part, 0) for part in _code(value, home))
         queue.extend((part, depth + 1) for part in _data(value))
         if isinstance(value, MethodType | BuiltinFunctionType):
             queue.append((value.__self__, depth))
-    return tuple(found)
+    return tuple(carried)
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
-    """Return whether a generator can be seeded and restored; leave it as it was."""
+    """Return whether a generator can be seeded and restored; leave its state unchanged."""
     try:
         restore = restorer(generator)
         reseed([generator], np.random.SeedSequence(0))
@@ -149,7 +153,7 @@ def _takes_seeds(generator: RandomSource) -> bool:
 
 
 def _code(value: Any, home: set[str]) -> Iterator[Any]:
-    """Yield what a value draws through."""
+    """Yield functions, and objects that they hold, through which a value may draw."""
     if isinstance(value, FunctionType):
         yield from _held(value)
         yield from _named(value, home)
@@ -166,7 +170,7 @@ def _code(value: Any, home: set[str]) -> Iterator[Any]:
 
 
 def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
-    """Yield the globals that a function's code names, also by way of its own modules."""
+    """Yield the globals that a function's code names, also those of the user's own modules."""
     names = set(code_names(function.__code__))
     scopes = [function.__globals__]
     for name in sorted(names & function.__globals__.keys()):
@@ -185,7 +189,7 @@ _LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.gen
 
 
 def home_of(start: Any) -> set[str]:
-    """Names of the packages, and the folders, that the mechanism comes from."""
+    """Return the names of the packages, and the folders, that define a callable."""
     while isinstance(start, partial):
         start = start.func
     owner = getattr(start, "__self__", start)
@@ -195,12 +199,13 @@ def home_of(start: Any) -> set[str]:
 
 
 def is_home(value: Any, home: set[str]) -> bool:
-    """Whether code is of the packages and folders that `home_of` has found."""
+    """Return whether a value is defined in the packages and folders of `home_of`."""
     return comes_from(getattr(value, "__module__", None) or "", home)
 
 
 def comes_from(module: str, home: set[str]) -> bool:
-    """Whether a module is the user's own: library code is not searched."""
+    """Return whether a module is in the packages and folders of `home_of`. Library code is not
+    searched."""
     return module.partition(".")[0] in home or _folder(module) in home
 
 
@@ -217,7 +222,7 @@ def code_names(code: CodeType) -> Iterator[str]:
 
 
 def _held(function: FunctionType) -> Iterator[Any]:
-    """Yield what a function carries with itself: defaults, closure, the function it wraps."""
+    """Yield the defaults and closure of a function, and the function that it wraps."""
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
     for cell in function.__closure__ or ():
@@ -243,6 +248,6 @@ def slots_of(kind: type) -> Iterator[str]:
     for base in kind.__mro__:
         slots = vars(base).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            # A private name is mangled.
+            # Python mangles private names.
             is_private = name.startswith("__") and not name.endswith("__")
             yield f"_{base.__name__.lstrip('_')}{name}" if is_private else name

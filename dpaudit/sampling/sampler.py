@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import operator
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,57 +54,48 @@ from dpaudit.targets.target import AnyTarget
 if TYPE_CHECKING:  # a worker needs no claims
     from dpaudit.claims.base import Adversary
 
-# So many new objects are made before garbage is looked for. With more, reading is hardly faster.
+# New objects after which Python looks for circular garbage while outputs are read. With more,
+# reading is not noticeably faster.
 _OBJECTS = 10_000
-
-_lock = threading.Lock()
-# The thresholds before the first of the blocks that threads read at the same time.
-_before: list[tuple[int, int, int]] = []
+# Bytes of the largest block by which glibc learns: 32 MiB, less room for its own data.
+_LARGEST = (32 << 20) - (64 << 10)
+# Calls for each input of a block with fewer than `_SMALL` draws, of a mechanism that makes many
+# draws in a call: noise that the draws of one call share would look like a property of the input.
+_CALLS, _SMALL = 4, 1_000
 
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Read the outputs of a block. If they are lists or dicts, they are many objects, which Python
-    looks through for circular garbage again and again, though they are let go without it. While the
-    mechanism runs it looks as usual, since what a call leaves may be large."""
-    with _lock:
-        _before.append(_before[0] if _before else gc.get_threshold())
-        first = _before[0]
-        if 0 < first[0] < _OBJECTS:
-            gc.set_threshold(_OBJECTS, *first[1:])
+    """Look for circular garbage rarely while outputs are read: lists and dicts are many objects
+    without cycles. It is found as usual while the mechanism runs, since a call may leave much."""
+    before = gc.get_threshold()
+    here = (_OBJECTS, *before[1:])
+    if 0 < before[0] < _OBJECTS:
+        gc.set_threshold(*here)
     try:
         yield
     finally:
-        with _lock:
-            first = _before.pop()
-            # What somebody else has set stays.
-            if not _before and gc.get_threshold() == (_OBJECTS, *first[1:]):
-                gc.set_threshold(*first)
-
-
-# The largest piece by which glibc learns, 32 MiB, less room for what it keeps beside it.
-_LARGEST = (32 << 20) - (64 << 10)
+        if gc.get_threshold() == here:  # not changed by other code
+            gc.set_threshold(*before)
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep memory that is freed, in place of giving it back to the system.
+    """Keep freed memory in the process instead of returning it to the operating system.
 
-    Arrays of some megabytes are made anew for every block. Where their memory comes from the system
-    each time, the system clears every page of it first. glibc keeps pieces up to the size of the
-    largest one that was freed so far (mallopt(3), M_MMAP_THRESHOLD): one is asked for, never
-    touched, so that it takes no memory, and freed. With other C libraries nothing changes.
+    Every block needs arrays of some megabytes, and the system clears each page of memory that it
+    gives. glibc keeps blocks up to the size of the largest one that was freed so far (mallopt(3),
+    M_MMAP_THRESHOLD), so allocate a large one and free it; untouched, it takes no memory. Other C
+    libraries ignore this.
     """
     np.empty(_LARGEST, dtype=np.uint8)
 
 
-# A mechanism that makes many draws a call is called so many times for each input of a small block:
-# what the draws of one call share would otherwise look like the input's own law.
-_CALLS, _SMALL = 4, 1_000
-
-
 class Sampler:
-    """Draws chunks in this process. Equal keys give equal draws, in any order, in any process, for
-    a mechanism whose randomness a seed reaches."""
+    """Draws chunks in this process.
+
+    If a seed reaches all randomness of the mechanism, chunks with equal keys have equal draws, in
+    any order and in any process.
+    """
 
     def __init__(
         self,
@@ -118,13 +108,17 @@ class Sampler:
         timing: bool = False,
         text_orders: bool = True,
     ) -> None:
-        """adversary: its answers to outputs are the outcomes, in place of the outputs.
-        timing: how long every call takes is part of its outcome.  text_orders: whether all
-        processes that draw have one hash seed, so that orders of text keys may count."""
+        """Load the mechanism.
+
+        fail_on_error: raise MechanismError for an exception, instead of counting it as an outcome.
+        adversary: replaces each output by its answer.  timing: add the duration of each call to
+        its outcome.  text_orders: all processes that draw have the same hash seed, so the order of
+        text keys may count.
+        """
         keep_freed_memory()
         self.mechanism: Mechanism = add_adversary(load_mechanism(target), adversary)
         self._timed = timed_calls(self.mechanism) if timing else None
-        # Noted call by call: libraries that attacks import in between set variables, too.
+        # Compared chunk by chunk: libraries that attacks import in between change it, too.
         self.changes_environment = False
         self._target = target
         self.carried = carried_generators(*self.mechanism.parts)
@@ -135,7 +129,7 @@ class Sampler:
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
     def draw(self, chunk: Chunk[Result]) -> Result:
-        """Draw one chunk. Raises MechanismError when that makes the audit meaningless."""
+        """Draw one chunk. Raises MechanismError for behaviour that makes the audit meaningless."""
         environment = _environment()
         kinds: dict[type, Callable[[Any], Any]] = {
             ToLearn: self.learn,
@@ -145,11 +139,11 @@ class Sampler:
             FirstCalls: self.first,
         }
         had_torch = torch_use.is_loaded()
-        found: Result = kinds[type(chunk)](chunk)
+        result: Result = kinds[type(chunk)](chunk)
         if torch_use.is_loaded() and not had_torch:  # a draw has imported it, unseeded
-            found = kinds[type(chunk)](chunk)
+            result = kinds[type(chunk)](chunk)
         self.changes_environment |= _environment() != environment
-        return found
+        return result
 
     def learn(self, chunk: ToLearn) -> Learning:
         streams = self._prepared(chunk)
@@ -165,7 +159,7 @@ class Sampler:
     def count(self, chunk: ToCount) -> Counted:
         streams = self._prepared(chunk)
         count = self._count_in_turns if self.mechanism.interleaved else self._count_by_arm
-        sizes = (min(chunk.at_once, left) for left in range(chunk.size, 0, -chunk.at_once))
+        sizes = (min(chunk.in_memory, left) for left in range(chunk.size, 0, -chunk.in_memory))
         parts = (replace(chunk, size=n, heads=chunk.heads and not i) for i, n in enumerate(sizes))
         counted = reduce(operator.add, (count(part, streams) for part in parts))
         self._check_unchanged(chunk.pair)
@@ -175,11 +169,11 @@ class Sampler:
         return chunk_streams(self._seed, chunk.key, self.carried)
 
     def close(self) -> None:
-        """End what the mechanism started to draw; drawing again starts it again."""
+        """End processes that the mechanism started; the next draw starts them again."""
         self.mechanism.close()
 
     def probe(self, chunk: ToProbe) -> Probe:
-        """Draw the chunk twice, to see what the mechanism is like; the draws count for nothing."""
+        """Draw the chunk twice, and return whether the outcomes are equal. No draw counts."""
         learning = ToLearn(chunk.key, chunk.size)
         drawn = self.learn(learning)
         check_found(drawn.failures.first, self._target)
@@ -188,12 +182,11 @@ class Sampler:
         return Probe(bool(np.array_equal(one.keys(), other.keys())), len(one.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
-        """Make the first calls, one by one, before many are made. Raises MechanismError for an
-        output that is too long for many of its like."""
+        """Time one call for each input, after one that may have to import modules. Raises
+        MechanismError for an output that is too long to draw many of them."""
         pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
         both = (pair.d1, pair.d2)
         longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
-        # Timed anew: what is called first may have to import something.
         start = time.perf_counter()
         for one in both:
             self.mechanism.sample(one, 1, rng)
@@ -202,10 +195,10 @@ class Sampler:
     def _in_turns(
         self, chunk: Chunk[Any], streams: ChunkStreams
     ) -> tuple[Any, Outcomes, NDArray[np.bool_]]:
-        """One call a draw: every coin picks the input of the next call."""
+        """Draw with one call each: every coin picks the input of the next call."""
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
-        # Taken from an array of both, a draw's input costs a few nanoseconds.
+        # Taking inputs from an array costs a few nanoseconds per draw.
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
@@ -224,13 +217,13 @@ class Sampler:
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
-        """A few calls for many draws each; as many of d1 as coins would have picked."""
+        """Draw with a few calls for many draws each; coins decide the number of draws of d1."""
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
         sizes = _calls(size, chunk.size), _calls(chunk.size - size, chunk.size)
         calls = [(pair.d1, draws) for draws in sizes[0]] + [(pair.d2, draws) for draws in sizes[1]]
-        # In random order, so that what the calls before have left behind favours neither input.
+        # In random order, so that traces of earlier calls favour neither input.
         raw: list[Any] = [None] * len(calls)
         for number in streams.coins.permutation(len(calls)).tolist():
             dataset, draws = calls[number]
@@ -249,8 +242,8 @@ class Sampler:
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
         parts: list[Counted] = []
         first: dict[int, Outcomes] = {}
-        # One input after the other, so that what was drawn is still in the cache when it is read; a
-        # coin says which comes first.
+        # One input after the other, so that outputs are still in the cache when they are read; a
+        # coin picks the first.
         for arm in streams.coins.permutation(2).tolist():
             raw = self._batch(*arms[arm], streams)
             with rarely_collecting():
@@ -302,7 +295,8 @@ class Sampler:
         if self._fail_on_error:
             raise MechanismError(
                 f"the mechanism raised {raised[0][0].words} (on_error: fail); with on_error: "
-                "outcome, an exception counts as an outcome"
+                "outcome, an exception counts as an outcome",
+                code="mechanism-raised",
             )
         counts = Counter((entry.kind, one) for entry, one in raised)
         first: dict[str, Raised] = {}
@@ -311,7 +305,7 @@ class Sampler:
         return Failures({kind: (counts[kind, True], counts[kind, False]) for kind in first}, first)
 
     def _check_kept(self, chunk: Chunk[Any]) -> None:
-        """Raise when a later call changes what an earlier one returned."""
+        """Raise when a later call changes the output of an earlier one."""
         pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
         raw = self.mechanism.sample(pair.d1, 1, rng)
         before = self._read(raw).keys()
@@ -320,7 +314,8 @@ class Sampler:
         if not np.array_equal(self._read(raw).keys(), before):
             raise MechanismError(
                 "the mechanism changes an output after returning it, so earlier draws are lost; "
-                "return a new object or a copy from each call"
+                "return a new object or a copy from each call",
+                code="output-changed",
             )
 
     def _check_unchanged(self, number: int) -> None:
@@ -328,43 +323,44 @@ class Sampler:
             if digest is not None and fingerprint(getattr(self._pairs[number], name)) != digest:
                 raise MechanismError(
                     f"the mechanism changes its input {name}, so its draws are not independent; "
-                    "change a copy instead"
+                    "change a copy instead",
+                    code="input-changed",
                 )
 
 
 def _environment() -> dict[Any, Any]:
-    """Return the variables of the environment, as Python keeps them: to decode each takes longer
-    than to draw a few times."""
+    """Return the environment variables as Python keeps them: decoding them takes longer than a few
+    draws."""
     return dict(getattr(os.environ, "_data", os.environ))
 
 
 def _calls(draws: int, block: int) -> list[int]:
-    """Return the sizes of the calls for one input's draws of a block to learn from."""
+    """Return the sizes of the calls for the draws of one input of a learning block."""
     calls = min(draws, _CALLS if block < _SMALL else 1)
     return [draws // calls + (number < draws % calls) for number in range(calls)]
 
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
     """Return how many outcomes of d1 and of d2 were exceptions, by kind."""
-    if not failures(outcomes):  # without a copy of all
+    if not failures(outcomes):  # the usual case, without copies
         return {}
     d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
     return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}
 
 
 def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the draws of the outcomes that have these keys, by arm."""
+    """Return the number of outcomes with each of the keys, by arm."""
     return _counted(find(keys, outcomes.keys()), len(keys), is_d1)
 
 
 def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the draws at each of `atoms` places, by arm; a place beyond them is not counted."""
+    """Return the number of draws at each of `atoms` places, by arm. Larger places do not count."""
     counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
 
 def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.int64]:
-    """Return the outcomes of one input by level and arm: (levels, 2)."""
+    """Return the number of outcomes by level and arm, (levels, 2), when all are of one input."""
     counts = np.zeros((counter.levels, 2), dtype=np.int64)
     counts[:, arm] = counter.counts(outcomes)
     return counts
@@ -373,17 +369,17 @@ def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.in
 def rare(
     rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE
 ) -> Rare:
-    """Return what a filter lets through; where that is more than so many, of the first draws."""
+    """Return the draws that a filter passes, at most `most`: then those of the first draws."""
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept = rows[:most]
     draws = int(rows[most]) if len(rows) > most else outcomes.size
     d1 = int(np.count_nonzero(is_d1[:draws]))
-    found = SelectionDraws(outcomes.take(kept), is_d1[kept])
-    return Rare(found, (d1, draws - d1), len(rows) - len(kept))
+    passed = SelectionDraws(outcomes.take(kept), is_d1[kept])
+    return Rare(passed, (d1, draws - d1), len(rows) - len(kept))
 
 
 def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return how many outcomes of d1 and of d2 have anything that was not seen before."""
+    """Return how many outcomes of d1 and of d2 have an entry that was not seen before."""
     is_new = seen.is_rare(outcomes)
     new = int(np.count_nonzero(is_new))
     d1 = int(np.count_nonzero(is_new & is_d1)) if new else 0
@@ -392,6 +388,6 @@ def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tu
 
 def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> RangeTally:
     place = find(keys, outcomes.plain().keys())
-    strange = np.flatnonzero(place == len(keys))
-    undeclared = outcomes.word(int(strange[0])) if len(strange) else None
+    others = np.flatnonzero(place == len(keys))
+    undeclared = outcomes.word(int(others[0])) if len(others) else None
     return RangeTally(_counted(place, len(keys), is_d1), undeclared)

@@ -1,7 +1,8 @@
-"""What a mechanism keeps between calls: its own variables, as a digest of each by name.
+"""State that a mechanism keeps between calls: a digest of each variable, and the files it writes.
 
-A counter, a cache or noise that is drawn once makes draws depend on each other without any trace in
-the draws themselves; that a variable has changed while they were made is such a trace.
+A counter, a cache or noise that is drawn once makes draws depend on each other, often without any
+trace in the draws. A variable that has changed while they were made is such a trace. Two processes
+that write the same file disturb each other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
-from types import FunctionType, GeneratorType, MethodType, ModuleType, TracebackType
+from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,20 +30,22 @@ from dpaudit.sampling.generators import (
     slots_of,
 )
 
-# Entries of one variable that are looked at, levels deep; bytes of an array; functions followed.
-_ENTRIES, _DEPTH, _BYTES, _FUNCTIONS = 2_000, 4, 1 << 20, 500
+# Limits of a digest: entries of one variable, levels, and bytes of an array.
+_ENTRIES, _DEPTH, _BYTES = 2_000, 4, 1 << 20
+# Functions and objects whose variables are read.
+_FUNCTIONS = 500
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 State = dict[str, bytes]
 
 
 def kept_state(*parts: Any) -> State:
-    """Return a digest of every variable that callables can reach, by the name that messages use.
+    """Return a digest of each variable that callables can reach, by the name that messages use.
 
-    Looked at are module globals, closures, context variables, caches and arguments of functools,
-    attributes and slots of the object that a method is bound to, of its class and of the functions
-    themselves, and those of other modules that the code names. Random generators are left out: to
-    go on is what they are for.
+    These are module globals, closures, context variables, caches and arguments of functools;
+    attributes and slots of the object of a method, of its class and of the functions themselves;
+    and variables of other modules that the code names. Random generators are left out: their state
+    has to change.
     """
     state: State = {}
     home = set().union(*map(home_of, parts))
@@ -63,13 +66,13 @@ def kept_state(*parts: Any) -> State:
 
 
 def changed(before: State, after: State) -> tuple[str, ...]:
-    """Return the names of the variables that are not what they were."""
+    """Return the names of the variables that have changed, in alphabetical order."""
     every = {**before, **after}
     return tuple(sorted(name for name in every if before.get(name) != after.get(name)))
 
 
 def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
-    """Yield what a function, a method's object or a callable object keeps, with its name."""
+    """Yield the variables of a function, or of an object, with their names."""
     if isinstance(value, FunctionType):
         scope, names = value.__globals__, set(code_names(value.__code__))
         for name in sorted(names & scope.keys()):
@@ -97,7 +100,7 @@ def _of_modules(
     names: set[str], scope: Mapping[str, Any], home: set[str]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the variables of modules that code names: all of the user's own modules, and of others
-    those that the code names, too."""
+    the ones that the code names as well."""
     for name in sorted(names):
         module = scope.get(name, sys.modules.get(name))
         if not isinstance(module, ModuleType) or vars(module) is scope:
@@ -111,14 +114,14 @@ def _of_modules(
 
 
 def _of_class(value: type) -> Iterator[tuple[str, Any]]:
-    """Yield the variables of a class: what is no method, property or slot."""
+    """Yield the variables of a class, without methods, properties and slots."""
     for name, one in vars(value).items():
         if not (name.startswith("__") or hasattr(type(one), "__get__") or _is_code(one)):
             yield f"{value.__name__}.{name}", one
 
 
 def _behind(value: Any) -> Iterator[Any]:
-    """Yield the functions and objects that a callable stands for."""
+    """Yield the functions and objects that a callable calls."""
     if isinstance(value, MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, partial):
@@ -137,15 +140,15 @@ def _is_code(value: Any) -> bool:
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:
-    """Return the attributes of an object, and what its slots hold."""
-    found = getattr(value, "__dict__", None)
+    """Return the attributes of an object, with those in slots."""
+    attributes = getattr(value, "__dict__", None)
     held = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
-    return {**held, **found} if isinstance(found, Mapping) else held
+    return {**held, **attributes} if isinstance(attributes, Mapping) else held
 
 
 def _digest(value: Any) -> bytes:
-    """Return a digest of a variable; a fixed one where the code of its class fails, as a length
-    beyond any index does: a variable of the user's must not end the audit."""
+    """Return a digest of a variable. It is empty where the user's class raises, which must not end
+    the audit."""
     try:
         return _digested(value)
     except Exception:  # noqa: BLE001  # whatever the user's classes raise
@@ -166,14 +169,14 @@ def _digested(value: Any) -> bytes:
 
 
 def _mark(value: Any) -> bytes:
-    """Return what distinguishes a value by itself, without its parts."""
+    """Return bytes that identify a value without its parts."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.ravel()[: _BYTES // max(1, value.itemsize)].tobytes()
     if isinstance(value, int) and not isinstance(value, bool):
         return f"int:{value:x};".encode()  # decimals have a limit of digits
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__}:{value!r};".encode(errors="backslashreplace")
-    if callable(getattr(value, "cache_info", None)):  # functools.cache: how often it was used
+    if callable(getattr(value, "cache_info", None)):  # functools.cache, by its use
         return f"{value.cache_info()};".encode()
     if isinstance(value, count):
         return f"{value!r};".encode()
@@ -199,13 +202,15 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 _WRITES = os.O_WRONLY | os.O_RDWR
-# Devices, which anybody may write to.
+# Devices do not count as files.
 _DEVICES = "/dev/"
 
 
 class Written:
-    """files: paths that Python code has opened to write to while in this context, by any thread;
-    not those that had to be new, and none that other programs open."""
+    """Context that collects the paths that Python code, in any thread, opens for writing.
+
+    Files that must be new, and files that other programs open, do not count.
+    """
 
     _listening: Written | None = None
     _is_hooked = False
@@ -214,23 +219,18 @@ class Written:
         self.files: set[str] = set()
 
     def __enter__(self) -> Written:
-        if not Written._is_hooked:  # for good: Python has no way to take a hook away
-            sys.addaudithook(_heard)
+        if not Written._is_hooked:  # Python cannot remove a hook
+            sys.addaudithook(_on_event)
             Written._is_hooked = True
         Written._listening = self
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         Written._listening = None
 
 
-def _heard(event: str, arguments: tuple[Any, ...]) -> None:
-    """Take notice of a file. It must not raise: whoever opens the file would get the exception."""
+def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
+    """Note a file. An exception here would be raised where the file is opened."""
     listening = Written._listening
     if listening is None or event != "open" or len(arguments) != 3:
         return
@@ -238,8 +238,8 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     is_named = isinstance(path, (str, bytes)) and isinstance(flags, int)
     if not is_named or not flags & _WRITES or flags & os.O_EXCL:
         return
-    named = os.fsdecode(path)
+    name = os.fsdecode(path)
     # A temporary file is opened by the name of its folder.
-    is_folder = os.path.isdir(named)  # noqa: PTH112  # unlike that of a Path, it never raises
-    if not is_folder and not named.startswith(_DEVICES):
-        listening.files.add(named)
+    is_folder = os.path.isdir(name)  # noqa: PTH112  # never raises, unlike that of a Path
+    if not is_folder and not name.startswith(_DEVICES):
+        listening.files.add(name)

