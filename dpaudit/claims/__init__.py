@@ -6,7 +6,7 @@ refuted by refuting one point of that curve, so a claim hands the statistics not
 
 from dpaudit.claims.base import PrivacyClaim as PrivacyClaim
 from dpaudit.claims.base import ProfilePoint as ProfilePoint
-from dpaudit.claims.definitions import *  # noqa: F403  # what is registered there is public here
+from dpaudit.claims.definitions import *  # noqa: F403  # registered definitions are public here
 from dpaudit.claims.implied import chain as chain
 from dpaudit.claims.implied import compose as compose
 from dpaudit.claims.implied import group as group

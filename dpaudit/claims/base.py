@@ -1,4 +1,4 @@
-"""What every definition shares: the points of its privacy profile, and checked parameters."""
+"""The base class of privacy definitions, and the checks of their parameters."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from dpaudit.errors import ClaimError, Name
 
-# From an outcome to a guess: 1 for d1, 2 for d2, None for neither.
+# Maps an outcome to a guess: 1 for d1, 2 for d2, None for neither.
 Adversary = Callable[[Any], int | None]
-# What a user may write: a number; a text; the import path of a function, which stays a path, or of
-# one that the claim is built from (its constructor then takes a `name`, too); pairs of numbers.
+# Forms in which a user may write a parameter: a number; a text; the import path of a function, kept
+# as a path ("path") or imported before the claim is made, with `name` ("function"); pairs of
+# numbers.
 Form = Literal["number", "text", "path", "function", "table"]
 
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """What may be given in place of a parameter. same: the equation between the two.
+    """A number that may be given in place of a parameter.
 
-    convert: from the value that is given to the parameter's. Raises ClaimError.
+    same: the equation between the two, in words. convert: maps the given value to the value of the
+    parameter; raises ClaimError.
     """
 
     name: str
@@ -34,11 +36,11 @@ class Instead:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What is said of a field of a definition, as its annotation; flags and schemas come from it.
+    """The annotation of a field of a definition, from which flags and schemas are derived.
 
-    forms: which values may be written, the first one on a command line. is_telling: whether who
-    gives it means this definition. has_curve: whether `dpaudit explain` draws a curve for each
-    value. has_flag: whether a command line takes it.
+    forms: accepted forms of the value; a command line takes the first. is_telling: whether giving
+    the parameter implies this definition. has_curve: whether `dpaudit explain` takes several values
+    and draws a curve for each. has_flag: whether the parameter is a flag of the command line.
     """
 
     help: str
@@ -69,24 +71,23 @@ class ProfilePoint:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyClaim(ABC):
-    """What a mechanism is said to satisfy: the base class of all definitions.
+    """A privacy guarantee that a mechanism claims: the base class of all definitions.
 
     Attributes
     ----------
     key, title, formula : str
-        The name on the command line and in files, the name in words, the inequality in one line.
+        Name on the command line and in files, name in words, and the inequality in one line.
     counts_single_outputs : bool
-        Whether the claim bounds the probability of outputs one by one, which no event shows.
+        Whether the claim is about single outputs, so that no event of several outputs refutes it.
     limits_adversaries : bool
-        Whether only adversaries of limited means count.
+        Whether the claim holds against computationally limited adversaries only.
 
     Notes
     -----
     A claim is valid on construction and does not change. An audit refutes it by refuting one point
-    of its privacy profile δ(ε) (docs/method.md §6). Subclasses, one file each, say here all that
-    sets them apart. They are frozen dataclasses of their parameters, each annotated with a
-    `Parameter`, and registered in `definitions.py`.
-    """
+    of its privacy profile δ(ε) (docs/method.md §6). A subclass is a frozen dataclass of its
+    parameters, each annotated with a `Parameter`, and is registered in `definitions.py`. Its
+    methods are all that distinguishes it: no other module names it."""
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -105,8 +106,8 @@ class PrivacyClaim(ABC):
         Returns
         -------
         float
-            δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up. Unless it says
-            more, its point (ε₀, δ₀) implies δ₀ from ε₀ on, and below
+            δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up. By default, it
+            follows from the point (ε₀, δ₀): δ₀ for ε ≥ ε₀, else
             δ₀ + (1 - δ₀)(e^ε₀ - e^ε) / (1 + e^ε₀), which randomized response attains (Kairouz, Oh &
             Viswanath 2015).
         """
@@ -118,13 +119,13 @@ class PrivacyClaim(ABC):
 
     @abstractmethod
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the points of the profile that may be attacked.
+        """Return points of the profile, one of which an audit tests.
 
         Returns
         -------
         tuple of ProfilePoint
-            The first one stands for the claim where one has to. An audit picks one of them from
-            draws that certify nothing.
+            The first represents the claim if only one can be used. An audit picks one of them by
+            draws that it does not certify with.
         """
 
     @abstractmethod
@@ -132,16 +133,16 @@ class PrivacyClaim(ABC):
         """Return the claim as a user would write it, e.g. `(1, 1e-05)-DP`."""
 
     def point(self) -> ProfilePoint:
-        """Return the point that stands for the claim."""
+        """Return the point that represents the claim."""
         return self.points()[0]
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float] | None:
-        """Return a lower bound for the definition's own parameter, unless that is ε or δ.
+        """Return a lower bound for the definition's own parameter, if that is neither ε nor δ.
 
         Parameters
         ----------
         epsilon, delta_lower : float
-            The ε of the point that was attacked, and a lower bound for δ there.
+            The ε of the tested point, and a lower bound for δ at that ε.
 
         Returns
         -------
@@ -151,25 +152,25 @@ class PrivacyClaim(ABC):
         return None
 
     def divergences(self) -> tuple[tuple[float, float], ...]:
-        """Return the Rényi divergences that the claim limits, in both directions.
+        """Return the Rényi divergences that the claim bounds, in both directions.
 
         Returns
         -------
         tuple of pairs of float
-            Orders above 1, each with the most that D_a may be, in nats; none where a point of the
-            profile says all.
+            Pairs of an order a > 1 and the largest D_a that the claim allows, in nats; empty if the
+            claim is defined by its profile.
         """
         return ()
 
     def own_of_divergence(self, order: float, lower: float) -> tuple[str, float] | None:
-        """Return a lower bound for the definition's own parameter that a divergence shows.
+        """Return a lower bound for the definition's own parameter from that of a divergence.
 
         Parameters
         ----------
         order : float
-            One of those of `divergences`.
+            An order of `divergences`.
         lower : float
-            A lower bound of the divergence of this order, in nats.
+            A lower bound for the divergence of this order, in nats.
 
         Returns
         -------
@@ -179,51 +180,52 @@ class PrivacyClaim(ABC):
         return None
 
     def for_group(self, size: int) -> PrivacyClaim | None:
-        """Return what the claim implies for inputs that differ in several records.
+        """Return the claim that this one implies for inputs that differ in several records.
 
         Parameters
         ----------
         size : int
-            How many records, at least 1.
+            Number of records, at least 1.
 
         Returns
         -------
         PrivacyClaim or None
-            None where nothing simple is implied.
+            None if no simple claim is implied.
 
         Raises
         ------
         ClaimError
-            Where δ would reach 1.
+            If δ would reach 1.
         """
         return None
 
     def composed(self, claims: Sequence[Any]) -> PrivacyClaim | None:
-        """Return what claims of this definition, for independent releases, imply together.
+        """Return the claim for several independent releases, each with a claim of this definition.
 
         Parameters
         ----------
         claims : sequence of claims of this class
-            At least one, this one the first of them.
+            At least one; the first is this claim.
 
         Returns
         -------
         PrivacyClaim or None
-            None where they imply no more than their points do.
+            None if the definition has no rule of its own; the points are then added up.
 
         Raises
         ------
         ClaimError
-            Where δ would reach 1.
+            If δ would reach 1.
         """
         return None
 
     def note_for_integers(self) -> str | None:
-        """Return what to know where all outputs are integers; None for most definitions."""
+        """Return a note for mechanisms whose outputs are all integers; None for most
+        definitions."""
         return None
 
     def own_tradeoff(self, alpha: float) -> float | None:
-        """Return the trade-off function at α, where the definition has a form for it.
+        """Return the trade-off function at α, if the definition has a closed form.
 
         Parameters
         ----------
@@ -233,13 +235,13 @@ class PrivacyClaim(ABC):
         Returns
         -------
         float or None
-            f(α), the least probability of a miss; None where the profile says it (`tradeoff`).
+            f(α), the least probability of a miss; None if it follows from the profile (`tradeoff`).
         """
         return None
 
     @property
     def adversary(self) -> Adversary | str | None:
-        """Whose answers are all that is looked at, or None for whatever tells the inputs apart."""
+        """The only adversary of the claim, or its import path; None if every adversary counts."""
         return None
 
     def parameters(self) -> dict[str, Any]:
@@ -249,7 +251,7 @@ class PrivacyClaim(ABC):
 
 @dataclass(frozen=True, slots=True)
 class PointClaim(PrivacyClaim):
-    """A claim of one (ε, δ), tested at this point of its profile."""
+    """A claim with one (ε, δ), which is the point of its profile that an audit tests."""
 
     epsilon: Epsilon
     delta: Delta
@@ -263,27 +265,28 @@ class PointClaim(PrivacyClaim):
 
 
 def checked_number(name: str, value: Any) -> float:
-    """Return a number given by a user or a library, NumPy's among them, as a float."""
+    """Return a number as a float; NumPy's numbers are accepted, Booleans are not."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ClaimError(Name(name), f"={value!r} must be a number")
+        raise ClaimError(Name(name), f"={value!r} must be a number", code="claim-parameter")
     try:
         return float(value)
     except OverflowError:
         why = " must be a finite number, not one too large for a float"
-        raise ClaimError(Name(name), why) from None
+        raise ClaimError(Name(name), why, code="claim-parameter") from None
 
 
 def checked_epsilon(epsilon: Any) -> float:
     number = checked_number("epsilon", epsilon)
     if not (math.isfinite(number) and number >= 0):
-        raise ClaimError(Name("epsilon"), f"={number!r} must be a finite number, at least 0")
+        why = f"={number!r} must be a finite number, at least 0"
+        raise ClaimError(Name("epsilon"), why, code="claim-parameter")
     return number
 
 
 def checked_delta(delta: Any) -> float:
     number = checked_number("delta", delta)
     if not 0 <= number < 1:
-        raise ClaimError(Name("delta"), f"={number!r} must lie in [0, 1)")
+        raise ClaimError(Name("delta"), f"={number!r} must lie in [0, 1)", code="claim-parameter")
     return number
 
 
@@ -291,33 +294,37 @@ def checked_positive(name: str, value: Any, most: float = math.inf) -> float:
     number = checked_number(name, value)
     if not (math.isfinite(number) and 0 < number <= most):
         limit = f"lie in (0, {most:g}]" if most < math.inf else "be a finite number above 0"
-        raise ClaimError(Name(name), f"={number!r} must {limit}")
+        raise ClaimError(Name(name), f"={number!r} must {limit}", code="claim-parameter")
     return number
 
 
 def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:
-    """Return the points of a profile at some ε, but for those that say nothing."""
-    points = (ProfilePoint(one, claim.profile(one)) for one in epsilons)
-    return tuple(one for one in points if one.delta < 1)
+    """Return the points of a profile at the given ε, without those with δ ≥ 1, which allow all."""
+    points = (ProfilePoint(epsilon, claim.profile(epsilon)) for epsilon in epsilons)
+    return tuple(point for point in points if point.delta < 1)
 
 
 def total(claims: Sequence[Any], name: str) -> float:
     """Return the sum of a parameter over claims."""
-    return math.fsum(getattr(one, name) for one in claims)
+    return math.fsum(getattr(claim, name) for claim in claims)
 
 
-def meaningful(delta: float, what: str) -> float:
-    """Return a δ below 1. Raises ClaimError for one that says nothing, of `what`."""
+def below_one(delta: float, what: str) -> float:
+    """Return δ. Raises ClaimError, which names `what`, if δ ≥ 1, which every mechanism
+    satisfies."""
     if delta >= 1:
-        raise ClaimError(f"{what}: δ would be {delta:.3g}, and a δ of 1 or more says nothing")
+        raise ClaimError(
+            f"{what}: δ would be {delta:.3g}, and a δ of 1 or more says nothing",
+            code="claim-says-nothing",
+        )
     return delta
 
 
 def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
     """Return the ε and δ that (ε, δ)-DP implies for groups: kε and δ (e^{kε} - 1) / (e^ε - 1),
     which is kδ at ε = 0 (Lalanne, Prop. 6)."""
-    epsilon, times = size * point.epsilon, math.inf  # as it is when too large for a float
+    epsilon, times = size * point.epsilon, math.inf  # inf if too large for a float
     with suppress(OverflowError):
         times = math.expm1(epsilon) / math.expm1(point.epsilon) if epsilon else float(size)
     delta = point.delta * times if point.delta else 0.0
-    return epsilon, meaningful(delta, f"group of {size}")
+    return epsilon, below_one(delta, f"group of {size}")

@@ -1,7 +1,7 @@
-"""The definitions that can be claimed: a line here registers one, everywhere.
+"""The list of definitions that can be claimed: one line here registers a definition everywhere.
 
-The order is the one in which they are listed; of several that parameters fit equally well, the
-first is taken.
+Lists show them in this order. If parameters fit several definitions equally well, the first is
+meant.
 """
 
 # ruff: noqa: I001  # an order of its own

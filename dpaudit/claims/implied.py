@@ -1,9 +1,9 @@
-"""What claims imply: for groups, for several releases, at a smaller ε, along a chain of inputs.
+"""Claims that follow from claims: for groups, compositions, a smaller ε, a chain of inputs.
 
-The propositions of C. Lalanne's lesson (docs/seeds.md, 000) are cited beside their sources. What
-needs no function: every claim but the probabilistic one survives post-processing (Prop. 2 and 7;
-Prop. 4 is the exception), and a probabilistic claim implies the approximate one (Prop. 5), which
-`ProbabilisticDP.points` says.
+Propositions of C. Lalanne's lesson (docs/seeds.md, 000) are cited next to their sources. Two of
+them need no function: every claim except the probabilistic one is closed under post-processing
+(Prop. 2 and 7; Prop. 4 is the exception), and a probabilistic claim implies the approximate one
+(Prop. 5; `ProbabilisticDP.points`).
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import math
 from collections.abc import Sequence
 from numbers import Integral
 
-from dpaudit.claims.base import PrivacyClaim, checked_epsilon, checked_number, meaningful, total
+from dpaudit.claims.base import PrivacyClaim, below_one, checked_epsilon, checked_number, total
 from dpaudit.claims.point_claims import ApproximateDP
 from dpaudit.errors import ClaimError, Name
 
 
 def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
-    """Return what a claim for one record implies for inputs that differ in `size` records.
+    """Return the claim that follows for inputs that differ in `size` records.
 
     Parameters
     ----------
     claim : PrivacyClaim
         The claim for one record.
     size : int
-        How many records, at least 1.
+        Number of records, at least 1.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     Raises
     ------
     ClaimError
-        For another size, where nothing simple is implied, and where δ would reach 1.
+        For another size, if no simple claim is implied, and if δ would reach 1.
 
     Notes
     -----
@@ -47,22 +47,24 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     '(1.5, 0)-DP'
     """
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-        raise ClaimError(Name("group"), f"={size!r} must be a whole number of records, at least 1")
+        why = f"={size!r} must be a whole number of records, at least 1"
+        raise ClaimError(Name("group"), why, code="claim-parameter")
     implied = claim.for_group(int(size))
     if implied is None:
         raise ClaimError(
-            f"{claim.describe()} has no simple group bound; claim approximate DP, or zCDP"
+            f"{claim.describe()} has no simple group bound; claim approximate DP, or zCDP",
+            code="no-group-bound",
         )
     return implied
 
 
 def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
-    """Return what the claims of independent releases imply for all of them together.
+    """Return the claim for several independent releases together.
 
     Parameters
     ----------
     claims : sequence of PrivacyClaim
-        One for each release, at least one.
+        One claim for each release, at least one.
 
     Returns
     -------
@@ -72,13 +74,13 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     Raises
     ------
     ClaimError
-        For no claims, and where δ would reach 1.
+        For no claims, and if δ would reach 1.
 
     Notes
     -----
-    Claims of one definition compose by its own rule, where it has one (`PrivacyClaim.composed`).
-    Otherwise each counts as the (ε, δ) of its point, and these add up. Source: Lalanne, Prop. 3 and
-    8; Dwork & Roth 2014, Thm. 3.16; docs/method.md §6.
+    Claims of one definition compose by the rule of the definition, if it has one
+    (`PrivacyClaim.composed`). Otherwise the (ε, δ) of their points are added up. Source: Lalanne,
+    Prop. 3 and 8; Dwork & Roth 2014, Thm. 3.16; docs/method.md §6.
 
     Examples
     --------
@@ -87,18 +89,18 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     '(1.5, 1e-06)-DP'
     """
     if not claims:
-        raise ClaimError("compose needs at least one claim")
-    alike = all(type(one) is type(claims[0]) for one in claims)
-    own = claims[0].composed(claims) if alike else None
+        raise ClaimError("compose needs at least one claim", code="claim-parameter")
+    is_same = all(type(claim) is type(claims[0]) for claim in claims)
+    own = claims[0].composed(claims) if is_same else None
     if own is not None:
         return own
     points = [claim.point() for claim in claims]
-    delta = meaningful(total(points, "delta"), "composition")
+    delta = below_one(total(points, "delta"), "composition")
     return ApproximateDP(total(points, "epsilon"), delta)
 
 
 def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> ApproximateDP:
-    """Return the approximate claim at a smaller ε' that a claim implies.
+    """Return the approximate claim at a smaller ε' that follows from a claim.
 
     Parameters
     ----------
@@ -107,8 +109,8 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     epsilon : float
         ε', in nats, in [0, ε].
     tight : bool, default True
-        Whether δ' is from the privacy profile, rounded up; else it is δ + e^ε - e^ε', which is soon
-        vacuous.
+        Whether δ' is the privacy profile at ε', rounded up. Otherwise it is δ + e^ε - e^ε', which
+        is often above 1.
 
     Returns
     -------
@@ -118,7 +120,7 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     Raises
     ------
     ClaimError
-        For another ε', and where δ' would reach 1.
+        For another ε', and if δ' would reach 1.
 
     Notes
     -----
@@ -132,17 +134,20 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     """
     smaller, point = checked_epsilon(epsilon), claim.point()
     if smaller > point.epsilon:
-        raise ClaimError(f"epsilon={smaller!r} must be at most {point.epsilon!r} to relax to")
+        raise ClaimError(
+            f"epsilon={smaller!r} must be at most {point.epsilon!r} to relax to",
+            code="claim-parameter",
+        )
     if tight:
         delta = claim.profile(smaller)
     else:
         gap = -math.expm1(smaller - point.epsilon)  # e^ε - e^ε', without overflow
         delta = point.delta + gap * math.exp(min(point.epsilon, 700.0))
-    return ApproximateDP(smaller, meaningful(delta, f"relaxation to ε = {smaller:g}"))
+    return ApproximateDP(smaller, below_one(delta, f"relaxation to ε = {smaller:g}"))
 
 
 def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
-    """Return what a claim for d1 and d2 and one for d2 and d3 imply for d1 and d3.
+    """Return the claim for d1 and d3 that follows from those for d1 and d2, and for d2 and d3.
 
     Parameters
     ----------
@@ -158,7 +163,7 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
     Raises
     ------
     ClaimError
-        Where δ would reach 1.
+        If δ would reach 1.
 
     Notes
     -----
@@ -170,26 +175,26 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
     >>> chain(ApproximateDP(1.0, 0), ApproximateDP(0.5, 0)).epsilon
     1.5
     """
-    one, other = first.point(), second.point()
-    forwards = one.delta + math.exp(min(one.epsilon, 700.0)) * other.delta
-    backwards = other.delta + math.exp(min(other.epsilon, 700.0)) * one.delta
-    delta = meaningful(max(forwards, backwards), "chain")
-    return ApproximateDP(one.epsilon + other.epsilon, delta)
+    near, far = first.point(), second.point()
+    forwards = near.delta + math.exp(min(near.epsilon, 700.0)) * far.delta
+    backwards = far.delta + math.exp(min(far.epsilon, 700.0)) * near.delta
+    delta = below_one(max(forwards, backwards), "chain")
+    return ApproximateDP(near.epsilon + far.epsilon, delta)
 
 
 def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
-    """Return how far an output of an ε-DP mechanism may move a prior belief in one input.
+    """Return bounds on the posterior probability of an input, given an output of an ε-DP mechanism.
 
     Parameters
     ----------
     epsilon, prior : float
-        ε, in nats, finite, at least 0; the probability of this input before the output is seen, in
+        ε, in nats, finite, at least 0; the probability of the input before the output is seen, in
         [0, 1].
 
     Returns
     -------
     tuple of float
-        Its smallest and its largest probability afterwards.
+        The smallest and the largest probability of the input after the output was seen.
 
     Raises
     ------
@@ -209,7 +214,7 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     """
     largest, belief = checked_epsilon(epsilon), checked_number("prior", prior)
     if not 0 <= belief <= 1:
-        raise ClaimError(f"prior={belief!r} must lie in [0, 1]")
+        raise ClaimError(f"prior={belief!r} must lie in [0, 1]", code="claim-parameter")
     damped = math.exp(-largest)
     low = belief * damped / (belief * damped + 1 - belief) if belief < 1 else 1.0
     high = belief / (belief + (1 - belief) * damped) if belief > 0 else 0.0

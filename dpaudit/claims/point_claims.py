@@ -14,10 +14,10 @@ from dpaudit.claims.base import (
     PointClaim,
     PrivacyClaim,
     ProfilePoint,
+    below_one,
     checked_delta,
     checked_epsilon,
     group_point,
-    meaningful,
     total,
 )
 from dpaudit.errors import ClaimError
@@ -128,10 +128,10 @@ class ProbabilisticDP(PointClaim):
 
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. For discrete outputs the claim holds exactly
-    when P({s : P(s) > e^ε Q(s)}) ≤ δ, in both directions. It is not closed under post-processing.
-    It implies the approximate claim with the same ε and δ, and has its profile. An audit counts
-    single outputs (docs/method.md §7). Source: Meiser 2018.
+    P and Q are the laws of the output on d1 and d2. For discrete outputs the claim holds if and
+    only if P({s : P(s) > e^ε Q(s)}) ≤ δ, in both directions. It is not closed under
+    post-processing. It implies the approximate claim with the same ε and δ, and has the same
+    profile. An audit counts single outputs (docs/method.md §7). Source: Meiser 2018.
 
     Examples
     --------
@@ -161,8 +161,8 @@ class ComputationalDP(PointClaim):
         δ, in [0, 1).
     adversary : callable or str, optional
         A function from an output to 1 (a guess of d1), 2 (d2) or None (no guess), or its import
-        path. Its answers are then all that an audit looks at. Without it, the attacks of dpaudit
-        are the adversaries.
+        path. An audit then sees only the answers of this function. By default, the attacks of
+        dpaudit are the adversaries.
 
     Raises
     ------
@@ -172,8 +172,8 @@ class ComputationalDP(PointClaim):
     Notes
     -----
     The claim: no adversary of polynomial time finds an event E with P(E) > e^ε Q(E) + δ, where P
-    and Q are the laws of the output on d1 and d2. An audit refutes it by an adversary that ran to
-    its end (docs/method.md §6). Source: Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018.
+    and Q are the laws of the output on d1 and d2. An audit refutes it by an adversary that it has
+    run (docs/method.md §6). Source: Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018.
 
     Examples
     --------
@@ -200,13 +200,14 @@ class ComputationalDP(PointClaim):
     ] = None
 
     def __post_init__(self) -> None:
-        # Not super(), which a dataclass with slots does not find.
+        # `super()` does not work in dataclasses with slots.
         PointClaim.__post_init__(self)
         known = self.adversary is None or isinstance(self.adversary, str)
         if not known and not callable(self.adversary):
             raise ClaimError(
                 f"adversary={self.adversary!r} must be a function of an outcome, or its import "
-                "path, package.module:function"
+                "path, package.module:function",
+                code="claim-parameter",
             )
 
     def describe(self) -> str:
@@ -215,7 +216,7 @@ class ComputationalDP(PointClaim):
 
     @property
     def adversary_name(self) -> str:
-        """How reports call the adversary; empty without one."""
+        """The name of the adversary in reports; empty without an adversary."""
         if self.adversary is None or isinstance(self.adversary, str):
             return self.adversary or ""
         return getattr(self.adversary, "__qualname__", repr(self.adversary))
@@ -228,9 +229,9 @@ class ComputationalDP(PointClaim):
         return ComputationalDP(*group_point(self.point(), size), self.adversary)
 
     def composed(self, claims: Sequence[Self]) -> ComputationalDP:
-        """Return the sums of all ε and δ, against who is named for every release."""
-        delta = meaningful(total(claims, "delta"), "composition")
-        common = all(one.adversary == self.adversary for one in claims)
+        """Return the sums of all ε and δ, with the adversary if all claims name the same."""
+        delta = below_one(total(claims, "delta"), "composition")
+        common = all(claim.adversary == self.adversary for claim in claims)
         adversary = self.adversary if common else None
         return ComputationalDP(total(claims, "epsilon"), delta, adversary)
 
@@ -278,8 +279,8 @@ class TotalVariation(PrivacyClaim):
 
     def for_group(self, size: int) -> TotalVariation:
         """Return kδ, by the triangle inequality."""
-        return TotalVariation(meaningful(size * self.delta, f"group of {size}"))
+        return TotalVariation(below_one(size * self.delta, f"group of {size}"))
 
     def composed(self, claims: Sequence[Self]) -> TotalVariation:
         """Return the sum of all δ (Lalanne, Prop. 8, at ε = 0)."""
-        return TotalVariation(meaningful(total(claims, "delta"), "composition"))
+        return TotalVariation(below_one(total(claims, "delta"), "composition"))

@@ -20,11 +20,11 @@ from dpaudit.claims.base import (
     Parameter,
     PrivacyClaim,
     ProfilePoint,
+    below_one,
     checked_delta,
     checked_epsilon,
     checked_number,
     checked_positive,
-    meaningful,
     points_at,
     total,
 )
@@ -392,5 +392,5 @@ class ApproximateZCDP(PrivacyClaim):
         """Return the sum of all ρ, and the probability that a release is not in its event: all are
         with probability ∏ (1 - δ) (Bun & Steinke 2016, Section 8). The sum of all δ is no less."""
         fails = -math.expm1(math.fsum(math.log1p(-one.delta) for one in claims)) * (1 + 1e-15)
-        delta = meaningful(min(fails, total(claims, "delta")), "composition")
+        delta = below_one(min(fails, total(claims, "delta")), "composition")
         return ApproximateZCDP(total(claims, "rho"), delta)

@@ -1,4 +1,7 @@
-"""Where a function of one variable crosses zero, or is largest; plain arithmetic, no imports."""
+"""Root finding and maximisation for functions of one variable, without SciPy.
+
+Claims are made by every command; importing `scipy.optimize` would slow all of them down.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def crossing(function: Function, low: float, high: float, tolerance: float) -> tuple[float, float]:
-    """Return an interval, no longer than `tolerance`, where a rising function crosses zero.
+    """Return an interval, at most `tolerance` long, in which a rising function crosses zero.
 
-    function(low) ≤ 0 < function(high) is taken for granted, and holds for the interval returned.
-    The ITP method (Oliveira & Takahashi 2021): never slower than bisection by more than a step, and
-    as quick as secants on smooth functions.
+    function(low) ≤ 0 < function(high) must hold, and holds for the result. By the ITP method
+    (Oliveira & Takahashi 2021), which takes at most a step more than bisection, and converges as
+    fast as the secant method for smooth functions.
     """
     at_low, at_high = function(low), function(high)
     steps = max(0, math.ceil(math.log2(max(high - low, tolerance) / tolerance))) + 1
@@ -40,23 +43,23 @@ def crossing(function: Function, low: float, high: float, tolerance: float) -> t
 def peak(
     function: Function, low: float, high: float, tolerance: float, enough: float = math.inf
 ) -> float:
-    """Return where a function with one peak is largest, within `tolerance`; or, as soon as one is
-    found, a point where it is `enough`.
+    """Return the argument of the maximum of a function with one peak, to within `tolerance`.
 
-    By parabolas through the three highest points, and golden sections where these are no use, as at
-    a corner (Brent 1973, chapter 5).
-    """
-    least = tolerance / 4  # two points are never nearer
+    Stops early at a point where the function is at least `enough`. By Brent's method (1973, chapter
+    5): parabolas through the three highest points, and golden sections where parabolas fail, as at
+    a corner."""
+    least = tolerance / 4  # smallest distance between two points
     best = second = third = low + (1 - _GOLDEN) * (high - low)
     at_best = at_second = at_third = function(best)
     step = before = 0.0
-    # Not the other way round: of NaN nothing is enough.
+    # `not >=` instead of `<`, so that NaN does not end the search.
     while not at_best >= enough and abs(best - (low + high) / 2) + (high - low) / 2 > 2 * least:
-        # How far it is to the top of the parabola; else into the larger part, in golden section.
-        one = (best - second) * (at_best - at_third)
-        other = (best - third) * (at_best - at_second)
-        bend = 2 * (one - other)
-        leap = ((best - third) * other - (best - second) * one) / bend if bend else math.inf
+        # Step to the top of the parabola, or a golden section of the larger part of the interval.
+        to_second = (best - second) * (at_best - at_third)
+        to_third = (best - third) * (at_best - at_second)
+        bend = 2 * (to_second - to_third)
+        top = (best - third) * to_third - (best - second) * to_second
+        leap = top / bend if bend else math.inf
         before, last = step, before
         if abs(leap) < abs(last) / 2 and low < best + leap < high:
             step = leap
@@ -83,13 +86,14 @@ def peak(
 def largest_parameter(
     delta_of: Function, delta_lower: float, high: float, near: float = math.inf
 ) -> float:
-    """Return the largest parameter, rounded down, whose δ stays at or below a lower bound for δ.
+    """Return the largest parameter with δ at most `delta_lower`, rounded down by at most 10⁻⁶ of
+    it.
 
-    delta_of: parameter > 0 -> δ, rising and above 0. Where even `high` stays below, it is `high`;
-    where even the smallest one exceeds the bound, 0. Within 10⁻⁶ of its size. near: a guess at it,
-    which saves time where it is good, and changes nothing else.
+    delta_of: δ as a function of the parameter, rising and above 0. The result is `high` if δ stays
+    below the bound up to `high`, and 0 if δ exceeds it everywhere. near: a guess of the result,
+    which only saves time.
     """
-    if delta_lower <= 0:  # which tiny δ do, too, once they are rounded to 0
+    if delta_lower <= 0:  # a tiny δ may have been rounded to 0
         return 0.0
     least = high * 1e-9
     for factor in (1e-5, 1e-3):
@@ -103,13 +107,13 @@ def largest_parameter(
         if delta_of(least) > delta_lower:
             return 0.0
     low, _ = crossing(
-        lambda one: delta_of(math.exp(one)) - delta_lower, math.log(least), math.log(high), 1e-6
+        lambda log: delta_of(math.exp(log)) - delta_lower, math.log(least), math.log(high), 1e-6
     )
     return math.exp(low)
 
 
 def _within(point: float, centre: float, reach: float) -> float:
-    """Return the number nearest to `point` that is within `reach` of `centre`."""
+    """Return the number nearest to `point` in [centre - reach, centre + reach]."""
     if abs(point - centre) <= reach:
         return point
     return centre + math.copysign(reach, point - centre)

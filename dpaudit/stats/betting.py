@@ -19,16 +19,16 @@ from dpaudit.stats.binomial import FloatArray, IntArray
 EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
 # Shares of the largest admissible stake (δ > 0).
 FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
-# Of five rules the last two are for rare outputs that, as it seems, one input alone gives: a bold
-# stake makes most of what is never wrong. These two get half of the wealth, in parts that rise so.
-# (Four rules, as in older results, share evenly.)
-_WITH_RARE, _RARE = 5, 2
-_BOLDLY = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
+# Of five rules, the last two guess rare outputs that only one input seems to give. Such guesses are
+# rarely wrong, so that bold stakes gain most: these two rules get half of the wealth, two thirds of
+# it for the largest stake. (Four rules, as in older results, share the wealth evenly.)
+_RULES_WITH_RARE, _RARE_RULES = 5, 2
+_BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60  # by FRACTIONS
 
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """What the bettors of one round believe; fixed before the draws they are bet on.
+    """Beliefs of the bettors in one round, fixed before the draws that they bet on.
 
     A bettor keeps its place, and so its stake, from round to round.
 
@@ -37,21 +37,21 @@ class Beliefs:
     posteriors : ndarray of float, shape (bettors, levels)
         Estimated Pr[arm 1 | level], in (0, 1).
     rules : ndarray of int, shape (rules, levels)
-        -1 (guess 2), 0 (abstain), 1 (guess 1). As many in every round.
+        -1 (guess 2), 0 (abstain), 1 (guess 1). All rounds have the same number of rules.
     """
 
     posteriors: FloatArray
     rules: IntArray
 
     def log_factors(self, epsilon: float | FloatArray, delta: float) -> FloatArray:
-        """Return the log of what a draw multiplies the wealth of every bettor by.
+        """Return the log of the factor by which a draw multiplies the wealth of each bettor.
 
         Parameters
         ----------
         epsilon : float or ndarray of float, shape (...)
             Claims: ε ≥ 0 in nats.
         delta : float
-            The δ of all of them, in [0, 1).
+            The δ of all claims, in [0, 1).
 
         Returns
         -------
@@ -73,7 +73,7 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
     Parameters
     ----------
     beliefs : Beliefs
-        Those of any round.
+        Beliefs of any round.
     delta : float
         The δ of the claim, in [0, 1).
 
@@ -84,15 +84,16 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
 
     Notes
     -----
-    For δ = 0, half for the posterior bettors and half for the guessing ones; for δ > 0, of five
-    rules half for the last two (docs/method.md §4).
+    For δ = 0, the posterior bettors get one half and the guessing bettors the other. For δ > 0, the
+    last two of five rules get one half (docs/method.md §4).
     """
     rules = len(beliefs.rules)
     if delta > 0:
-        if rules < _WITH_RARE:
+        if rules < _RULES_WITH_RARE:
             return np.full(rules * len(FRACTIONS), 1 / (rules * len(FRACTIONS)))
-        usual = (rules - _RARE) * len(FRACTIONS)
-        return np.concatenate([np.full(usual, 0.5 / usual), np.tile(0.5 / _RARE * _BOLDLY, _RARE)])
+        usual = (rules - _RARE_RULES) * len(FRACTIONS)
+        rare = np.tile(0.5 / _RARE_RULES * _BOLD_SHARES, _RARE_RULES)
+        return np.concatenate([np.full(usual, 0.5 / usual), rare])
     posteriors, guessing = len(beliefs.posteriors), rules * len(EXCESSES)
     return np.concatenate(
         [np.full(posteriors, 0.5 / posteriors), np.full(guessing, 0.5 / guessing)]
@@ -105,9 +106,9 @@ def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
     Parameters
     ----------
     log_gains : ndarray of float, shape (..., bettors)
-        Logs of what each made of a unit.
+        Log of the product of each bettor's factors so far.
     shares : ndarray of float, shape (bettors,)
-        What each began with.
+        Each bettor's share of the initial wealth.
 
     Returns
     -------
@@ -154,7 +155,7 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
     grid : ndarray of float, shape (points,)
         Values of ε in rising order.
     largest_log_wealth : ndarray of float, shape (points,)
-        The log of the largest wealth against each of them at any look.
+        The log of the largest wealth against each value at any look.
     alpha : float
         The error probability, in (0, 1).
 
@@ -165,9 +166,9 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
 
     Notes
     -----
-    Valid at every moment at once, with probability at least 1 - alpha: were it above the true ε,
-    the first grid point from there on would have been rejected, and its wealth is a supermartingale
-    (docs/method.md §4).
+    The bounds of all looks hold together with probability at least 1 - alpha. If one exceeds the
+    true ε, then the first grid point at or above the true ε was rejected, and the wealth against
+    that point is a supermartingale (docs/method.md §4).
     """
     rejected = largest_log_wealth >= -math.log(alpha)
     until = len(grid) if rejected.all() else int(np.argmin(rejected))
@@ -177,8 +178,8 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
 def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArray:
     """Return log(π_b / clip(π, 1 - θ₀, θ₀)_b), θ₀ = e^ε / (1 + e^ε).
 
-    Under ε-DP the true posterior of every level lies in [1 - θ₀, θ₀]; the expectation of the
-    factor is linear in it and at most 1 at the nearer end.
+    Under ε-DP the true posterior of every level lies in [1 - θ₀, θ₀]. The expectation of the factor
+    is linear in that posterior, and at most 1 at the end of the interval nearer to π.
     """
     most = (1 / (1 + _odds_against(epsilon)))[..., None, None]
     allowed = np.clip(posteriors, 1 - most, most)
@@ -187,7 +188,7 @@ def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArra
 
 
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
-    """Return log(θ/θ₀) for a correct and log((1-θ)/(1-θ₀)) for a wrong guess, for every excess.
+    """Return log(θ/θ₀) for a correct and log((1-θ)/(1-θ₀)) for a wrong guess, by rule and excess.
 
     Under ε-DP a guess is correct with probability at most θ₀ < θ.
     """
@@ -204,7 +205,7 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
     for rule in rules:
         h = 1.0 if (rule > 0).any() and (rule < 0).any() else 0.5
         stake = np.array(FRACTIONS) * (odds / (1 + h * delta * odds))
-        # A wrong guess loses λ(e^ε + hδ), the whole fraction; a rule without guesses stakes none.
+        # A wrong guess loses λ(e^ε + hδ) = fraction. A rule that never guesses stakes nothing.
         spared = stake * (h * delta if rule.any() else 0.0)
         correct, wrong = np.log1p(stake - spared), np.log1p(-np.array(FRACTIONS))
         tables.append(_by_guess(rule[None, :], correct, wrong, np.log1p(-spared)))
@@ -214,21 +215,23 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
 def _by_guess(
     rules: IntArray, correct: FloatArray, wrong: FloatArray, abstained: FloatArray
 ) -> FloatArray:
-    """Spread gains (..., excesses) over (..., rules · excesses, levels, 2) by what each rule
-    guesses."""
-    # In the order of guesses as indices: 0, 1, and -1 for the last.
+    """Return the gains of every rule at every level and arm, (..., rules · excesses, levels, 2).
+
+    correct, wrong, abstained: (..., excesses), the gains of a correct, a wrong and no guess.
+    """
+    # Indexed by the guess: 0 abstains, 1 is correct, -1 (the last) is wrong.
     gains = np.stack(np.broadcast_arrays(abstained, correct, wrong), axis=-1)
     before, excesses = gains.shape[:-2], gains.shape[-2]
     spread = np.empty((*before, len(rules), excesses, rules.shape[1], 2))
     for place, guess in enumerate(rules[:, :, None] * np.array([1, -1])):
-        # One look-up for each, which is several times as fast as choosing by conditions.
+        # `take` is several times as fast as `np.where`.
         spread[..., place, :, :, :] = gains.take(guess, axis=-1)
     return spread.reshape(*before, -1, rules.shape[1], 2)
 
 
 def _odds_against(epsilon: FloatArray) -> FloatArray:
-    """Return e^-ε, by the same function for one claim and for many."""
-    return np.reshape([math.exp(-one) for one in epsilon.ravel()], epsilon.shape)
+    """Return e^-ε by `math.exp`: `np.exp` may round differently in arrays of different sizes."""
+    return np.reshape([math.exp(-value) for value in epsilon.ravel()], epsilon.shape)
 
 
 def _log_shares(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,7 @@
-"""Exact binomial tails and Clopper-Pearson bounds; counts are integers, bounds round outward."""
+"""Exact binomial tails, Clopper-Pearson bounds, and the bounds on ε and δ that follow from them.
+
+Counts are integers. Lower bounds are rounded down and upper bounds up.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ from dpaudit.stats.p_values import smallest_alpha
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Error allowed to the inverse of the incomplete beta function, in log-odds; bounds move outward by
-# it. (Measured: 2e-9 at ten, 5e-9 at a hundred million trials.)
+# Bounds are moved outward by this, in log-odds, to cover the error of SciPy's inverse of the
+# incomplete beta function. (Measured error: 2e-9 for 10 trials, 5e-9 for 10⁸ trials.)
 _OUTWARD = 1e-8
-# Near 1 the log-odds of a float are coarse: a few units in its last place more.
+# Upper bounds near 1 are moved by this in addition, since floats are coarse there in log-odds.
 _ULPS = 4 * 2.0**-53
 
 
@@ -39,7 +42,7 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) 
 
     Notes
     -----
-    Exact but for floats: the tail is an incomplete beta function.
+    The tail is an incomplete beta function, exact up to the rounding of floats.
     """
     k, n = np.asarray(successes, float), np.asarray(trials, float)
     p = np.asarray(probability, float)
@@ -49,7 +52,7 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) 
 
 
 def _tail(successes: int, trials: int, probability: float) -> float:
-    """Return `upper_tail` of one count, without arrays."""
+    """Return `upper_tail` of scalars, without the cost of arrays."""
     if successes <= 0:
         return 1.0
     inside = successes <= trials
@@ -78,7 +81,8 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
 
     Notes
     -----
-    Below the true probability with probability at least 1 - alpha. Source: Clopper & Pearson 1934.
+    The bound is at most the true probability, with probability at least 1 - alpha. Source: Clopper
+    & Pearson 1934.
 
     Examples
     --------
@@ -89,7 +93,7 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     if successes == 0:
         return 0.0
     bound = float(betaincinv(successes, trials - successes + 1, alpha))
-    # NaN below alpha = 1e-100 or so
+    # SciPy returns NaN below about alpha = 1e-100.
     return 0.0 if math.isnan(bound) else bound * (1 - _OUTWARD * (1 - bound))
 
 
@@ -115,7 +119,8 @@ def clopper_pearson_upper(successes: int, trials: int, alpha: float) -> float:
 
     Notes
     -----
-    Above the true probability with probability at least 1 - alpha. Source: Clopper & Pearson 1934.
+    The bound is at least the true probability, with probability at least 1 - alpha. Source: Clopper
+    & Pearson 1934.
     """
     _check(successes, trials, alpha)
     if successes == trials:
@@ -137,7 +142,7 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
     Returns
     -------
     tuple of float
-        The bounds of `clopper_pearson_lower` and `clopper_pearson_upper`, alpha / 2 for each.
+        The results of `clopper_pearson_lower` and `clopper_pearson_upper`, each at alpha / 2.
 
     Raises
     ------
@@ -146,7 +151,7 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
 
     Notes
     -----
-    Holds the true probability with probability at least 1 - alpha.
+    The interval contains the true probability with probability at least 1 - alpha.
     """
     lower = clopper_pearson_lower(successes, trials, alpha / 2)
     return lower, clopper_pearson_upper(successes, trials, alpha / 2)
@@ -160,9 +165,9 @@ def pair_epsilon_lower(
     Parameters
     ----------
     count, draws : int
-        Draws in the event, of all draws, of the input that the event is evidence for.
+        Of the input that the event points to: its draws in the event, and all its draws.
     other, other_draws : int
-        The same of the other input.
+        Of the other input: its draws in the event, and all its draws.
     delta, alpha : float
         The δ of the claim, in [0, 1); the error probability, in (0, 1), half for each frequency.
 
@@ -173,7 +178,8 @@ def pair_epsilon_lower(
 
     Notes
     -----
-    Valid with probability at least 1 - alpha, for fixed numbers of draws too (docs/method.md §2).
+    Valid with probability at least 1 - alpha, whether the numbers of draws are fixed or random
+    (docs/method.md §2).
     """
     lower = clopper_pearson_lower(count, draws, alpha / 2) - delta
     upper = clopper_pearson_upper(other, other_draws, alpha / 2)
@@ -188,7 +194,7 @@ def pair_delta_lower(
     Parameters
     ----------
     count, draws, other, other_draws : int
-        As of `pair_epsilon_lower`.
+        As in `pair_epsilon_lower`.
     epsilon, alpha : float
         The ε of the claim, in nats, at least 0; the error probability, in (0, 1), half for each
         frequency.
@@ -204,7 +210,7 @@ def pair_delta_lower(
     """
     lower = clopper_pearson_lower(count, draws, alpha / 2)
     upper = clopper_pearson_upper(other, other_draws, alpha / 2)
-    # e^700 times any upper bound is above 1, and e^epsilon may not fit in a float.
+    # e^epsilon may not fit in a float; e^700 times any upper bound is above 1 already.
     return max(0.0, lower - math.exp(min(epsilon, 700.0)) * upper)
 
 
@@ -216,7 +222,7 @@ def pair_p_value(
     Parameters
     ----------
     count, draws, other, other_draws : int
-        As of `pair_epsilon_lower`.
+        As in `pair_epsilon_lower`.
     epsilon, delta : float
         The claim: ε ≥ 0 in nats, δ in [0, 1).
 
@@ -243,28 +249,29 @@ def _check(successes: int, trials: int, alpha: float) -> None:
         raise ValueError(f"alpha={alpha!r} must lie in (0, 1)")
 
 
-# The probability, at most, that coins ask for more draws of an input than there are. They are then
-# tossed again, so that what is tested after them holds at (1 - TOSSED_AGAIN) of its level.
+# Largest probability that the coins ask for more draws of an input than were recorded. They are
+# then tossed again, so that a test of the thinned draws is valid at (1 - TOSSED_AGAIN) of its
+# level.
 TOSSED_AGAIN = 1e-3
 
 
 def coin_flips(first: int, second: int) -> int:
-    """Return for how many coin-flipped draws two samples of fixed sizes suffice.
+    """Return how many coin-flipped draws two samples of fixed sizes can supply.
 
     Parameters
     ----------
     first, second : int
-        Draws of d1 and of d2 that there are, at least 0.
+        Numbers of recorded draws of d1 and of d2, at least 0.
 
     Returns
     -------
     int
-        The most fair coins that ask for more draws of an input than there are with probability at
-        most `TOSSED_AGAIN`.
+        The largest number of fair coins that ask for more draws of an input than were recorded with
+        probability at most `TOSSED_AGAIN`.
 
     Notes
     -----
-    A test of the thinned draws is valid at (1 - TOSSED_AGAIN) of its level (docs/method.md §12).
+    A test of the thinned draws is valid at (1 - TOSSED_AGAIN) of the level (docs/method.md §12).
 
     Examples
     --------
@@ -280,26 +287,27 @@ def coin_flips(first: int, second: int) -> int:
 
 
 def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[float, float]:
-    """Return an interval for the pair's smallest ε at δ = 0.
+    """Return a confidence interval for the smallest ε of the pair at δ = 0.
 
     Parameters
     ----------
     counts : sequence of pairs of int, length K
-        For each of the K outputs that there are, its draws of d1 and of d2, where a fair coin
-        picked the input of every draw.
+        Draws of d1 and of d2 for each of the K possible outputs. A fair coin picked the input of
+        every draw.
     alpha : float
         The error probability, in (0, 1).
 
     Returns
     -------
     tuple of float
-        The ends, rounded outward; the upper one is inf when an output never came up for one input.
+        The ends, rounded outward. The upper end is inf if one input never gave one of the outputs.
 
     Notes
     -----
-    Holds ε with probability at least 1 - alpha. Of m draws of one output, those of d1 are
-    Binomial(m, θ) with logit θ = log P(s)/Q(s): Clopper-Pearson bounds at alpha / 2K on both sides
-    hold all of these log-ratios at once, and ε is the largest of them in size.
+    The interval contains ε with probability at least 1 - alpha. Among m draws of output s, the
+    number of d1 is Binomial(m, θ) with logit θ = log P(s)/Q(s). Clopper-Pearson bounds at
+    alpha / 2K on both sides bound all K log-ratios together, and ε is the largest absolute value
+    among them (docs/method.md §10).
 
     Examples
     --------
@@ -310,7 +318,7 @@ def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[f
     inf
     """
     share = alpha / (2 * len(counts))
-    # The bounds below log P/Q, and below log Q/P, which is the mirror of the bound above it.
+    # Lower bounds of log P/Q and of log Q/P, by output. Minus the second bounds log P/Q from above.
     below = [_log_odds_lower(count, d1 + d2, share) for d1, d2 in counts for count in (d1, d2)]
     return max(0.0, *below), -min(below)
 

@@ -13,27 +13,28 @@ from dpaudit.stats.binomial import FloatArray, IntArray, upper_tail
 
 Keys = NDArray[np.generic]
 
-# Series that vary by less, as a share of their largest entry, are constant.
+# A series counts as constant if its range is at most this share of its largest entry.
 _ROUNDING = 1e-12
-# A sequence is cut until it has no more pairs of equal entries than this.
+# Sequences are shortened until they have at most this many pairs of equal entries.
 _MOST_PAIRS = 100_000
-_COARSE = 2_000
-# Standard errors, and pairs, by which the probability of a coincidence is taken larger than seen.
+# The share of equal pairs is first estimated from this many entries.
+_FIRST_ENTRIES = 2_000
+# `collision_bound` adds this many standard errors, and this many pairs, to its estimate.
 _ERRORS = 6.0
 _PAIRS = 10.0
-# Fewer repeats at one lag are never looked at.
-_FEWEST = 4
+# Lags with fewer repeats are not tested.
+_FEWEST_REPEATS = 4
 
 
 def ljung_box(series: FloatArray, lags: int) -> float:
-    """Return the p-value of no autocorrelation up to `lags`; 1 for a constant series.
+    """Return the p-value of "no autocorrelation up to `lags`"; 1 for a constant series.
 
     Q = n (n + 2) Σ_k r_k² / (n - k), which is about chi-squared with `lags` degrees of freedom.
     Source: Ljung & Box 1978.
     """
     n = len(series)
     if n <= lags or np.ptp(series) <= _ROUNDING * np.abs(series).max():
-        return 1.0  # what rounding leaves of a mean is no variation
+        return 1.0  # such a range may come from rounding alone
     centred = series - series.mean()
     power = _product(centred, centred)
     if power <= 0:
@@ -44,26 +45,26 @@ def ljung_box(series: FloatArray, lags: int) -> float:
 
 
 def looks_like_fair_coins(first: int, second: int, changes: int, level: float) -> bool:
-    """Return whether the arms of rows look like fair coins, which look otherwise with probability
-    at most `level`.
+    """Return whether the order of rows of two inputs can come from fair coins, tested at `level`.
 
-    first, second: rows of d1 and of d2.  changes: rows of another arm than the row before.
+    first, second: number of rows of d1 and of d2. changes: number of rows whose input differs from
+    that of the row before.
     """
     rows = first + second
-    more = max(first, second), max(changes, rows - 1 - changes)
-    tails = upper_tail(more, (rows, rows - 1), 0.5)
+    larger = max(first, second), max(changes, rows - 1 - changes)
+    tails = upper_tail(larger, (rows, rows - 1), 0.5)
     return bool((tails > level / 4).all())
 
 
-def _product(one: FloatArray, other: FloatArray) -> float:
-    # Not a matrix product, which would wake every core for a microsecond's work.
-    return float(np.einsum("i,i", one, other))
+def _product(left: FloatArray, right: FloatArray) -> float:
+    # A matrix product would start threads on every core for a microsecond of work.
+    return float(np.einsum("i,i", left, right))
 
 
 def collision_bound(keys: Keys) -> float:
     """Return an upper bound for Pr[two draws are equal], Σ p², from independent draws.
 
-    The unbiased estimate and several standard errors, so that chance plays no part in practice.
+    The bound is the unbiased estimate plus six standard errors and a margin of ten pairs.
     """
     n = len(keys)
     if n < 2:
@@ -79,17 +80,17 @@ def collision_bound(keys: Keys) -> float:
 
 
 def repetition_p_value(keys: Keys) -> tuple[float, int]:
-    """Return how likely it is that independent draws repeat each other as often at any one lag, at
-    most, and that lag (1, 0 without repeats).
+    """Return the p-value of "draws are independent" from repeats at one lag, and that lag.
 
-    Pairs (i, i + lag) are taken in two groups, by the parity of i // lag, in each of which no draw
-    occurs twice: there the number of equal pairs is exactly binomial.
+    (1, 0) without repeats; the p-value is corrected for the number of lags. Pairs (i, i + lag) are
+    split in two groups by the parity of i // lag. No draw occurs twice in a group, so that the
+    number of equal pairs in a group is exactly binomial.
     """
     keys = _shortened(keys)
     n = len(keys)
     first, lag = _equal_pairs(keys)
     counts = np.bincount(lag * 2 + (first // lag & 1), minlength=2 * n).reshape(n, 2)
-    lags, parity = np.nonzero(counts >= _FEWEST)
+    lags, parity = np.nonzero(counts >= _FEWEST_REPEATS)
     if len(lags) == 0:
         return 1.0, 0
     even = (n - lags) // (2 * lags) * lags + np.minimum((n - lags) % (2 * lags), lags)
@@ -100,10 +101,10 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return the beginning that has few enough pairs of equal entries."""
-    pairs = _pairs(keys[:_COARSE])
-    if pairs > _MOST_PAIRS:  # as for outputs that are few
-        return keys[: int(_COARSE * math.sqrt(_MOST_PAIRS / pairs))]
+    """Return the longest tested prefix with at most `_MOST_PAIRS` pairs of equal entries."""
+    pairs = _pairs(keys[:_FIRST_ENTRIES])
+    if pairs > _MOST_PAIRS:  # the case of a few distinct outputs
+        return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]
     while _pairs(keys) > _MOST_PAIRS:
         keys = keys[: len(keys) // 2]
     return keys
@@ -115,8 +116,8 @@ def _pairs(keys: Keys) -> float:
 
 
 def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
-    """Return the first places of all pairs of equal keys, and how far the second ones are."""
-    # Not stable, which would take five times as long, and of places where hardly any are equal.
+    """Return the pairs of equal keys: the index of the first, and the distance to the second."""
+    # A stable sort would take five times as long; only equal keys are put in order, below.
     order = np.argsort(keys)
     is_new = np.ones(len(keys) + 1, dtype=bool)
     is_new[1:-1] = keys[order[1:]] != keys[order[:-1]]
@@ -124,9 +125,9 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     places, group = order[is_paired], np.cumsum(is_new[:-1])[is_paired]
     places = places[np.lexsort((places, group))]
     sizes = np.bincount(group)
-    # How many equal keys come after each one, in sorted order.
+    # Number of equal keys that follow each key in sorted order.
     later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(places) + 1)
-    # After a key they follow each other: its own place and 1, 2, ...
+    # The partners of a key are the next keys in sorted order: its own position plus 1, 2, ...
     first = np.repeat(np.arange(len(places)), later)
     second = np.arange(1, len(first) + 1) + np.repeat(
         np.arange(len(places)) - np.cumsum(later) + later, later
@@ -134,26 +135,26 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     return places[first], places[second] - places[first]
 
 
-# How alike the draws of a group may be: a group's own share of the event is Beta distributed around
-# the share of all groups, with so many draws' worth of weight.
+# Alternatives of the test of groups: the event's probability in a group is Beta distributed around
+# the share of all groups, with a prior weight of this many draws.
 _WEIGHTS = 8.0 ** np.arange(8)
-# Of so many groups, to look for equal counts takes longer than to go without.
-_FEW = 32
+# Up to this many groups, evaluating each is faster than finding groups with equal counts.
+_FEW_GROUPS = 32
 
 
 def log_e_value(inside: IntArray, sizes: IntArray) -> float:
-    """Return the log of an e-value against "all groups have one probability of an event".
+    """Return the log of an e-value against "the event has the same probability in all groups".
 
-    inside: (groups,), draws of each group in the event; sizes: (groups,), its draws.
+    inside: (groups,), draws in the event by group; sizes: (groups,), draws by group.
 
     Under independent draws of one law every assignment of the draws to the groups is equally
     likely, given how many are in the event. So the counts are multivariate hypergeometric, and
 
         E = mean over w of Π_g BetaBinomial(x_g; n_g, w p, w (1 - p)) / Pr[x_1, ..., x_G],
 
-    p the share of all groups together, has an expectation of at most 1, exactly and for any numbers
-    of draws: the numerators of all counts with this total add up to at most 1, and the last group,
-    which the others determine, is left out of them. So Pr[E ≥ 1/α] ≤ α (Markov).
+    with p the share of all groups together, has expectation at most 1 for any number of draws: the
+    numerators of all counts with this total add up to at most 1, since they leave out the last
+    group, whose count the others determine. So Pr[E ≥ 1/α] ≤ α (Markov).
     """
     groups = sizes > 0
     inside, sizes = inside[groups], sizes[groups]
@@ -162,34 +163,33 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
         return 0.0
     share = total / draws
     a, b = _WEIGHTS[:, None] * share, _WEIGHTS[:, None] * (1 - share)
-    if len(sizes) <= _FEW:
+    if len(sizes) <= _FEW_GROUPS:
         x, n = inside[:-1].astype(np.float64), sizes[:-1].astype(np.float64)
         alike = betaln(x + a, n - x + b) - betaln(a, b)
     else:
-        # Many small groups have few counts between them, and most of the time goes into these.
+        # Many groups share few distinct counts, and `betaln` takes most of the time.
         codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
-        x, n = (one.astype(np.float64) for one in np.divmod(codes, sizes.max() + 1))
+        x, n = (part.astype(np.float64) for part in np.divmod(codes, sizes.max() + 1))
         alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)
-    # The binomial coefficients of these groups stand above and below, and leave the last group's.
+    # The binomial coefficients of the other groups cancel.
     log_null = _log_choose(sizes[-1], inside[-1]) - _log_choose(draws, total)
     return _log_sum(alike.sum(axis=1)) - math.log(len(_WEIGHTS)) - log_null
 
 
 def log_mean_e_value(evidence: Iterable[float]) -> float:
-    """Return the log of the mean of e-values, which is one itself, however they hang together."""
+    """Return the log of the mean of e-values, an e-value under any dependence between them."""
     logs = np.fromiter(evidence, dtype=np.float64)
     return _log_sum(logs) - math.log(len(logs)) if len(logs) else 0.0
 
 
 def _log_sum(logs: FloatArray) -> float:
-    """Return the log of the sum of numbers from their logs: scipy's, to the last digit, without
-    what that does for arrays of all kinds. Checks of many events spend most of their time here."""
+    """Return log Σ exp(logs): the result of SciPy's `logsumexp`, to the last digit, but faster."""
     largest = logs.max()
     if not math.isfinite(largest):
         return float(logsumexp(logs))
     is_largest = logs == largest
     many = float(np.count_nonzero(is_largest))
-    # The largest are kept out of the sum, which thereby loses no digits.
+    # The largest terms are kept out of the sum, so that no digits are lost.
     rest = np.exp(np.where(is_largest, -np.inf, logs) - largest).sum() / many
     return float(np.log1p(rest) + np.log(many) + largest)
 

@@ -1,10 +1,10 @@
-"""Exact parameters of two given laws: what an audit by sampling can only bound.
+"""Exact privacy parameters of two given laws.
 
-A law is a mapping from outcomes to probabilities; outcomes of probability 0 may be left out. All
-results are the worse of the two directions. Floats cannot tell e^ε · q from a probability that is
-meant to be just that, so whatever is equal up to a part in 10⁹ (`TOLERANCE`) counts as equal: a
-claim that is attained exactly is never called violated, and one that is missed by less is not
-found out. Probabilities should be accurate to that, relative to their own size.
+A law is a mapping from outcomes to probabilities; outcomes of probability 0 may be left out. Every
+result is the larger of the two directions. Floats represent e^ε · q only approximately, so that
+numbers equal up to a relative error of 10⁻⁹ (`TOLERANCE`) count as equal: a claim that is attained
+exactly is never reported as violated, and a violation by less than the tolerance is not reported.
+Probabilities should have a relative error below the tolerance.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A set of outcomes. guess: the law that it is likelier under.  ahead, behind: its probability
-    under that law, and under the other."""
+    """A set of outcomes. guess: the law under which it is more likely. ahead, behind: its
+    probability under that law, and under the other law."""
 
     guess: Guess
     outcomes: tuple[Any, ...]
@@ -35,7 +35,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The smallest ε that holds at some δ, and an event that no smaller one holds for."""
+    """The smallest ε that holds at some δ, and an event for which no smaller ε holds."""
 
     epsilon: float
     event: Event
@@ -59,14 +59,15 @@ def delta(p: Law, q: Law, epsilon: float) -> float:
     """
     factor = math.exp(min(epsilon, 700.0))
     return max(
-        math.fsum(one - factor * other for _, one, other in _beyond(atoms, epsilon))
+        math.fsum(ahead - factor * behind for _, ahead, behind in _beyond(atoms, epsilon))
         for atoms in (_atoms(p, q), _atoms(q, p))
     )
 
 
 def violating(p: Law, q: Law, epsilon: float) -> Event:
-    """Return {s : P(s) > e^ε Q(s)}, of the direction where its probability `ahead` is larger: the
-    smallest δ of (ε, δ)-probabilistic DP.
+    """Return {s : P(s) > e^ε Q(s)}, of the direction in which its probability `ahead` is larger.
+
+    That probability is the smallest δ of (ε, δ)-probabilistic DP.
 
     >>> violating({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 1.0).ahead
     0.75
@@ -79,8 +80,8 @@ def violating(p: Law, q: Law, epsilon: float) -> Event:
 def exceeds_point(p: Law, q: Law, epsilon: float, claimed: float) -> bool:
     """Return whether δ(ε) is above the claimed δ.
 
-    At an ε that is larger by the tolerance: where P(E) and e^ε Q(E) nearly cancel, what is left is
-    not known any better.
+    Evaluated at ε plus the tolerance: if P(E) and e^ε Q(E) nearly cancel, rounding decides the
+    difference.
     """
     return exceeds(delta(p, q, epsilon + TOLERANCE), claimed)
 
@@ -92,12 +93,12 @@ def exceeds(value: float, claimed: float) -> bool:
 
 def _atoms(p: Law, q: Law) -> list[Atom]:
     """Return the outcomes with P(s) > 0, and both probabilities."""
-    return [(key, one, q.get(key, 0.0)) for key, one in p.items() if one > 0]
+    return [(key, ahead, q.get(key, 0.0)) for key, ahead in p.items() if ahead > 0]
 
 
 def _log_ratio(atom: Atom) -> float:
-    _, one, other = atom
-    return math.log(one) - math.log(other) if other > 0 else math.inf
+    _, ahead, behind = atom
+    return math.log(ahead) - math.log(behind) if behind > 0 else math.inf
 
 
 def _beyond(atoms: Iterable[Atom], epsilon: float) -> list[Atom]:
@@ -110,13 +111,13 @@ def _event(guess: Guess, atoms: Sequence[Atom]) -> Event:
 
 
 def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
-    """Return the largest log((P(E) - δ) / Q(E)); it is one of a set of outcomes of largest P/Q."""
+    """Return the largest log((P(E) - δ) / Q(E)); E is a set of outcomes with the largest P/Q."""
     ordered = sorted(atoms, key=_log_ratio, reverse=True)
-    ahead = accumulate(one for _, one, _ in ordered)
-    behind = accumulate(other for _, _, other in ordered)
+    ahead = accumulate(atom[1] for atom in ordered)
+    behind = accumulate(atom[2] for atom in ordered)
     values = [_log_excess(*sums, delta) for sums in zip(ahead, behind, strict=True)]
     best = max(values, default=0.0)
-    # Of sets that do equally well the largest, so that equal outcomes stand or fall together.
+    # Of equally good sets the largest, so that outcomes of equal ratio are in or out together.
     last = max((i for i, value in enumerate(values) if value >= best - TOLERANCE), default=0)
     return Extreme(max(0.0, best), _event(guess, ordered[: last + 1]))
 

@@ -5,7 +5,7 @@ guesses 1, guesses 2 or abstains. With c = Pr[correct] and w = Pr[wrong],
 
     (ε, δ)-DP  ⇒  c ≤ e^ε w + h δ,                                         (1, docs/method.md §2)
 
-h = 1 if the rule can make both guesses, ½ if only one.
+h = 1 if the rule can guess both inputs, h = ½ if it can guess only one of them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from dpaudit.stats.trinomial import TERMS, ScoreTest
 
 # Berger-Boos: the share of alpha spent on the interval for the nuisance parameter w.
 _NUISANCE_SHARE = 0.01
-# The p-value is not monotone, so that bounds are scanned for upwards, never bisected: first with
-# sums of so many terms, whose p is no smaller, then with all of them.
+# The p-value is not monotone in ε and δ, so that bounds are found by a scan upwards, not by
+# bisection. The first scan uses sums of this many terms, whose p is no smaller than the exact one.
 _QUICK_TERMS = 128
-# Steps of a scan, and where it begins, in standard deviations of the bound.
+# Step of a scan, and its start below the expected bound, in standard deviations of the bound.
 _STEP = 1 / 64
 _HEADSTART = 3.0
-# Up to so many draws, the last step is taken in quarters.
-_COSTLY = 20_000
-# A scan stays this, over √draws, behind where it expects the bound: p has jumps, which are up to
-# half of its value for tens of draws and hardly any for thousands.
+# Up to this many draws, the last step is refined to a quarter.
+_COSTLY_DRAWS = 20_000
+# A stride ends _CAUTION / √draws standard deviations before the expected bound, since p jumps: by
+# up to half of its value with tens of draws, by little with thousands.
 _CAUTION = 15.0
-# No bound for ε is sought above.
-_LARGEST = 50.0
+# Lower bounds for ε are at most this, in nats.
+_LARGEST_EPSILON = 50.0
 
-# From the parameter that is scanned to (ε, hδ).
+# Maps the scanned parameter to (ε, hδ).
 _Point = Callable[[float], tuple[float, float]]
 
 
@@ -47,13 +47,13 @@ class Game:
     Parameters
     ----------
     correct, wrong : int
-        Guesses that were right, and that were not.
+        Numbers of right and of wrong guesses.
     draws : int
-        All draws, those without a guess among them.
+        Number of all draws, with and without a guess.
     two_guesses : bool
-        Whether the rule can guess both inputs: a property of the rule, never of the counts.
+        Whether the rule can guess both inputs: a property of the rule, not of the counts.
     abstains : bool, default True
-        Whether the rule can decline to guess, likewise.
+        Whether the rule can decline to guess: a property of the rule, too.
 
     Raises
     ------
@@ -89,19 +89,19 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: floa
     epsilon, delta : float
         The claim: ε ≥ 0 in nats, δ in [0, 1).
     alpha : float
-        The level in force, in (0, 1), of which a hundredth pays for the nuisance interval.
+        Level of the test, in (0, 1). A hundredth of it pays for the nuisance interval.
     enough : float, default 1
-        Above it p is not sought to the end: for those who ask only whether p is at most this.
+        Stop as soon as p is known to exceed this, for callers that only compare p with it.
 
     Returns
     -------
     float
-        p, in [0, 1]; a lower bound of it that is above `enough`, where p is.
+        p, in [0, 1]. If p > enough, possibly a lower bound of p that is also above `enough`.
 
     Notes
     -----
-    Under the claim Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. Binomial where δ = 0 or the rule never
-    abstains, else the score test of `trinomial` (docs/method.md §2).
+    Under the claim Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. A binomial test if δ = 0 or the rule
+    never abstains, else the score test of `trinomial` (docs/method.md §2).
     """
     spared = game.h * delta
     if spared and game.abstains:
@@ -128,8 +128,8 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
 
     Notes
     -----
-    Valid with probability at least 1 - alpha. In closed form for δ = 0 and for rules that never
-    abstain (docs/method.md §2).
+    Valid with probability at least 1 - alpha. In closed form if δ = 0 or the rule never abstains
+    (docs/method.md §2).
 
     Examples
     --------
@@ -143,7 +143,7 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
         share, spared = clopper_pearson_lower(game.correct, guesses, alpha), game.h * delta
         # The inverse of t = (e^ε + hδ) / (1 + e^ε).
         return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
-    return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST, alpha)
+    return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST_EPSILON, alpha)
 
 
 def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float:
@@ -154,7 +154,7 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
     game : Game
         The counts.
     epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1). δ decides how the bound is found.
+        The claim: ε ≥ 0 in nats, δ in [0, 1). δ only selects the method: δ = 0 or δ > 0.
     alpha : float
         The error probability, in (0, 1).
 
@@ -176,21 +176,24 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
         # hδ ≥ t (1 + e^ε) - e^ε, all divided by e^ε, which may not fit in a float
         excess = share * (1 + odds) - 1
         return min(1.0, excess / odds / game.h) if excess > 0 else 0.0
-    if delta == 0 or epsilon > _LARGEST:
+    if delta == 0 or epsilon > _LARGEST_EPSILON:
         return _closed_form_delta_lower(game, epsilon, alpha)
     return _scan(game, lambda point: (epsilon, game.h * point), 1.0, alpha)
 
 
 def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
-    """Return a bound below which guesses that δ excuses leave enough to refute ε at alpha / 2: a
-    little weaker than the exact test."""
+    """Return a lower bound for δ, a little weaker than that of the exact test.
+
+    If δ excuses fewer correct guesses than `spared`, the others refute ε at alpha / 2; a
+    Clopper-Pearson bound at alpha / 2 turns this number into a δ (docs/method.md §2).
+    """
 
     def stands(spared: int) -> bool:
         correct = game.correct - spared
         return float(upper_tail(correct, correct + game.wrong, _odds_to_share(epsilon))) > alpha / 2
 
     spared = bisect_left(range(game.correct), True, key=stands)
-    # The largest δ with Pr[Bin(N, hδ) ≥ spared] ≤ alpha / 2: another Clopper-Pearson bound.
+    # The largest δ with Pr[Bin(N, hδ) ≥ spared] ≤ alpha / 2.
     return min(1.0, clopper_pearson_lower(spared, game.draws, alpha / 2) / game.h)
 
 
@@ -219,25 +222,27 @@ def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
 def _climb(
     test: ScoreTest,
     point: _Point,
-    begun: tuple[float, float],
+    begin: tuple[float, float],
     spread: float,
     end: float,
     alpha: float,
 ) -> float:
-    """Return the last x that is refuted before the first that is not. begun: x, and its p, from
-    which on to look; where even that is not refuted, it is returned."""
+    """Return the last x that is refuted before the first that is not.
+
+    begin: x at which the scan starts, and its p; returned if it is not refuted itself.
+    """
     caution = _CAUTION / math.sqrt(test.draws)
-    step, finest = _STEP, _STEP if test.draws > _COSTLY else _STEP / 4
-    (start, p), reach = begun, math.inf
+    step, finest = _STEP, _STEP if test.draws > _COSTLY_DRAWS else _STEP / 4
+    (start, p), reach = begin, math.inf
     if p > alpha:
         return start
     while step >= finest:
-        # A point that was not refuted, beyond, halves the strides that are left.
+        # After a stride to a point that is not refuted, strides are at most half as long.
         stride = max(step, min(_gap(p - test.gamma, alpha - test.gamma) - caution, reach))
-        coming = start + stride * spread
-        p_coming = test.p_value(*point(coming), alpha) if coming < end else 1.0
-        if p_coming <= alpha:
-            start, p = coming, p_coming
+        candidate = start + stride * spread
+        p_candidate = test.p_value(*point(candidate), alpha) if candidate < end else 1.0
+        if p_candidate <= alpha:
+            start, p = candidate, p_candidate
         elif stride > step:
             reach = stride / 2
         else:
@@ -246,12 +251,13 @@ def _climb(
 
 
 def _gap(p: float, alpha: float) -> float:
-    """Return how far p is from alpha, in standard deviations; at most that of p = 10⁻⁹."""
+    """Return the distance of p from alpha in normal quantiles; p below 10⁻⁹ counts as 10⁻⁹."""
     return float(ndtri(alpha) - ndtri(max(p, 1e-9)))
 
 
 def _normal_bound(test: ScoreTest, point: _Point, end: float, alpha: float) -> tuple[float, float]:
-    """Return where the score falls to the normal quantile, and the standard deviation there."""
+    """Return x where the score equals the normal quantile of alpha, and the standard deviation of x
+    there."""
     quantile, low, high = -float(ndtri(alpha)), 0.0, end
     while high - low > 1e-9 * max(high, 1e-3):
         middle = (low + high) / 2

@@ -1,15 +1,14 @@
-"""Audits of one run: what guesses about many canaries, each in or out by a fair coin, show.
+"""Audits of one run: bounds on ε and δ from guesses about canaries, each in or out by a fair coin.
 
-n canaries are included or left out by independent fair coins, the mechanism runs once, and an
-auditor who has seen its output guesses of r of them whether they were in (Steinke, Nasr &
+n canaries are included or left out by independent fair coins, and the mechanism runs once. From the
+output, an auditor guesses for r of the canaries whether they were included (Steinke, Nasr &
 Jagielski 2023, arXiv 2305.08846). For an (ε, δ)-DP mechanism (one canary more or less), with
 W ~ Binomial(r, e^ε / (1 + e^ε)),
 
     Pr[v or more are right] ≤ β + nδ β (1 - β) / (v Pr[W = v]),   β = Pr[W ≥ v],           (1)
 
-at most 1, and some mechanism attains it: docs/method.md §12 derives it. It takes the place of the
-bound in the source's Corollary 5.4, which is larger where p is small, and too small where p is near
-1.
+capped at 1. Some mechanism attains (1), which docs/method.md §12 derives. It replaces the bound of
+Corollary 5.4 of the source, which is larger for small p and invalid for p near 1.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.p_values import bisect_interval
 from dpaudit.stats.power import detectable_epsilon
 
-# No bound for ε is sought above.
-_LARGEST = 50.0
-# Guesses at most, some of which take an array of as many floats; and canaries, far below 2^53.
+# Lower bounds for ε are at most this, in nats.
+_LARGEST_EPSILON = 50.0
+# Limits of the counts: guesses, for which an array of floats is made; canaries, far below 2^53.
 MOST_GUESSES, MOST_CANARIES = 10_000_000, 10**15
 
 
@@ -38,12 +37,12 @@ class Guesses:
     Parameters
     ----------
     canaries : int
-        Records that were each in or out by a fair coin, at least 1.
+        Number of records, each included or left out by a fair coin; at least 1.
     guesses : int
-        How many of them were guessed to be in or out. For δ > 0 a number that was fixed beforehand;
-        for δ = 0 it may depend on the output (docs/method.md §12).
+        Number of canaries guessed to be in or out. For δ > 0 it must be fixed before the run; for
+        δ = 0 it may depend on the output (docs/method.md §12).
     correct : int
-        How many guesses were right.
+        Number of right guesses.
 
     Raises
     ------
@@ -105,8 +104,8 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
 
     Notes
     -----
-    Valid with probability at least 1 - alpha. p rises with ε, since what is (ε, δ)-DP is so for
-    every larger ε, and (1) is attained (docs/method.md §12).
+    Valid with probability at least 1 - alpha. p rises with ε, since an (ε, δ)-DP mechanism is also
+    (ε', δ)-DP for ε' > ε, and (1) is attained (docs/method.md §12).
 
     Examples
     --------
@@ -118,7 +117,9 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
         return max(0.0, math.log(share / (1 - share))) if share > 0 else 0.0
     if p_value(seen, 0.0, delta) > alpha:
         return 0.0
-    return bisect_interval(lambda epsilon: p_value(seen, epsilon, delta) > alpha, 0.0, _LARGEST)[0]
+    return bisect_interval(
+        lambda epsilon: p_value(seen, epsilon, delta) > alpha, 0.0, _LARGEST_EPSILON
+    )[0]
 
 
 def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
@@ -134,7 +135,7 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
     Returns
     -------
     float
-        The δ up to which (1) is at most alpha, in [0, 1].
+        The largest δ at which (1) is at most alpha, in [0, 1].
 
     Notes
     -----
@@ -146,7 +147,7 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
 
 
 def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: float) -> float:
-    """Return the smallest ε₁ > ε that so many guesses would have refuted.
+    """Return the smallest ε₁ > ε that the same number of guesses would have refuted.
 
     Parameters
     ----------
@@ -158,38 +159,37 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
     Returns
     -------
     float
-        ε₁, rounded up; inf when no ε₁ would be refuted.
+        ε₁, rounded up; inf if no ε₁ would be refuted.
 
     Notes
     -----
-    Refuted with probability 0.9, had each guess been right with probability e^ε₁ / (1 + e^ε₁)
-    (docs/method.md §8).
+    If every guess is right with probability e^ε₁ / (1 + e^ε₁), the claim is refuted with
+    probability 0.9 (docs/method.md §8).
     """
 
     def refutes(correct: int) -> bool:
-        one = Guesses(seen.canaries, seen.guesses, correct)
-        return p_value(one, epsilon, delta) <= alpha
+        return p_value(Guesses(seen.canaries, seen.guesses, correct), epsilon, delta) <= alpha
 
     needed = bisect_left(range(seen.guesses + 1), True, key=refutes)
     if needed > seen.guesses:
         return math.inf
-    # The level at which the test without δ asks for as many right guesses.
+    # The level at which the test with δ = 0 needs the same number of right guesses.
     level = _tail(Guesses(seen.canaries, seen.guesses, needed), epsilon)
     return detectable_epsilon(seen.guesses, epsilon, level * (1 + 1e-9))
 
 
 def _tail(seen: Guesses, epsilon: float) -> float:
-    """Return β."""
+    """Return β of (1)."""
     return float(upper_tail(seen.correct, seen.guesses, 1 / (1 + math.exp(-epsilon))))
 
 
 def _slope(seen: Guesses, epsilon: float) -> float:
-    """Return n β (1 - β) / (v Pr[W = v]), from the logs of its factors; large where p is 1."""
+    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in (1), computed in logs."""
     right, guesses = seen.correct, seen.guesses
     below = float(upper_tail(guesses - right + 1, guesses, 1 / (1 + math.exp(epsilon))))
     if right == 0 or below == 0:
         return 0.0
-    # β / Pr[W = v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v], from one to the next.
+    # β / Pr[W = v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v], by the ratios of neighbouring terms.
     further = np.arange(right + 1, guesses + 1)
     steps = np.log((guesses - further + 1) / further) + epsilon
     ratio = float(logsumexp(np.concatenate([[0.0], np.cumsum(steps)])))

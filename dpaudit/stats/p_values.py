@@ -1,4 +1,4 @@
-"""p-values: of a test that has levels, of several hypotheses (Holm), and of tables (χ²)."""
+"""p-values by inverting a test, Holm's procedure for several hypotheses, and χ² of tables."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 def bisect_interval(
     holds: Callable[[float], bool], low: float, high: float, times: int = 60
 ) -> tuple[float, float]:
-    """Return what is left of an interval: the condition holds at its upper end, not at its lower.
+    """Return the interval left after `times` bisections, around the point where `holds` turns true.
 
-    That this is so of the interval given is taken for granted.
+    holds: false at `low` and true at `high`, which is not checked; the same is true of the result.
     """
     for _ in range(times):
         middle = (low + high) / 2
@@ -25,8 +25,8 @@ def bisect_interval(
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     """Return the p-value of a test: the smallest alpha at which it refutes, rounded up.
 
-    It is sought down to e^-700, and 1 where the test never refutes. What is refuted at one alpha
-    must be so at every larger one.
+    refuted: whether the test refutes at an alpha; once true, true at every larger alpha. The result
+    is at least e^-700, and 1 if the test never refutes.
     """
     if not refuted(math.exp(-1e-9)):
         return 1.0
@@ -36,7 +36,7 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
 def holm(p_values: ArrayLike, alpha: float, size: int | None = None) -> NDArray[np.bool_]:
     """Return which hypotheses Holm's step-down procedure rejects at family-wise level alpha.
 
-    size: how many hypotheses there are, where p-values of some are not known: these stand.
+    size: number of hypotheses, if larger than the number of p-values; the others are not rejected.
     Source: Holm 1979. Valid under any dependence.
 
     >>> holm([0.01, 0.04, 0.03], 0.05).tolist()
@@ -45,47 +45,46 @@ def holm(p_values: ArrayLike, alpha: float, size: int | None = None) -> NDArray[
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
     whole = len(p) if size is None else size
-    left = np.arange(whole, whole - len(p), -1)  # of what is known, however many there are
+    left = np.arange(whole, whole - len(p), -1)
     rejected = np.empty(len(p), dtype=bool)
     rejected[order] = np.logical_and.accumulate(p[order] <= alpha / left)
     return rejected
 
 
 def holm_levels(p_values: ArrayLike, alpha: float, size: int) -> list[float]:
-    """Return the level that Holm's procedure compares each p-value with: it rejects where p is at
-    most that.
+    """Return the level with which Holm's procedure compares each p-value; it rejects if p ≤ level.
 
-    size: how many hypotheses there are, at least as many as p-values.
+    size: number of hypotheses, at least the number of p-values.
 
     >>> [round(one, 4) for one in holm_levels([0.01, 0.04, 0.03], 0.05, 3)]
     [0.0167, 0.025, 0.025]
     """
     p = np.asarray(p_values, dtype=float)
     rejected = int(holm(p, alpha, size).sum())
-    found = np.full(len(p), alpha / max(1, size - rejected))
+    levels = np.full(len(p), alpha / max(1, size - rejected))
     order = np.argsort(p, kind="stable")[:rejected]
-    found[order] = alpha / np.arange(size, size - rejected, -1)
-    return [float(one) for one in found]
+    levels[order] = alpha / np.arange(size, size - rejected, -1)
+    return [float(level) for level in levels]
 
 
 def chi_squared(
     tables: Iterable[NDArray[np.integer]], least_expected: float = 0.0
 ) -> tuple[float, int]:
-    """Return χ² of all tables together, each (rows, columns), and its degrees of freedom; rows and
-    columns without counts count for none.
+    """Return Pearson's χ² of independence, summed over tables, and the degrees of freedom.
 
-    least_expected: cells of which less is expected add nothing to χ², which makes it too small.
+    tables: each (rows, columns); empty rows and columns are dropped. least_expected: cells with a
+    smaller expected count add nothing to χ², which makes the test conservative.
 
     >>> chi_squared([np.array([[50, 50], [50, 50]]), np.array([[80, 20], [20, 80]])])
     (72.0, 2)
     """
     total, freedom = 0.0, 0
     for table in tables:
-        some = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
-        if min(some.shape, default=0) < 2:
+        counts = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
+        if min(counts.shape, default=0) < 2:
             continue
-        by_luck = np.outer(some.sum(axis=1), some.sum(axis=0)) / some.sum()
-        kept = by_luck >= least_expected
-        total += float(((some - by_luck) ** 2 / by_luck)[kept].sum())
-        freedom += (some.shape[0] - 1) * (some.shape[1] - 1)
+        expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+        kept = expected >= least_expected
+        total += float(((counts - expected) ** 2 / expected)[kept].sum())
+        freedom += (counts.shape[0] - 1) * (counts.shape[1] - 1)
     return total, freedom

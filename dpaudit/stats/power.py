@@ -1,4 +1,4 @@
-"""What a test of given size would have detected, and the fewest draws that can refute (§8)."""
+"""The power of tests: the smallest ε or probability that they detect (docs/method.md §8)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.p_values import bisect_interval
 
+# Probability of refutation at the smallest detectable ε.
 POWER = 0.9
-# A rare rule guesses outputs that one input gave at least this often while learning.
+# A rare rule guesses outputs that one input gave at least this often among the learning draws.
 LEAST_SEEN = 2
 
 
@@ -30,21 +31,21 @@ def detectable_epsilon(
     Parameters
     ----------
     guesses : int
-        Guesses made; the event's share of the draws is taken as it was seen.
+        Number of guesses, taken as fixed.
     epsilon, alpha : float
         The claimed ε ≥ 0, in nats; the error probability, in (0, 1).
     draws : int, default 0
-        All draws, to which `spared` applies.
+        Number of all draws, with and without a guess; used with `spared`.
     spared : float, default 0
-        hδ. Guesses that the δ of the claim excuses are set aside before the pure test, as the
-        closed-form bound does.
+        hδ. The guesses that the claimed δ excuses are subtracted before the test of δ = 0, as in
+        the closed-form bound.
     power : float, default 0.9
         In (0, 1).
 
     Returns
     -------
     float
-        ε₁, rounded up; inf when no ε₁ would be refuted.
+        ε₁, rounded up; inf if no ε₁ would be refuted.
 
     Notes
     -----
@@ -81,12 +82,12 @@ def detectable_rare(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest probability of an output of one input alone that is refuted.
+    """Return the smallest detectable probability of an output that only one input gives.
 
     Parameters
     ----------
     learning, certifying : int
-        Draws to learn from and draws of the exact test, of both inputs.
+        Numbers of draws, of both inputs together, to learn from and for the exact test.
     epsilon, delta, alpha : float
         The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability of the rare rule, in (0, 1).
     power : float, default 0.9
@@ -95,13 +96,15 @@ def detectable_rare(
     Returns
     -------
     float
-        p in (0, 1], rounded up to three digits: one input gives the output with probability p, the
-        other never, and the claim is refuted with probability at least `power`; inf when no p is.
+        p in (0, 1], rounded up to three digits. If one input gives the output with probability p
+        and the other never does, the claim is refuted with probability at least `power`. inf if
+        there is no such p.
 
     Notes
     -----
-    The output has to come up `LEAST_SEEN` times while learning, and then as often among the draws
-    of the test as refutes the claim when every guess is right (docs/method.md §8).
+    The output must occur `LEAST_SEEN` times among the learning draws. Then it must occur so often
+    among the draws of the test that this number of right guesses, without a wrong one, refutes the
+    claim (docs/method.md §8).
 
     Examples
     --------
@@ -119,20 +122,20 @@ def detectable_rare(
 
     if not is_caught(1.0):
         return math.inf
-    found = math.exp(bisect_interval(lambda log_p: is_caught(math.exp(log_p)), -60.0, 0.0)[1])
-    digits = 2 - math.floor(math.log10(found))
-    return min(1.0, round(math.ceil(found * 10.0**digits) / 10.0**digits, digits))
+    smallest = math.exp(bisect_interval(lambda log_p: is_caught(math.exp(log_p)), -60.0, 0.0)[1])
+    digits = 2 - math.floor(math.log10(smallest))
+    return min(1.0, round(math.ceil(smallest * 10.0**digits) / 10.0**digits, digits))
 
 
 def _at_least(successes: int, trials: int, p: float) -> float:
-    """Return the probability of at least `successes` successes, a number of at least 1."""
-    # SciPy's bdtrc takes no more than 2³¹ trials.
+    """Return Pr[Bin(trials, p) ≥ successes] for successes ≥ 1."""
+    # SciPy's bdtrc accepts at most 2³¹ trials.
     return float(betainc(successes, trials - successes + 1, p)) if successes <= trials else 0.0
 
 
 def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> int:
-    """Return the fewest guesses of one input that refute a claim when all of them are right; more
-    than `draws` when none do."""
+    """Return the smallest number of guesses, all right and all of one input, that refutes a claim;
+    draws + 1 if none does."""
     if delta == 0:
         needed = draws_to_refute(epsilon, 0.0, alpha)
         return draws + 1 if needed > draws else int(needed)
@@ -145,7 +148,7 @@ def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> 
 
 
 def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
-    """Return the fewest draws that can refute (ε, δ) at all: all of them guessed right.
+    """Return the smallest number of draws that can refute (ε, δ), if every guess is right.
 
     Parameters
     ----------
@@ -155,14 +158,14 @@ def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
     Returns
     -------
     float
-        A whole number of draws; inf for a claim that everything meets (δ ≥ 1).
+        A whole number of draws; inf for δ ≥ 1, which every mechanism satisfies.
 
     Notes
     -----
     Under the claim a rule that never abstains is right with probability at most
-    (e^ε + δ) / (1 + e^ε), so that m right guesses have p = ((e^ε + δ) / (1 + e^ε))^m.
+    (e^ε + δ) / (1 + e^ε), so that m right guesses have p-value ((e^ε + δ) / (1 + e^ε))^m.
     """
-    wrong = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # the least probability of an error
+    wrong = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # least probability of a wrong guess
     if wrong <= 0:
         return math.inf
     fewest = math.log(alpha) / math.log1p(-wrong)
@@ -185,7 +188,8 @@ def detectable_epsilon_pair(
     Parameters
     ----------
     count, draws, other, other_draws : int
-        As of `pair_epsilon_lower`; the event's share of the other input is taken as it was seen.
+        As in `pair_epsilon_lower`. The probability of the event under the other input is taken to
+        be its observed share.
     epsilon, delta, alpha : float
         The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
     power : float, default 0.9
@@ -194,11 +198,11 @@ def detectable_epsilon_pair(
     Returns
     -------
     float
-        ε₁, rounded up; inf when there is none.
+        ε₁, rounded up; inf if there is none.
 
     Notes
     -----
-    Normal approximation of the counts (docs/method.md §8).
+    By a normal approximation of the counts (docs/method.md §8).
     """
     behind = max(other, 1) / max(other_draws, 1)
 
@@ -209,14 +213,15 @@ def detectable_epsilon_pair(
         low, high = _unlucky_counts(ahead, draws, behind, other_draws, power)
         return pair_epsilon_lower(low, draws, high, other_draws, delta, alpha) >= epsilon
 
-    steps = (epsilon + 0.01 * 1.02**i for i in range(400))
-    return next((one for one in steps if refuted(one)), math.inf)
+    candidates = (epsilon + 0.01 * 1.02**i for i in range(400))
+    return next((larger for larger in candidates if refuted(larger)), math.inf)
 
 
 def _unlucky_counts(
     ahead: float, draws: int, behind: float, other_draws: int, power: float
 ) -> tuple[int, int]:
-    """Return the counts of a run whose estimated log-ratio is at its lower 1 - power quantile."""
+    """Return the counts in the event for which the estimated log-ratio is at its 1 - power
+    quantile."""
     spread = (1 - ahead) / (draws * ahead), (1 - behind) / (other_draws * behind)
     step = float(ndtri(power)) / math.sqrt(max(sum(spread), 1e-300))
     low = math.floor(draws * ahead * (1 - step * spread[0]))

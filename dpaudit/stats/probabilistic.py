@@ -9,14 +9,18 @@ from dpaudit.stats import power
 from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, upper_tail
 from dpaudit.stats.p_values import bisect_interval, holm, smallest_alpha
 
-# Of the level of one direction: this share certifies the atoms, the rest bounds their mass. The
-# first is the harder thing to do: it compares two probabilities, and the mass is often far above δ.
+# Share of the level of one direction that certifies the atoms; the rest bounds their mass.
+# Certifying gets more, since it compares two probabilities, while the mass is often far above δ.
 ATOM_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class ViolatingMass:
-    """Whether P(s) > e^ε Q(s) is certified, by candidate atom; a lower bound for P of all such."""
+    """Result of `violating_mass`.
+
+    certified: whether P(s) > e^ε Q(s) is certified, by candidate atom s. delta_lower: a lower bound
+    for the probability P of all atoms with P(s) > e^ε Q(s), rounded down.
+    """
 
     certified: tuple[bool, ...]
     delta_lower: float
@@ -27,11 +31,10 @@ def violating_mass(
 ) -> ViolatingMass:
     """Certify atoms of V = {s : P(s) > e^ε Q(s)} and bound P(V) from below at 1 - alpha.
 
-    counts, others: (atoms,) draws of the accused arm and of the other one, in candidate atoms that
-    were chosen without these draws; draws: all draws of the accused arm.
-    With probability 1 - ATOM_SHARE · alpha every certified atom is in V; then their count is at
-    most that of the fixed set V ∩ A, so the same draws bound P(V).
-    """
+    counts, others: (atoms,), draws in each candidate atom of the arm with law P, and of the other
+    arm. The candidates A must be chosen without these draws. draws: all draws of the arm with law
+    P. With probability 1 - ATOM_SHARE · alpha every certified atom is in V. Then the count of the
+    certified atoms is at most that of the fixed set V ∩ A, so that the same draws bound P(V)."""
     p_values = upper_tail(counts, counts + others, 1 / (1 + math.exp(-epsilon)))
     certified = holm(p_values, ATOM_SHARE * alpha)
     inside = int(counts[certified].sum())
@@ -40,7 +43,8 @@ def violating_mass(
 
 
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
-    """Return the smallest alpha at which `violating_mass` exceeds δ, one direction, rounded up."""
+    """Return the smallest alpha at which `violating_mass` exceeds δ in this direction, rounded
+    up."""
 
     def refuted(alpha: float) -> bool:
         return violating_mass(counts, others, draws, epsilon, alpha).delta_lower > delta
@@ -53,7 +57,7 @@ def epsilon_lower(
 ) -> float:
     """Return the largest ε at which (ε, δ) is refuted in this direction at level alpha, or 0.
 
-    Monotone: a larger ε certifies fewer atoms. To 10⁻⁶, rounded down.
+    By bisection, since a larger ε certifies fewer atoms; rounded down by at most 10⁻⁶.
     """
 
     def stands(epsilon: float) -> bool:
@@ -67,12 +71,14 @@ def epsilon_lower(
 def detectable_epsilon(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float, alpha: float
 ) -> float:
-    """Return the smallest ε₁ at which enough atoms to outweigh δ would each be certified, with
-    probability 0.9; inf when all of them together do not outweigh it (docs/method.md §8)."""
+    """Return the smallest detectable ε₁; inf if all atoms together have no mass above δ.
+
+    At ε₁, atoms whose mass exceeds δ are each certified with probability 0.9 (docs/method.md §8).
+    """
     if len(counts) == 0:
         return math.inf
     share, mass = ATOM_SHARE * alpha / len(counts), 0
-    each = [power.detectable_epsilon(int(one), epsilon, share) for one in counts + others]
+    each = [power.detectable_epsilon(int(count), epsilon, share) for count in counts + others]
     for detectable, count in sorted(zip(each, counts.tolist(), strict=True)):
         mass += count
         if clopper_pearson_lower(mass, draws, (1 - ATOM_SHARE) * alpha) > delta:

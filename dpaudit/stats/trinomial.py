@@ -1,7 +1,8 @@
 """The score test of c ≤ e^ε w + s on counts of correct and wrong guesses (docs/method.md §2).
 
-s = hδ is what the δ of a claim spares. The null is composite: w is a nuisance, over which the
-p-value takes a supremum on an interval that holds it with probability 1 - γ (Berger & Boos 1994).
+s = hδ is the share of draws that the claimed δ excuses. The null is composite: w is a nuisance
+parameter, and the p-value is a supremum over an interval that contains w with probability 1 - γ
+(Berger & Boos 1994).
 """
 
 from __future__ import annotations
@@ -19,47 +20,56 @@ from scipy.special import betainc, gammaln
 
 from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
+# The grid of w: points on the interval, and points between two neighbours around a peak.
 _POINTS = 65
 _REFINED = 17
-# At most so many of the highest points have finer ones around them.
+# Finer points are added around at most this many peaks.
 _PEAKS = 8
-# Points that are computed at a time.
+# Number of points evaluated together, which limits memory.
 _AT_ONCE = 128
-# Abstentions whose standard deviation is at least this leave no teeth (`_coarse`).
+# The tail as a function of w jumps like the teeth of a saw (`_points_between`). There are no teeth
+# if the number of abstentions has at least this standard deviation.
 _SMOOTH = 5.0
-# Neighbours so near miss none, in standard deviations; nor do those that are as far as `_FAR` and
-# no more than this part of a tooth apart.
+# No tooth is missed between points at most `_NEAR` standard deviations apart, or at most `_FAR`
+# standard deviations and this part of a tooth apart.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
-# The supremum is raised by this part, for what lies between points. (Measured on 1,880 random
-# counts of 20 to 10⁷ draws, each against 4,001 points: 0.00098 missed at most, 0.00012 at 99 %.)
+# The supremum is raised by this relative amount, for values between points. (Measured on 1,880
+# random counts of 20 to 10⁷ draws, each against 4,001 points: at most 0.00098 missed, 99 % below
+# 0.00012.)
 _MISSED = 1e-3
+# Probability cut off at each end of a sum over W.
 _TRUNCATED = 1e-13
-# Sums over W of more terms than this are taken in groups, each rounded up to its largest term.
+# Sums over W of more terms than this are grouped, and each group is rounded up to its largest term.
 TERMS = 512
-# Terms of a sum that weigh less are left out; all of them together are below `_TRUNCATED`.
+# Terms of a sum with a smaller weight are left out; together they weigh less than `_TRUNCATED`.
 _NEGLIGIBLE = 1e-17
-# What an incomplete beta function costs, in terms of a `_Path`: 10 for few draws, 40 for many.
-_CHEAPER = 30
-# Of groups of no more W than this, the masses of all are added up: quicker than two tails of each.
-_FEW = 40
-# Of more draws, differences of the logarithms of factorials have too few digits.
+# Cost of an incomplete beta function in terms of a `_Path` (measured: 10 for few draws, 40 for
+# many).
+_COST_OF_BETA = 30
+# For groups of at most this many W, adding the masses of all W is faster than computing two tails.
+_SMALL_GROUP = 40
+# With more draws, differences of log-factorials lose too many digits.
 _DRAWS_BY_LOGS = 10**9
-# So often C* is corrected before it is looked for.
+# Number of fixed-point steps that predict C* before it is searched for.
 _ROUNDS = 2
-# No logarithm is taken of less, and nothing divided by less.
+# Arguments of logarithms and divisors are at least this.
 _LEAST = 1e-300
-# Every this many points of w are tried first: a claim that they clear needs no other point.
+# Every eighth point of w is evaluated first: if the p-value is large there, the rest is not needed.
 _GLANCE = 8
-_LARGEST = 300.0
-# Tables of masses that are kept: tests of the same counts, or at another ε, ask for them again.
-# (The largest, of 65 points and 512 groups, takes a quarter of a megabyte.)
-_KEPT = 16
+# Claims with a larger ε are not tested, since e^(2ε) must fit in a float; their p-value is 1.
+_LARGEST_EPSILON = 300.0
+# Number of cached tables of masses, which tests of the same counts at another ε use again. (The
+# largest, of 65 points and 512 groups, takes a quarter of a megabyte.)
+_CACHED = 16
 
 
-# Compared by identity: tables would be compared entry by entry, and are not hashable.
+# Compared and hashed by identity, as the caches need: comparing tables would compare all entries.
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grid:
-    """Values of w, with the mass of Bin(draws, w) between the edges of groups of W."""
+    """Values of w, and the probability under Bin(draws, w) of each group of W.
+
+    points: (points,); edges: (groups + 1,), first W of each group; mass: (points, groups).
+    """
 
     points: FloatArray
     edges: IntArray
@@ -67,7 +77,7 @@ class _Grid:
 
     @classmethod
     def over(cls, points: FloatArray, edges: IntArray, draws: int) -> _Grid:
-        if edges[1] - edges[0] <= _FEW and draws <= _DRAWS_BY_LOGS:
+        if edges[1] - edges[0] <= _SMALL_GROUP and draws <= _DRAWS_BY_LOGS:
             every = np.arange(edges[0], edges[-1])
             masses = np.exp(_log_masses(every, draws, points, 1 - points))
             return cls(points, edges, np.add.reduceat(masses, edges[:-1] - edges[0], axis=1))
@@ -76,39 +86,39 @@ class _Grid:
 
     @property
     def step(self) -> int:
-        """How many W are in a group."""
+        """Number of values of W in a group."""
         return int(self.edges[1] - self.edges[0])
 
     def take(self, rows: slice | NDArray[np.bool_]) -> _Grid:
         return _Grid(self.points[rows], self.edges, self.mass[rows])
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED)
 def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
-    """Return the grid of an interval of w."""
+    """Return a grid of evenly spaced w on an interval."""
     edges = _group_edges(*_wrong_range(draws, low, high), terms)
     return _Grid.over(np.linspace(low, high, _POINTS), edges, draws)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED)
 def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
-    """Return finer points between two of a grid, which are none of them, with its groups."""
+    """Return a grid of points strictly inside an interval, with the groups of another grid."""
     return _Grid.over(np.linspace(low, high, _REFINED)[1:-1], grid.edges, draws)
 
 
 class ScoreTest:
-    """Observed guesses, tested against any (ε, s); what does not depend on these is kept.
+    """A test of observed guesses against any (ε, s).
 
     Parameters
     ----------
     correct, wrong : int
-        Guesses that were right, and that were not.
+        Numbers of right and of wrong guesses.
     draws : int
-        All draws, those without a guess among them.
+        Number of all draws, with and without a guess.
     gamma : float
         The share of the error probability that pays for the interval of w, in (0, 1).
     terms : int
-        The most in a sum. Fewer are quicker, and make p larger.
+        Maximal number of terms in a sum over W. Fewer are faster, and make p larger.
     """
 
     def __init__(
@@ -129,7 +139,7 @@ class ScoreTest:
         Returns
         -------
         float
-            z, sd being that at the constrained maximum likelihood estimate.
+            z, with the sd at the constrained maximum likelihood estimate.
         """
         counts = np.array([self._correct]), np.array([self._wrong])
         return float(_score(*counts, self.draws, math.exp(epsilon), spared)[0])
@@ -142,7 +152,7 @@ class ScoreTest:
         epsilon, spared : float
             ε ≥ 0 in nats, s = hδ in [0, 1).
         enough : float, default 1
-            A supremum above it is not sought further, since the claim stands anyway.
+            Stop as soon as p is known to exceed this; a lower bound of p is then returned.
 
         Returns
         -------
@@ -164,9 +174,8 @@ class ScoreTest:
         return 1.0 if math.isnan(p) else min(1.0, p)
 
     def _tail(self, epsilon: float, spared: float) -> _Tail | None:
-        """Return what the supremum is taken of; None where nothing can be refuted."""
-        # e^(2ε) still fits in a float; no number of draws would refute a larger claim either.
-        if epsilon > _LARGEST or spared >= 1:
+        """Return the tail probability as a function of w; None if no counts refute (ε, s)."""
+        if epsilon > _LARGEST_EPSILON or spared >= 1:
             return None
         ratio = math.exp(epsilon)
         grid = self._grid_below((1 - spared) / (1 + ratio))
@@ -177,22 +186,24 @@ class ScoreTest:
         return _Tail(grid, critical, path, self.draws, ratio, spared)
 
     def _grid_below(self, cap: float) -> _Grid:
-        """Return the grid of the interval; an interval that the null leaves empty is its cap."""
+        """Return the grid of the interval of w, cut at the largest w of the null."""
         low, high = min(self._low, cap), min(self._high, cap)
         return _even_grid(self.draws, low, high, self._terms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Path:
-    """From the tail of Bin(n, q) at k in a group of W to that in the next, as n falls and k rises.
+    """Steps from the tail of Bin(n, q) at k in one group of W to the tail in the next group.
 
-    Pr[Bin(n, q) ≥ k] is Pr[Bin(n - 1, q) ≥ k] and q Pr[Bin(n - 1, q) = k - 1], and also
-    Pr[Bin(n, q) ≥ k + 1] and Pr[Bin(n, q) = k]: between two groups lie a few such terms, each
-    a binomial probability or q times one. All are positive, so that sums lose no digits.
+    From group to group, n falls and k rises.
 
-    starts: the first term after every group but the last. sizes, hits: n and k of every term.
-    falls: whether it is multiplied by q. last: k and n of the last group.
-    """
+    Pr[Bin(n, q) ≥ k] = Pr[Bin(n - 1, q) ≥ k] + q Pr[Bin(n - 1, q) = k - 1], and
+    Pr[Bin(n, q) ≥ k] = Pr[Bin(n, q) ≥ k + 1] + Pr[Bin(n, q) = k]: the tails of two groups differ by
+    a few such terms. All terms are positive, so that sums lose no digits.
+
+    starts: (groups - 1,), index of the first term after each group but the last. sizes, hits,
+    falls: (terms,), n and k of each term, and whether it is multiplied by q. last: k and n of the
+    last group."""
 
     starts: IntArray
     sizes: IntArray
@@ -202,8 +213,8 @@ class _Path:
 
     @classmethod
     def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _Path | None:
-        """Return the path through all groups that can reach C*; None where it takes longer than
-        the tails by themselves."""
+        """Return the path through all groups that can reach C*; None if computing each tail by
+        itself is faster."""
         if draws > _DRAWS_BY_LOGS:
             return None
         trials = draws - edges[:-1]
@@ -213,7 +224,7 @@ class _Path:
         n, k = trials[:groups], np.maximum(critical[:groups], 0)
         step = int(edges[1] - edges[0])
         terms = step + np.diff(k)
-        if np.sum(terms) > _CHEAPER * groups:
+        if np.sum(terms) > _COST_OF_BETA * groups:
             return None
         starts = np.cumsum(terms) - terms
         place = np.arange(np.sum(terms)) - np.repeat(starts, terms)
@@ -224,9 +235,12 @@ class _Path:
         return cls(starts, sizes, hits, falls, (int(k[-1]), int(n[-1])))
 
     def sums(self, share: FloatArray, rest: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return Σ mass · tail over the groups, for every q. rest: 1 - q; mass: a row for each."""
+        """Return Σ mass · tail over the groups, (points,).
+
+        share, rest: (points,), q and 1 - q; mass: (points, groups).
+        """
         terms = np.exp(_log_masses(self.hits, self.sizes, share, rest, self.falls))
-        # A term belongs to the tails of all groups before it.
+        # A term is part of the tails of all groups before it.
         before = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
         steps = np.add.reduceat(terms, self.starts, axis=1)
         sums = np.einsum("ij,ij->i", steps, before[:, :-1])
@@ -248,8 +262,8 @@ class _Tail:
     spared: float
 
     def rising(self) -> Iterator[float]:
-        """Yield the largest value on a few points; on all; and on finer ones around the highest of
-        them too, which is the supremum."""
+        """Yield the largest value on every eighth point, on all points, and on finer points around
+        the peaks, too; the last is the supremum."""
         values = np.empty(len(self.grid.points))
         glanced = np.arange(len(values)) % _GLANCE == 0
         for rows in (glanced, ~glanced):
@@ -266,14 +280,15 @@ class _Tail:
             for i in _peaks(values)
         ]
         finer = _Grid(
-            np.concatenate([one.points for one in nearby]),
+            np.concatenate([grid.points for grid in nearby]),
             self.grid.edges,
-            np.concatenate([one.mass for one in nearby]),
+            np.concatenate([grid.mass for grid in nearby]),
         )
         yield float(max(np.max(values), np.max(self._at(finer))))
 
     def _resolved(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the points of the grid, others between them where need be, and their values."""
+        """Return the points of the grid, with points added where teeth could be missed, and all
+        values."""
         points = self.grid.points
         added = _points_between(points, self.draws, self.ratio, self.spared, self.grid.step)
         if len(added) == 0:
@@ -288,9 +303,9 @@ class _Tail:
         return np.concatenate([self._at(_Grid.over(part, edges, self.draws)) for part in parts])
 
     def _at(self, grid: _Grid) -> FloatArray:
-        """Return, for every w, an upper bound of Σ_W Bin(W; N, w) Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
+        """Return an upper bound of Σ_W Bin(W; N, w) Pr[Bin(N - W, c/(1-w)) ≥ C*(W)] for every w.
 
-        Within a group the second factor is largest at its first W: C* rises and N - W falls.
+        In a group, the second factor is largest at the first W, since C* rises and N - W falls.
         """
         w = grid.points
         odds = np.array([self.ratio * w + self.spared, 1 - self.spared - (1 + self.ratio) * w])
@@ -313,29 +328,29 @@ def _log_masses(
     trials: IntArray | int,
     share: FloatArray,
     rest: FloatArray,
-    more: NDArray[np.bool_] | int = 0,
+    extra: NDArray[np.bool_] | int = 0,
 ) -> FloatArray:
-    """Return log Pr[Bin(trials, share) = hits], a row for each share and a column for each count.
+    """Return log (share^extra · Pr[Bin(trials, share) = hits]), (shares, counts).
 
-    rest: 1 - share. more: by this power of the share the result is multiplied. -1 hits: never.
+    rest: 1 - share. extra: 0 or 1, by count. hits = -1 has probability 0.
     """
     misses = trials - hits
-    logs = np.multiply.outer(np.log(np.maximum(share, _LEAST)), hits + more)
+    logs = np.multiply.outer(np.log(np.maximum(share, _LEAST)), hits + extra)
     logs += np.multiply.outer(np.log(np.maximum(rest, _LEAST)), misses)
     logs += gammaln(np.add(trials, 1)) - gammaln(hits + 1) - gammaln(misses + 1)
     return np.asarray(logs, dtype=float)
 
 
 def _peaks(values: FloatArray) -> IntArray:
-    """Return where the supremum may be: no point beside is higher, and one between may be highest.
+    """Return the indices of local maxima near which the supremum may lie, highest first.
 
-    Between points a parabola rises above the middle one by an eighth of its second difference, at
-    most; twice that is allowed for.
+    A parabola through three points rises above the middle point by at most an eighth of the second
+    difference; twice that is allowed.
     """
     around = np.pad(values, 1, mode="edge")
     bend = 2 * values - around[:-2] - around[2:]
     reach = values + bend / 4
-    # NaN is below nothing: it counts as a peak, and makes the supremum NaN.
+    # A NaN is not below anything: it counts as a peak, and makes the supremum NaN.
     below = (values < around[:-2]) | (values < around[2:]) | (reach < np.max(values))
     peaks = np.flatnonzero(~below)
     return np.asarray(peaks[np.argsort(-reach[peaks])][:_PEAKS], dtype=np.int64)
@@ -344,11 +359,11 @@ def _peaks(values: FloatArray) -> IntArray:
 def _points_between(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> FloatArray:
-    """Return the points of w to add where the tail has teeth that `points` would miss.
+    """Return the points of w to add, so that no tooth of the tail lies between two points.
 
-    Of the draws that guess, a fixed share is wrong, so that given the abstentions the tail jumps
-    when these let W* fall by a step: at every (1 + ratio) · step of them, or step / N of w.
-    """
+    On the boundary of the null a fixed share of the guesses is wrong. So, given the number of
+    abstentions, the tail jumps whenever W* falls by a step: every (1 + ratio) · step abstentions,
+    or every step / N in w."""
     finer = points
     while np.any(coarse := _coarse(finer, draws, ratio, spared, step)):
         finer = np.sort(np.append(finer, ((finer[:-1] + finer[1:]) / 2)[coarse]))
@@ -358,22 +373,23 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return between which neighbours a tooth could be missed."""
+    """Return whether a tooth could be missed, for each pair of neighbouring points."""
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
-    # A standard deviation of half a tooth smooths all out but that of the first wrong guess.
+    # A standard deviation of half a tooth smooths all teeth except that of the first wrong guess.
     smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():
         return ~smooth
-    # Twice the distance of the square roots of probabilities is in standard deviations.
+    # Twice the distance between square roots of probabilities is a distance in standard deviations.
     roots = np.sqrt([ratio * points + spared, points, rest])
-    apart = 2 * math.sqrt(draws) * np.linalg.norm(np.diff(roots), axis=0)
+    distance = 2 * math.sqrt(draws) * np.linalg.norm(np.diff(roots), axis=0)
     teeth = draws * np.diff(points) / step
-    return np.asarray(~smooth & (apart > _NEAR) & ((apart > _FAR) | (teeth > _PART)))
+    return np.asarray(~smooth & (distance > _NEAR) & ((distance > _FAR) | (teeth > _PART)))
 
 
 def _wrong_range(draws: int, low: float, high: float) -> tuple[int, int]:
-    """Return a range of W that all but 2·10⁻¹³ of Bin(draws, w) falls in, for w in [low, high]."""
+    """Return a range that contains W ~ Bin(draws, w) but for 2·10⁻¹³, for every w in [low,
+    high]."""
     first = draws - _tail_quantile(_TRUNCATED, draws, 1 - low)
     return max(0, first), _tail_quantile(_TRUNCATED, draws, high)
 
@@ -388,7 +404,7 @@ def _tail_quantile(gamma: float, trials: int, probability: float) -> int:
 
 
 def _group_edges(first: int, last: int, most: int) -> IntArray:
-    """Return edges of groups of consecutive W, each of one value when there are few."""
+    """Return the edges of at most `most` groups of consecutive W, of equal size."""
     step = math.ceil((last - first + 1) / most)
     return np.append(np.arange(first, last + 1, step), last + 1).astype(np.int64)
 
@@ -406,14 +422,15 @@ def _spread(
 ) -> FloatArray:
     w = _constrained_wrong(correct, wrong, draws, ratio, spared)
     variance = ratio * w + spared + ratio**2 * w - spared**2
-    # No variance: w = 0 is certain and nothing is spared, so that no guess at all is expected.
+    # The variance is 0 if w = 0 and s = 0: no guess is expected then.
     return np.asarray(np.sqrt(np.maximum(draws * variance, _LEAST)), dtype=float)
 
 
 def _constrained_wrong(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return the w that maximises the trinomial likelihood on c = e^ε w + s: a quadratic."""
+    """Return the w that maximises the trinomial likelihood on c = e^ε w + s, a root of a
+    quadratic."""
     free = 1 - spared
     square = (1 + ratio) * ratio * draws
     linear = (correct + wrong) * ratio * free - (1 + ratio) * spared * (draws - correct)
@@ -425,11 +442,11 @@ def _constrained_wrong(
 def _critical_correct(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return, for every W, the smallest C whose score reaches the observed one (N + 1: none)."""
+    """Return the smallest C whose score reaches the observed score, by W; N + 1 if none does."""
     low, high = np.full(len(wrong), -1, dtype=np.int64), draws - wrong + 1
     slack = 1e-9 * max(1.0, abs(observed))
 
-    def look_at(correct: IntArray) -> None:
+    def narrow(correct: IntArray) -> None:
         nonlocal low, high
         reached = _score(correct, wrong, draws, ratio, spared) >= observed - slack
         inside = (low < correct) & (correct < high)
@@ -437,22 +454,22 @@ def _critical_correct(
         low = np.where(inside & ~reached, correct, low)
 
     near = _near_critical(wrong, draws, ratio, spared, observed)
-    look_at(near)
-    look_at(np.where(high == near, near - 1, near + 1))
+    narrow(near)
+    narrow(np.where(high == near, near - 1, near + 1))
     while np.any(high - low > 1):
-        look_at((low + high) // 2)
+        narrow((low + high) // 2)
     high = np.where(high > draws - wrong, draws + 1, high)
-    # C* rises with W; were a later one smaller, a group's first term would be no upper bound.
+    # C* rises with W. Rounding must not break this: the first term of a group is its upper bound.
     return np.asarray(np.minimum.accumulate(high[::-1])[::-1], dtype=np.int64)
 
 
 def _near_critical(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return, for every W, about the smallest C whose score reaches the observed one."""
+    """Return an approximation of `_critical_correct`, where its search starts."""
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)
-    for _ in range(_ROUNDS):  # the spread hardly changes with C
+    for _ in range(_ROUNDS):  # the spread changes little with C
         spread = _spread(correct, wrong, draws, ratio, spared)
         correct = np.clip(even + observed * spread, 0, draws - wrong)
     return np.asarray(np.ceil(correct), dtype=np.int64)

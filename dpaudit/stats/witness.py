@@ -4,15 +4,14 @@ For every bounded function g of an outcome and every order a > 1 (Birrell et al.
 
     D_a(P ‖ Q) ≥ a/(a-1) · log E_P[e^{(a-1) g}] - log E_Q[e^{a g}],                        (1)
 
-with equality at g = log dP/dQ. A witness gives every level a value of g, fixed before the draws
-that are counted. Both expectations are then means of bounded numbers, and each is tested by
-betting: a bettor who stakes a share λ on "E_P[X] > m", X = e^{(a-1) g}, multiplies a wealth of 1 by
-1 + λ (X - m) at each draw, which on average is no gain while E_P[X] ≤ m (Waudby-Smith & Ramdas
-2024). A second one bets on "E_Q[Y] < m", Y = e^{a g}. D_a ≤ d leaves only the pairs of means with
-m₁^{a/(a-1)} e^{-d} ≤ m₂; against the true one of them the product of both wealths has expectation
-at most 1, so that 1 / (the least product over all such pairs) is a p-value of D_a ≤ d
-(docs/method.md §6).
-"""
+with equality at g = log dP/dQ. A witness gives every level a value of g, fixed before the draws are
+counted. Both expectations are then means of bounded numbers, and each is tested by betting: a
+bettor with wealth 1 who stakes λ on "E_P[X] > m", X = e^{(a-1) g}, multiplies the wealth by 1 + λ
+(X - m) at each draw, which has expectation at most 1 if E_P[X] ≤ m (Waudby-Smith & Ramdas 2024). A
+second bettor stakes on "E_Q[Y] < m", Y = e^{a g}. D_a ≤ d allows only pairs of means (m₁, m₂) with
+m₁^{a/(a-1)} e^{-d} ≤ m₂. Against the true pair the product of both wealths has expectation at most
+1, so that 1 / (the smallest product over all allowed pairs) is a p-value of D_a ≤ d (docs/method.md
+§6)."""
 
 from __future__ import annotations
 
@@ -25,46 +24,46 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.integer] | FloatArray
 
-# Steps in which pairs of means are searched at first; until the least is known to this, in logs.
-_CELLS, _PARTS, _NEAR = 48, 6, 1e-3
-_ROUNDS = 20
-# No draw loses more than about this share of a wealth.
+# The smallest product over pairs of means is searched on a grid of this many cells. Cells that may
+# hold it are split in this many parts, until its log is known to this error or for this many
+# rounds.
+_CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
+# A draw loses at most about this share of a wealth.
 _MOST_STAKED = 0.5
-# How often the slope that stakes are made for is taken anew.
+# Fixed-point steps in `best_stakes`.
 _TURNS = 4
-# Logs of the shares of a wealth that are bet with and kept: against pairs of means that are far
-# from the truth one bet loses nearly all, and must not spoil what the other one gains.
+# Logs of the shares of each wealth that are staked and kept aside. Against pairs of means far from
+# the truth one bettor loses nearly everything, which must not cancel the gain of the other.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
-# What sums of logarithms may be off by, relative to the terms that they add up.
+# Relative rounding error of sums of logarithms, and of X, Y and their means.
 _ROUNDING = 1e-12
-# What X, Y and their means may be off by, relative to them.
-_RAISED = 1e-12
-# No p-value is smaller than e to the minus this.
-_LARGEST = 700.0
-# Bounds are rounded down by no more than this share.
-_STEPS, _COARSE = 50, 1e-4
+# Log wealths are capped at this, so that p-values are at least e^-700.
+_LARGEST_LOG_WEALTH = 700.0
+# Bisection of the bound: number of steps, and relative width at which it stops.
+_STEPS, _WIDTH = 50, 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A bounded function of the level, for one order and one direction, with what is staked on it.
+    """A bounded function of the level, for one order and one direction, with the stakes of its
+    bets.
 
     Parameters
     ----------
     order : float
         a, above 1.
     from_d1 : bool
-        Whether P is the law of d1 (and Q that of d2), or the other way round.
+        Whether P is the law of d1 and Q that of d2, or the other way round.
     values : tuple of float
         g by level, in nats. Finite.
     stakes : tuple of float
-        λ of the bet on a large mean under P, and of the bet on a small one under Q; above 0, and so
-        small that no draw can lose everything.
+        λ of the bet on a large mean of X under P, and of the bet on a small mean of Y under Q.
+        Above 0, and small enough that no single draw can lose the whole wealth.
 
     Raises
     ------
     ValueError
-        For anything else.
+        For other values.
     """
 
     order: float
@@ -74,7 +73,7 @@ class Witness:
 
     def __post_init__(self) -> None:
         powers = [self.order * value for value in self.values]
-        if not self.order > 1 or not self.values or not all(abs(one) < 300 for one in powers):
+        if not self.order > 1 or not self.values or not all(abs(power) < 300 for power in powers):
             raise ValueError(f"no witness: {self}")
         (x, y), (stake, against) = self.raised, self.stakes
         if not (stake > 0 and stake * (x.max() - x.min()) < 1 and 0 < against * y.max() < 1):
@@ -82,7 +81,7 @@ class Witness:
 
     @property
     def raised(self) -> tuple[FloatArray, FloatArray]:
-        """X and Y by level."""
+        """X = e^{(a-1) g} and Y = e^{a g}, by level."""
         g = np.array(self.values)
         return np.exp((self.order - 1) * g), np.exp(self.order * g)
 
@@ -104,7 +103,7 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
     float
         p, in (0, 1], rounded up.
     """
-    return math.exp(-min(_LARGEST, max(0.0, log_wealth(witness, counts, divergence))))
+    return math.exp(-min(_LARGEST_LOG_WEALTH, max(0.0, log_wealth(witness, counts, divergence))))
 
 
 def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
@@ -115,18 +114,18 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     witness : Witness
         Fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Draws by level and arm, d1 first. Expected counts, which are no integers, give a prediction.
+        Draws by level and arm, d1 first. Expected counts, of floats, give a predicted bound.
     alpha : float
         The error probability, in (0, 1).
 
     Returns
     -------
     float
-        The bound in nats, rounded down; 0 where nothing is shown.
+        The bound in nats, at least 0, rounded down.
 
     Notes
     -----
-    It lies above the true divergence with probability at most alpha.
+    The bound exceeds the true divergence with probability at most alpha.
     """
     needed = -math.log(alpha)
     low, high = 0.0, _most(witness)
@@ -138,7 +137,7 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
             low = middle
         else:
             high = middle
-        if high - low < _COARSE * high:
+        if high - low < _WIDTH * high:
             break
     return low
 
@@ -146,7 +145,7 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
 def log_wealth(
     witness: Witness, counts: Counts, divergence: float, needed: float | None = None
 ) -> float:
-    """Return the log of the least wealth against any pair of means that the divergence allows.
+    """Return the log of the smallest product of wealths over the pairs of means that are allowed.
 
     Parameters
     ----------
@@ -157,8 +156,8 @@ def log_wealth(
     divergence : float
         In nats, at least 0.
     needed : float or None, default None
-        Where only this matters, whether the log is as large: then the search ends once that is
-        known, with a number on the same side.
+        Stop as soon as it is known whether the result is at least this; the number returned is then
+        on the same side of it.
 
     Returns
     -------
@@ -167,17 +166,16 @@ def log_wealth(
 
     Notes
     -----
-    In log m₁ the log of the first wealth is concave and that of the second one, at the smallest m₂
-    allowed, convex: in a step of a grid the one lies above its chord and the other above its
-    tangent. Steps in which the sum of both may be least are split. A tenth of each wealth is not
-    bet, so that it is at least that much.
-    """
+    As a function of log m₁, the log of the first wealth is concave, and the log of the second
+    wealth at the smallest allowed m₂ is convex. So in each cell of a grid the first lies above its
+    chord, and the second above its tangent. Cells that may hold the minimum of the sum are split. A
+    tenth of each wealth is kept aside, so that no wealth falls below 0.1."""
     x, y = witness.raised
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
     power, (stake, against) = witness.order / (witness.order - 1), witness.stakes
-    # (1) has means of e^{(a-1) g} and e^{a g} themselves, and these are rounded.
-    divergence += (power + 1) * _RAISED
+    # X and Y are rounded, and so are their means in (1).
+    divergence += (power + 1) * _ROUNDING
 
     def first(log_mean: FloatArray) -> FloatArray:
         return _STAKED + _total(stake * (x - np.exp(log_mean)[:, None]), own)
@@ -190,7 +188,7 @@ def log_wealth(
 
     places = np.linspace(np.log(x.min()), np.log(x.max()), _CELLS + 1)
     edges = np.stack([places[:-1], places[1:]])
-    settled = best = reached = math.inf
+    closed = best = lower = math.inf
     for _ in range(_ROUNDS):
         middle = edges.mean(axis=0)
         tangent, slope = second(middle)
@@ -198,23 +196,23 @@ def log_wealth(
         chord, below = first(edges.ravel()).reshape(2, -1), tangent + rise
         both = np.maximum(first(middle), _KEPT) + np.maximum(tangent, _KEPT)
         best = min(best, float(both.min()))
-        # Whichever of them is kept or bet with, no less is left than the largest of these.
+        # Lower bounds of the product: both staked parts, a staked and a kept part, both kept parts.
         least = (chord + below).min(axis=0)
-        for one in (chord.min(axis=0) + _KEPT, below.min(axis=0) + _KEPT, 2 * _KEPT):
-            least = np.maximum(least, one)
-        is_open = least < best - _NEAR
-        settled = min(settled, float(least[~is_open].min(initial=math.inf)))
-        reached = min(settled, float(least[is_open].min(initial=math.inf)))
-        if not is_open.any() or (needed is not None and not reached < needed <= best):
-            return reached
+        for bound in (chord.min(axis=0) + _KEPT, below.min(axis=0) + _KEPT, 2 * _KEPT):
+            least = np.maximum(least, bound)
+        is_open = least < best - _ERROR
+        closed = min(closed, float(least[~is_open].min(initial=math.inf)))
+        lower = min(closed, float(least[is_open].min(initial=math.inf)))
+        if not is_open.any() or (needed is not None and not lower < needed <= best):
+            return lower
         edges = _split(edges[:, is_open])
-    return reached
+    return lower
 
 
 def best_stakes(
     order: float, values: FloatArray, laws: FloatArray, draws: float, alpha: float
 ) -> tuple[tuple[float, float], float]:
-    """Return the stakes that are about the best for draws to come, and the bound to expect of them.
+    """Return stakes that are approximately optimal for future draws, and the bound to expect.
 
     Parameters
     ----------
@@ -225,23 +223,23 @@ def best_stakes(
     laws : ndarray of float, shape (levels, 2)
         Estimated probabilities of the levels under P and Q.
     draws : float
-        Draws to come of each input.
+        Number of future draws of each input.
     alpha : float
         The error probability of the test, in (0, 1).
 
     Returns
     -------
     stakes : tuple of float
-        λ of both bets.
+        λ of both bets, as in `Witness`.
     predicted : float
-        About the bound of the divergence, in nats; may be below 0.
+        Approximate bound of the divergence, in nats; may be below 0.
 
     Notes
     -----
-    λ₁ / λ₂ is the slope of m₂ = m₁^{a/(a-1)} e^{-d} where the bound is expected, since the two bets
-    must stand against neighbouring pairs of means alike. n draws of each with a profit
-    λ gap - λ² variance / 2 on average reach log(1/α) where the gap is log(1/α) / (n λ) +
-    λ variance / 2. Slope and gap follow from each other, and are taken in turns.
+    λ₁ / λ₂ is the slope of the curve m₂ = m₁^{a/(a-1)} e^{-d} at the expected bound, so that the
+    product of wealths is stationary along the curve. n draws of each input gain
+    λ gap - λ² variance / 2 on average, and reach log(1/α) for a gap of log(1/α) / (n λ) +
+    λ variance / 2. Slope and gap depend on each other and are iterated in turn.
     """
     x, y = np.exp((order - 1) * values), np.exp(order * values)
     power, mean, other = order / (order - 1), float(laws[:, 0] @ x), float(laws[:, 1] @ y)
@@ -258,13 +256,13 @@ def best_stakes(
 
 
 def _split(edges: FloatArray) -> FloatArray:
-    """Return steps of a grid, (2, steps), each in `_PARTS`."""
+    """Return the cells of a grid, (2, cells), each split in `_PARTS`."""
     finer = np.linspace(edges[0], edges[1], _PARTS + 1)
     return np.stack([finer[:-1].ravel(), finer[1:].ravel()])
 
 
 def _most(witness: Witness) -> float:
-    """Return more than any divergence that the witness can show."""
+    """Return an upper limit of the divergences that the witness can show, in nats."""
     x, y = witness.raised
     power = witness.order / (witness.order - 1)
     return float(power * math.log(x.max()) - math.log(y.min())) + 1e-9

@@ -209,7 +209,7 @@ def test_a_million_draws_are_bounded_with_the_full_precision_of_the_test() -> No
 
 def test_the_scan_gives_up_where_the_largest_epsilon_is_refuted() -> None:
     game = Game(10**6, 0, 10**6, two_guesses=True)
-    assert epsilon_lower(game, 0.001, ALPHA) <= games._LARGEST
+    assert epsilon_lower(game, 0.001, ALPHA) <= games._LARGEST_EPSILON
 
 
 @pytest.mark.parametrize("correct", range(300, 401, 20))
