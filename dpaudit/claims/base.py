@@ -220,8 +220,7 @@ class PrivacyClaim(ABC):
         return None
 
     def note_for_integers(self) -> str | None:
-        """Return a note for mechanisms whose outputs are all integers; None for most
-        definitions."""
+        """Return a note for outputs that are all integers; None for most definitions."""
         return None
 
     def own_tradeoff(self, alpha: float) -> float | None:

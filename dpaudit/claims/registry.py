@@ -1,4 +1,4 @@
-"""The definitions that can be claimed, by name, and what is derived from all of them."""
+"""The registered definitions by name, their parameters, and claims made from named parameters."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dpaudit.errors import ClaimError, Name
 from dpaudit.wording import did_you_mean
 
 DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
-    one.key: one
-    for one in vars(definitions).values()
-    if isinstance(one, type) and issubclass(one, PrivacyClaim)  # a module has more than these
+    kind.key: kind
+    for kind in vars(definitions).values()
+    if isinstance(kind, type) and issubclass(kind, PrivacyClaim)  # skips `__name__` and the like
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimParameter:
-    """A parameter as users meet it, in flags, files and lists.
+    """A parameter of one or more definitions, for flags, files and lists.
 
-    definitions: the keys of those that take it. Everything else: see `claims.base.Parameter`.
+    definitions: keys of the definitions that take it. Other fields: see `claims.base.Parameter`.
     """
 
     name: str
@@ -34,12 +34,12 @@ class ClaimParameter:
 
     @property
     def type(self) -> type[float] | type[str]:
-        """What a command line reads."""
+        """The type of the value on a command line."""
         return float if self.forms[0] == "number" else str
 
 
 def described(definition: str) -> dict[str, Parameter]:
-    """Return what a definition says of its parameters, in the order of the constructor."""
+    """Return the annotations of the parameters by name, in the order of the constructor."""
     hints = get_type_hints(DEFINITIONS[definition], include_extras=True)
     return {one.name: hints[one.name].__metadata__[0] for one in fields(DEFINITIONS[definition])}
 
@@ -48,22 +48,23 @@ _DESCRIBED = {key: described(key) for key in DEFINITIONS}
 
 
 def parameters() -> tuple[ClaimParameter, ...]:
-    """Return what definitions take, each once, in the order of the definitions; what may be given
-    in place of a parameter comes after it.
+    """Return the parameters of all definitions, each once, in the order of the definitions.
+
+    A substitute, such as `sigma`, follows the parameter that it replaces.
 
     >>> [one.name for one in parameters()][:3]
     ['epsilon', 'delta', 'adversary']
     """
-    found: list[ClaimParameter] = []
+    every: list[ClaimParameter] = []
     for name in dict.fromkeys(name for about in _DESCRIBED.values() for name in about):
         takers = tuple(key for key, about in _DESCRIBED.items() if name in about)
         about = _DESCRIBED[takers[0]][name]
-        one = ClaimParameter(name, about.help, about.forms, about.has_flag, about.has_curve, takers)
-        found.append(one)
+        flags = about.has_flag, about.has_curve
+        parameter = ClaimParameter(name, about.help, about.forms, *flags, takers)
+        every.append(parameter)
         if about.instead is not None:
-            other = about.instead
-            found.append(replace(one, name=other.name, help=other.help))
-    return tuple(found)
+            every.append(replace(parameter, name=about.instead.name, help=about.instead.help))
+    return tuple(every)
 
 
 def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> PrivacyClaim:
@@ -103,11 +104,12 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     if definition is None:
         definition = implied_definition(given)
         if clash := conflict(given):
-            raise ClaimError(*clash)
+            raise ClaimError(*clash, code="claim-parameters-conflict")
     if definition not in DEFINITIONS:
         raise ClaimError(
             f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
-            + did_you_mean(definition, DEFINITIONS)
+            + did_you_mean(definition, DEFINITIONS),
+            code="unknown-definition",
         )
     if definition == "pure" and given.get("delta") == 0:
         del given["delta"]
@@ -116,8 +118,11 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
 
 
 def implied_definition(given: Mapping[str, Any]) -> str:
-    """Return the definition that parameters belong to: of those that one of them tells of, the one
-    that takes the most of them; else approximate with a δ > 0, else pure."""
+    """Return the key of the definition that parameters imply.
+
+    Of the definitions implied by one parameter, it is the one that takes most of the others.
+    Without such a parameter it is "approximate" for δ > 0, else "pure".
+    """
     telling = [key for key in DEFINITIONS if _names(key, telling=True) & given.keys()]
     if not telling:
         return "approximate" if given.get("delta") else "pure"
@@ -125,8 +130,7 @@ def implied_definition(given: Mapping[str, Any]) -> str:
 
 
 def conflict(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the parts of a message where two parameters each mean a definition, and none takes
-    both; else nothing."""
+    """Return the parts of a message if two parameters imply different definitions; else ()."""
     definition = implied_definition(given)
     own = [name for name in given if name in _names(definition, telling=True)]
     strays = [name for name in given if name not in _names(definition)]
@@ -134,39 +138,41 @@ def conflict(given: Mapping[str, Any]) -> tuple[str, ...]:
         means = [one for one in DEFINITIONS if stray in _names(one, telling=True)]
         if means:
             first, second = sorted((own[0], stray), key=list(given).index)
-            other = min(means, key=lambda one: len(required_parameters(one)))
-            ways = {own[0]: definition, stray: other}
+            other = min(means, key=lambda key: len(required_parameters(key)))
+            implied = {own[0]: definition, stray: other}
             return (
                 *(Name(first), " and ", Name(second), " do not go together; give either "),
-                *(*_form(first, ways[first]), ", or ", *_form(second, ways[second])),
+                *(*_form(first, implied[first]), ", or ", *_form(second, implied[second])),
             )
     return ()
 
 
 def _form(name: str, definition: str) -> list[str]:
-    """Return the parameters of a definition in words, with the one that was given."""
+    """Return the required parameters of a definition in words, in the spelling that was given."""
     parts: list[str] = []
-    for one in required_parameters(definition):
-        is_given = name in _spellings(one, _DESCRIBED[definition][one])
-        parts += [" and " if parts else "", Name(name if is_given else one)]
+    for needed in required_parameters(definition):
+        is_given = name in _spellings(needed, _DESCRIBED[definition][needed])
+        parts += [" and " if parts else "", Name(name if is_given else needed)]
     return [*parts, f" ({definition})"]
 
 
 def required_parameters(definition: str) -> list[str]:
-    """Return the parameters that a definition cannot do without."""
+    """Return the parameters of a definition that have no default."""
     return [one.name for one in fields(DEFINITIONS[definition]) if one.default is MISSING]
 
 
 def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
-    """Return the parameters that a definition cannot do without and that were not given."""
+    """Return the parameters of a definition that have no default and were not given."""
     about = _DESCRIBED[definition]
     needed = required_parameters(definition)
     return [name for name in needed if given.keys().isdisjoint(_spellings(name, about[name]))]
 
 
 def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> str:
-    """Return what to leave out of parameters that belong to two definitions, or `""` for a name
-    that belongs to none."""
+    """Return which parameters to leave out if they belong to two definitions, as a sentence.
+
+    `""` if the wrong name belongs to no definition.
+    """
     if all(wrong not in _names(one) for one in DEFINITIONS):
         return ""
     own = _names(definition)
@@ -179,30 +185,32 @@ def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -
 
 
 def _names(definition: str, *, telling: bool = False) -> set[str]:
-    """Return the parameters of a definition, or those that mean it, and what stands for them."""
+    """Return the parameters of a definition and their substitutes. telling: only those that imply
+    the definition."""
     about = _DESCRIBED[definition].items()
     wanted = (_spellings(name, one) for name, one in about if one.is_telling or not telling)
     return set().union(*wanted)
 
 
 def _spellings(name: str, about: Parameter) -> tuple[str, ...]:
-    """Return the name of a parameter, and of what may be given in its place."""
+    """Return the name of a parameter, and that of its substitute."""
     return (name,) if about.instead is None else (name, about.instead.name)
 
 
 def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
-    """Replace what is given in place of a parameter by the parameter."""
-    found = dict(given)
+    """Return the parameters with substitutes converted, such as sigma to mu."""
+    converted = dict(given)
     for name, about in _DESCRIBED[definition].items():
         other = about.instead
         if other is None or other.name not in given:
             continue
         if name in given:
             raise ClaimError(
-                f"{name} and {other.name} say the same, {other.same}; give one of them"
+                f"{name} and {other.name} say the same, {other.same}; give one of them",
+                code="claim-parameters-conflict",
             )
-        found[name] = other.convert(found.pop(other.name))
-    return found
+        converted[name] = other.convert(converted.pop(other.name))
+    return converted
 
 
 def _check_names(given: dict[str, Any], definition: str) -> None:
@@ -213,8 +221,10 @@ def _check_names(given: dict[str, Any], definition: str) -> None:
             raise ClaimError(
                 f"{name!r} is not a parameter of the {definition} definition; "
                 f"it takes {', '.join(words.values())}."
-                + (did_you_mean(name, words) or _which_to_leave_out(name, given, definition))
+                + (did_you_mean(name, words) or _which_to_leave_out(name, given, definition)),
+                code="unknown-claim-parameter",
             )
     absent = [words[name] for name in missing_parameters(given, definition)]
     if absent:
-        raise ClaimError(f"the {definition} definition needs {' and '.join(absent)}")
+        why = f"the {definition} definition needs {' and '.join(absent)}"
+        raise ClaimError(why, code="claim-parameter-missing")

@@ -1,9 +1,9 @@
-"""Rényi differential privacy, of one order, and zero-concentrated DP, of all orders.
+"""Rényi DP, of one order, and zero-concentrated DP (zCDP), of all orders.
 
-Both bound a Rényi divergence, in both directions. By data processing the bound holds for the
-indicator of an event too, so that δ(ε) is at most the largest p - e^ε q over the pairs p = P(E),
-q = Q(E) whose binary divergence is allowed (docs/method.md §6). For one order that is the best
-conversion there is, since the largest P(E) - e^ε Q(E) is reached by one event.
+Both bound a Rényi divergence, in both directions. By data processing the bound also holds for the
+indicator of an event. So δ(ε) is at most the largest p - e^ε q over the pairs p = P(E), q = Q(E)
+whose binary divergences satisfy the bound (docs/method.md §6). For one order no conversion is
+tighter, since a single event attains the largest P(E) - e^ε Q(E).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from dpaudit.errors import ClaimError
 
 _LARGEST_ORDER = 1e4
 _LARGEST = 100.0
-# The points to attack are where the usual conversions to (ε, δ) put these δ.
+# Points to test: the ε at which the usual conversions to (ε, δ) give these δ.
 _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
-# Of a claim about all orders, those that a divergence is bounded for.
+# Orders at which a zCDP claim is tested by a bound on the divergence.
 _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 Rho = Annotated[float, Parameter("The ρ of a zCDP claim.", is_telling=True, has_curve=True)]
-# How far from the peak the search for it may end, in log q.
-_NEAR = 1e-7
-# Beyond it, floats have no room for the probabilities that a profile is made of.
-_FARTHEST = 650.0
+# Error of log q at the maximum of p - e^ε q.
+_LOG_Q_ERROR = 1e-7
+# Largest ε at which a profile is computed: beyond it, the probabilities underflow.
+_LARGEST_EPSILON = 650.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RenyiDP(PrivacyClaim):
     Notes
     -----
     P and Q are the laws of the output on d1 and d2. An audit tests one point of the profile that
-    the claim implies, and beside it D_a itself (docs/method.md §6). Source: Mironov 2017, Def. 4.
+    the claim implies, and D_a itself (docs/method.md §6). Source: Mironov 2017, Def. 4.
 
     Examples
     --------
@@ -84,12 +84,14 @@ class RenyiDP(PrivacyClaim):
         if not 1 < order <= _LARGEST_ORDER:
             raise ClaimError(
                 f"order={order!r} must lie in (1, {_LARGEST_ORDER:g}]; the definition of infinite "
-                "order is pure"
+                "order is pure",
+                code="claim-parameter",
             )
         object.__setattr__(self, "order", order)
         epsilon = checked_epsilon(self.epsilon)
         if epsilon > _LARGEST:
-            raise ClaimError(f"epsilon={epsilon!r} must be at most {_LARGEST:g}")
+            why = f"epsilon={epsilon!r} must be at most {_LARGEST:g}"
+            raise ClaimError(why, code="claim-parameter")
         object.__setattr__(self, "epsilon", epsilon)
 
     def profile(self, epsilon: float) -> float:
@@ -104,7 +106,7 @@ class RenyiDP(PrivacyClaim):
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return the largest divergence, rounded down, whose δ stays below the bound."""
+        """Return the largest divergence whose δ at ε is at most the bound, rounded down."""
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
         return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST, near)
@@ -116,8 +118,8 @@ class RenyiDP(PrivacyClaim):
         return f"D_{order:g}", lower
 
     def composed(self, claims: Sequence[Self]) -> RenyiDP | None:
-        """Return the sum of all ε where all are of one order (Mironov 2017, Prop. 1)."""
-        if any(one.order != self.order for one in claims):
+        """Return the sum of all ε if all orders are equal (Mironov 2017, Prop. 1), else None."""
+        if any(claim.order != self.order for claim in claims):
             return None
         return RenyiDP(self.order, total(claims, "epsilon"))
 
@@ -129,7 +131,7 @@ class ZeroConcentratedDP(PrivacyClaim):
     Parameters
     ----------
     rho : float
-        ρ, in nats for each unit of the order. In (0, 100].
+        ρ, in nats per unit of the order, in (0, 100].
 
     Raises
     ------
@@ -139,8 +141,8 @@ class ZeroConcentratedDP(PrivacyClaim):
     Notes
     -----
     P and Q are the laws of the output on d1 and d2; the claim holds in both directions. An audit
-    tests one point of the profile that the claim implies, the least over some orders, and beside it
-    D_a of one order (docs/method.md §6). Source: Bun & Steinke 2016, Def. 1.1.
+    tests one point of the profile that the claim implies, the least over some orders, and D_a of
+    one order (docs/method.md §6). Source: Bun & Steinke 2016, Def. 1.1.
 
     Examples
     --------
@@ -172,7 +174,7 @@ class ZeroConcentratedDP(PrivacyClaim):
         return f"{self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return the largest ρ, rounded down, whose δ stays below the bound."""
+        """Return the largest ρ whose δ at ε is at most the bound, rounded down."""
         delta_of = partial(_concentrated_delta, epsilon=epsilon)
         near = _least_concentration(epsilon, delta_lower)
         return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST, near)
@@ -196,26 +198,32 @@ class ZeroConcentratedDP(PrivacyClaim):
 def _renyi_delta(
     order: float, divergence: float, epsilon: float, enough: float = math.inf
 ) -> float:
-    """Return the largest p - e^ε q whose divergence is allowed in both directions, rounded up;
-    where it is at least `enough`, any number from there on."""
-    epsilon = min(epsilon, _FARTHEST)  # a profile falls, so that this rounds up
+    """Return the largest p - e^ε q with both divergences at most `divergence`, rounded up.
+
+    If it is at least `enough`, some number of at least `enough` is returned.
+    """
+    epsilon = min(epsilon, _LARGEST_EPSILON)  # rounds up, since the profile falls with ε
     factor = math.exp(epsilon)
 
     def gain(log_q: float) -> float:
         q = math.exp(log_q)
         return _largest_p(q, order, divergence) - factor * q
 
-    # p - e^ε q is positive only for q < e^-ε; the pairs allowed form a convex set, so that it has
-    # one peak in q, and in log q. It may be a corner, so that what is lost beside it is of the
-    # order of p times the distance.
-    log_q = peak(gain, -epsilon - 40.0, -epsilon, _NEAR, enough)
+    # p - e^ε q is positive only for q < e^-ε. The allowed pairs form a convex set, so that it has
+    # one peak in log q. The peak may be a corner: the loss next to it is of the order of p times
+    # the distance.
+    log_q = peak(gain, -epsilon - 40.0, -epsilon, _LOG_Q_ERROR, enough)
     p = _largest_p(math.exp(log_q), order, divergence)
-    return min(1.0, max(0.0, gain(log_q)) + 2 * _NEAR * p)
+    return min(1.0, max(0.0, gain(log_q)) + 2 * _LOG_Q_ERROR * p)
 
 
 def _least_divergence(order: float, epsilon: float, delta: float) -> float:
-    """Return about the least divergence of coins with p - e^ε q = δ > 0: its inverse."""
-    factor, room = math.exp(min(epsilon, _FARTHEST)), 1 - delta
+    """Return approximately the least divergence of two coins with p - e^ε q = δ; inf if there is
+    none.
+
+    The inverse of `_renyi_delta` in its second argument.
+    """
+    factor, room = math.exp(min(epsilon, _LARGEST_EPSILON)), 1 - delta
     if not 0 < delta < 1:
         return math.inf
 
@@ -223,14 +231,15 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
         q = math.exp(log_q)
         return -_larger_divergence(q, order)(min(1.0, delta + factor * q))
 
-    # The divergence is quasi-convex in p and q together, so that it has one least value on a line.
+    # The divergence is jointly quasi-convex in (p, q), so that it has one minimum on a line.
     most = math.log(room / factor)
     return -closeness(peak(closeness, most - 40.0, most, 1e-9))
 
 
 @lru_cache(maxsize=4096)
 def _concentrated_delta(rho: float, epsilon: float) -> float:
-    """Return the least `_renyi_delta` over `_orders`, each of which is valid; rounded up."""
+    """Return the least `_renyi_delta` over `_orders`, rounded up. The value of each order is
+    valid."""
     orders, log_delta = _orders(rho, epsilon)
     least = math.exp(min(0.0, log_delta)) * (1 + 1e-12)
     for a in orders:
@@ -239,28 +248,29 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
 
 
 def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
-    """Return some orders to try, and log δ by the closed form at the last one, its best.
+    """Return orders to try, and log δ of the closed form at the last of them.
 
-    They are the best order of the closed form of Canonne, Kamath & Steinke 2020 (Prop. 12), some
-    below it, and orders near 1, which are best at small ε.
-    """
+    The orders are two near 1, which are best at small ε, two below the best order of the closed
+    form of Canonne, Kamath & Steinke 2020 (Prop. 12), and that order itself."""
 
     def log_delta(log_excess: float) -> float:
         a = 1 + math.exp(log_excess)
         return (a - 1) * (a * rho - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)
 
-    best = peak(lambda one: -log_delta(one), -8.0, math.log(_LARGEST_ORDER), 1e-3)
+    best = peak(lambda log_excess: -log_delta(log_excess), -8.0, math.log(_LARGEST_ORDER), 1e-3)
     below = (1 + math.exp(best + step) for step in (-0.5, -0.25, 0.0))
     return (1.001, 1.05, *below), log_delta(best)
 
 
 def _least_concentration(epsilon: float, delta: float) -> float:
-    """Return about the least ρ of coins with p - e^ε q = δ > 0: nearly the inverse of
-    `_concentrated_delta`."""
+    """Return approximately the least ρ of two coins with p - e^ε q = δ; inf if there is none.
+
+    Approximately the inverse of `_concentrated_delta` in its first argument.
+    """
     if not 0 < delta < 1:
         return math.inf
     orders: tuple[float, ...] = (1.001, 1.05, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
-    # The orders to try depend on ρ, though little: near the best one, one does as well as another.
+    # The orders depend a little on ρ, hence the iteration.
     for _ in range(3):
         rho = max(_least_divergence(a, epsilon, delta) / a for a in orders)
         orders, _ = _orders(min(rho, _LARGEST), epsilon)
@@ -268,7 +278,7 @@ def _least_concentration(epsilon: float, delta: float) -> float:
 
 
 def _binary_divergence(p: float, q: float, order: float) -> float:
-    """Return D_a(p ‖ q) of coins, inf where q excludes what p allows (Mironov 2017, Def. 3).
+    """Return D_a(p ‖ q) of two coins; inf if q is 0 or 1 and p differs (Mironov 2017, Def. 3).
 
     >>> round(_binary_divergence(0.75, 0.25, 2.0), 4)
     0.8473
@@ -287,11 +297,11 @@ def _binary_divergence(p: float, q: float, order: float) -> float:
 
 
 def _largest_p(q: float, order: float, divergence: float) -> float:
-    """Return the largest p ≥ q with both divergences allowed; rounded up."""
+    """Return the largest p ≥ q with both divergences at most `divergence`, rounded up."""
     most = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:
-        # no cliffs, which slow the search down
+        # Capped, since large values near p = 1 slow the search down.
         return min(most(math.exp(log_p)) - divergence, divergence + 1e-3)
 
     if excess(0.0) <= 0:
@@ -300,8 +310,10 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
 
 
 def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
-    """Return the larger of `_binary_divergence(p, q)` and `_binary_divergence(q, p)`, as a function
-    of p: a profile asks for it thousands of times, and each logarithm is taken once."""
+    """Return p -> max(D_a(p ‖ q), D_a(q ‖ p)) of two coins, with the logarithms of q taken once.
+
+    A profile evaluates it thousands of times.
+    """
     if not 0 < q < 1:
         return lambda p: max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))
     less, log_q, log_not_q = 1 - order, math.log(q), math.log1p(-q)
@@ -313,9 +325,9 @@ def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
             return max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))
         log_p, log_not_p = math.log(p), math.log1p(-p)
         first, second = order * log_p + less * log_q, order * log_not_p + less * log_not_q
-        there = _log_add(first, second)
+        forwards = _log_add(first, second)
         first, second = order * log_q + less * log_p, order * log_not_q + less * log_not_p
-        return max(0.0, there, _log_add(first, second)) / (order - 1)
+        return max(0.0, forwards, _log_add(first, second)) / (order - 1)
 
     return most
 
@@ -328,24 +340,24 @@ def _log_add(first: float, second: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ApproximateZCDP(PrivacyClaim):
-    """δ-approximate ρ-zCDP: ρ-zCDP within events of probability at least 1 - δ.
+    """δ-approximate ρ-zCDP: ρ-zCDP conditional on events of probability at least 1 - δ.
 
     Parameters
     ----------
     rho, delta : float
-        ρ, in nats for each unit of the order, in (0, 100]; δ, in [0, 1).
+        ρ, in nats per unit of the order, in (0, 100]; δ, in [0, 1).
 
     Raises
     ------
     ClaimError
-        For any other value, and for a δ so near 1 that nothing is claimed.
+        For any other value, and for δ so close to 1 that the claim allows everything.
 
     Notes
     -----
     P and Q are the laws of a run on d1 and d2. Some events E and F of probability P(E) ≥ 1 - δ and
     Q(F) ≥ 1 - δ satisfy D_a(P|E ‖ Q|F) ≤ ρ a, and the other way round, for every a > 1. This
-    implies (ε, δ + (1 - δ) δ₀(ε))-DP, with δ₀ the profile of ρ-zCDP; docs/method.md §6 proves it.
-    Where δ₀ is attained, so is this: P and Q may publish the input outside of their events.
+    implies (ε, δ + (1 - δ) δ₀(ε))-DP, with δ₀ the profile of ρ-zCDP (proof: docs/method.md §6). If
+    δ₀ is attained, so is this profile: P and Q may publish the input outside of their events.
     Source: Bun & Steinke 2016, Def. 8.1, with ξ = 0.
 
     Examples
@@ -366,15 +378,16 @@ class ApproximateZCDP(PrivacyClaim):
         object.__setattr__(self, "rho", ZeroConcentratedDP(self.rho).rho)
         object.__setattr__(self, "delta", checked_delta(self.delta))
         if not self.points():
-            raise ClaimError(f"delta={self.delta!r} allows every event, which claims nothing")
+            why = f"delta={self.delta!r} allows every event, which claims nothing"
+            raise ClaimError(why, code="claim-says-nothing")
 
     def profile(self, epsilon: float) -> float:
         inside = ZeroConcentratedDP(self.rho).profile(epsilon)
         return min(1.0, (self.delta + (1 - self.delta) * inside) * (1 + 1e-15))
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return points at the ε of zCDP's own, and where hardly more than δ is allowed."""
-        epsilons = [one.epsilon for one in ZeroConcentratedDP(self.rho).points()]
+        """Return points at the ε of ρ-zCDP, and at one ε where the profile is close to δ."""
+        epsilons = [point.epsilon for point in ZeroConcentratedDP(self.rho).points()]
         if self.delta:
             tail = math.log(10 / self.delta)
             epsilons.append(self.rho + 2 * math.sqrt(self.rho * tail))
@@ -384,13 +397,16 @@ class ApproximateZCDP(PrivacyClaim):
         return f"{self.delta:.12g}-approximate {self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return the largest ρ, rounded down, whose δ stays below the bound, at the claimed δ."""
+        """Return the largest ρ whose profile at the claimed δ is at most the bound, rounded
+        down."""
         inside = max(0.0, delta_lower - self.delta) / (1 - self.delta) * (1 - 1e-15)
         return ZeroConcentratedDP(self.rho).own_lower(epsilon, inside)
 
     def composed(self, claims: Sequence[Self]) -> ApproximateZCDP:
-        """Return the sum of all ρ, and the probability that a release is not in its event: all are
-        with probability ∏ (1 - δ) (Bun & Steinke 2016, Section 8). The sum of all δ is no less."""
-        fails = -math.expm1(math.fsum(math.log1p(-one.delta) for one in claims)) * (1 + 1e-15)
+        """Return the sum of all ρ, with δ = 1 - ∏ (1 - δᵢ) (Bun & Steinke 2016, Section 8).
+
+        That is the probability that a release lies outside of its event, at most the sum of all δᵢ.
+        """
+        fails = -math.expm1(math.fsum(math.log1p(-claim.delta) for claim in claims)) * (1 + 1e-15)
         delta = below_one(min(fails, total(claims, "delta")), "composition")
         return ApproximateZCDP(total(claims, "rho"), delta)

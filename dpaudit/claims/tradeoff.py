@@ -20,16 +20,16 @@ from dpaudit.claims.base import (
 from dpaudit.claims.solving import largest_parameter
 from dpaudit.errors import ClaimError
 
-# From the probability α of a false alarm to the least probability of a miss, both in [0, 1].
+# Maps the probability α of a false alarm to the least probability of a miss, both in [0, 1].
 TradeOff = Callable[[float], float]
 Knot = tuple[float, float]
 Knots = tuple[Knot, ...]
 
-# Where a function is evaluated: evenly in log α up to ½, and in log(1 - α) from there.
+# A function is evaluated on a grid: even in log α up to α = ½, then even in log(1 - α).
 _PER_DECADE, _DECADES = 40, 6
-# The slopes of f near these α give the points to attack; the first one stands for the claim.
+# Points to test: those that belong to the slopes of f at these α. The first represents the claim.
 _ALPHAS = (0.2, 0.4, 0.3, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3, 1e-4, 1e-5)
-# What is computed in floats is convex, or below 1 - α, only up to this.
+# Rounding error allowed when f is checked for convexity and f(α) ≤ 1 - α.
 _ROUNDING = 1e-9
 
 
@@ -40,22 +40,22 @@ class FunctionalDP(PrivacyClaim):
     Parameters
     ----------
     tradeoff : callable or sequence of pairs of float
-        f, as a function from [0, 1] to itself, or as pairs [α, f(α)] from α = 0 to [1, 0] with
-        straight lines between them. Convex, non-increasing, f(α) ≤ 1 - α.
+        f: a function from [0, 1] to itself, or pairs [α, f(α)] from α = 0 to [1, 0], which straight
+        lines connect. Convex, non-increasing, f(α) ≤ 1 - α.
     name : str, optional
-        How reports call f. Default: the name of the function.
+        Name of f in reports. Default: the name of the function.
 
     Raises
     ------
     ClaimError
-        For any other value, and for an f that claims nothing.
+        For any other value, and for an f that allows everything.
 
     Notes
     -----
-    The claim is about tests of d1 against d2, and of d2 against d1. A function is replaced by lines
-    below it, so that a claim that holds is never refuted for it; the δ tested is larger by less
-    than 1 %. Of an f that is not its own inverse, the larger δ of the two directions is tested
-    (docs/method.md §6). Source: Dong, Roth & Su 2022, Def. 2.3.
+    The claim is about tests of d1 against d2, and of d2 against d1. A function is replaced by a
+    polygon below it, which a mechanism that satisfies the claim also satisfies; the tested δ is
+    larger by less than 1 %. If f is not its own inverse, the larger δ of the two directions is
+    tested (docs/method.md §6). Source: Dong, Roth & Su 2022, Def. 2.3.
 
     Examples
     --------
@@ -90,17 +90,18 @@ class FunctionalDP(PrivacyClaim):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "tradeoff", knots)
         if not self.points():
-            raise ClaimError(f"tradeoff={name} allows every event, which claims nothing")
+            why = f"tradeoff={name} allows every event, which claims nothing"
+            raise ClaimError(why, code="claim-says-nothing")
 
     def profile(self, epsilon: float) -> float:
         factor = math.exp(min(epsilon, 700.0))
         both = ((1 - b - factor * a, 1 - a - factor * b) for a, b in self._knots())
-        return min(1.0, max(0.0, *(max(one) for one in both)) + 1e-15)
+        return min(1.0, max(0.0, *map(max, both)) + 1e-15)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        slopes = [one for alpha in _ALPHAS for one in _log_slopes(self._knots(), alpha)]
-        apart = {round(one, 6): one for one in (0.0, *reversed(slopes))}
-        return points_at(self, reversed(apart.values()))
+        slopes = [slope for alpha in _ALPHAS for slope in _log_slopes(self._knots(), alpha)]
+        distinct = {round(slope, 6): slope for slope in (0.0, *reversed(slopes))}
+        return points_at(self, reversed(distinct.values()))
 
     def describe(self) -> str:
         return f"f-DP with f = {self.name}"
@@ -109,14 +110,14 @@ class FunctionalDP(PrivacyClaim):
         return {"tradeoff": [list(knot) for knot in self._knots()], "name": self.name}
 
     def _knots(self) -> Knots:
-        return self.tradeoff  # type: ignore[return-value]  # since __post_init__
+        return self.tradeoff  # type: ignore[return-value]  # a tuple since __post_init__
 
 
 def _lines_below(function: TradeOff, name: str) -> Knots:
-    """Return corners of a convex polygon below f.
+    """Return the corners of a convex polygon below f.
 
-    Between two points of its graph, f lies above the lines through the two points before them and
-    through the two after them; where these lines meet is a corner.
+    Between two points of its graph, a convex f lies above the line through the two points before
+    them, and above the line through the two points after them. These lines meet in a corner.
     """
     points = tuple((alpha, _evaluated(function, alpha, name)) for alpha in _grid())
     _check_shape(points, name)
@@ -126,7 +127,7 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
 
 
 def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
-    """Return where the line through `before` meets the one through `after`, between them."""
+    """Return the point between two chords where the lines through them meet."""
     steep, flat = _slope(*before), _slope(*after)
     (left, high), (right, low) = before[1], after[0]
     if flat - steep <= 1e-12 * abs(steep):  # one straight line
@@ -136,18 +137,18 @@ def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
     return alpha, max(0.0, min(_line(*before, alpha), _line(*after, alpha)))
 
 
-def _slope(one: Knot, other: Knot) -> float:
-    return (other[1] - one[1]) / (other[0] - one[0])
+def _slope(left: Knot, right: Knot) -> float:
+    return (right[1] - left[1]) / (right[0] - left[0])
 
 
-def _line(one: Knot, other: Knot, alpha: float) -> float:
-    return one[1] + _slope(one, other) * (alpha - one[0])
+def _line(left: Knot, right: Knot, alpha: float) -> float:
+    return left[1] + _slope(left, right) * (alpha - left[0])
 
 
 def _grid() -> list[float]:
     steps = range(-_PER_DECADE * _DECADES, 0)
     small = [0.5 * 10 ** (step / _PER_DECADE) for step in steps]
-    return [0.0, *small, 0.5, *(1 - one for one in reversed(small)), 1.0]
+    return [0.0, *small, 0.5, *(1 - alpha for alpha in reversed(small)), 1.0]
 
 
 def _evaluated(function: TradeOff, alpha: float, name: str) -> float:
@@ -155,7 +156,8 @@ def _evaluated(function: TradeOff, alpha: float, name: str) -> float:
         return float(function(alpha))
     except Exception as error:
         raise ClaimError(
-            f"tradeoff={name} cannot be evaluated at {alpha:g}: {type(error).__name__}: {error}"
+            f"tradeoff={name} cannot be evaluated at {alpha:g}: {type(error).__name__}: {error}",
+            code="claim-parameter",
         ) from error
 
 
@@ -165,10 +167,12 @@ def _checked(table: Any) -> Knots:
     except (TypeError, ValueError):
         raise ClaimError(
             f"tradeoff={table!r} must be a function, its import path, or a list of pairs "
-            "[α, f(α)] such as [[0, 0.9], [0.1, 0.6], [1, 0]]"
+            "[α, f(α)] such as [[0, 0.9], [0.1, 0.6], [1, 0]]",
+            code="claim-parameter",
         ) from None
     if not knots or knots[0][0] != 0 or knots[-1] != (1.0, 0.0):
-        raise ClaimError("tradeoff must go from α = 0 to the pair [1, 0]")
+        why = "tradeoff must go from α = 0 to the pair [1, 0]"
+        raise ClaimError(why, code="claim-parameter")
     _check_shape(knots, "the given table")
     return knots
 
@@ -177,21 +181,24 @@ def _check_shape(points: Knots, name: str) -> None:
     for alpha, beta in points:
         if not -_ROUNDING <= beta <= 1 - alpha + _ROUNDING:
             raise ClaimError(
-                f"tradeoff={name} must lie between 0 and 1 - α, but f({alpha:g}) = {beta:g}"
+                f"tradeoff={name} must lie between 0 and 1 - α, but f({alpha:g}) = {beta:g}",
+                code="claim-parameter",
             )
-    for (one, high), (other, low) in pairwise(points):
-        if low > high + _ROUNDING or other == one:
-            raise ClaimError(f"tradeoff={name} must not rise, but does from α = {one:g}")
+    for (left, high), (right, low) in pairwise(points):
+        if low > high + _ROUNDING or right == left:
+            why = f"tradeoff={name} must not rise, but does from α = {left:g}"
+            raise ClaimError(why, code="claim-parameter")
     for (a, fa), (b, fb), (c, fc) in zip(points, points[1:], points[2:], strict=False):
         if fb * (c - a) > (fa * (c - b) + fc * (b - a)) + _ROUNDING * (c - a):
-            raise ClaimError(f"tradeoff={name} must be convex, but is not near α = {b:g}")
+            why = f"tradeoff={name} must be convex, but is not near α = {b:g}"
+            raise ClaimError(why, code="claim-parameter")
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:
-    """Return ε = log |slope| of f around an α, as far as f falls faster than 1 - α."""
+    """Return log |slope| of the lines of f at α, of those at least as steep as 1 - α."""
     around = [pair for pair in pairwise(knots) if pair[0][0] <= alpha <= pair[1][0]]
     steep = [-_slope(*pair) for pair in around if pair[1][0] > pair[0][0]]
-    return [math.log(one) for one in steep if one >= 1]
+    return [math.log(slope) for slope in steep if slope >= 1]
 
 
 _LARGEST_MU = 10.0
@@ -220,8 +227,8 @@ class GaussianDP(PrivacyClaim):
     Notes
     -----
     P and Q are the laws of the output on d1 and d2. The claim: δ(ε) ≤ Φ(-ε/μ + μ/2) -
-    e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one point of this curve, which it fixes before it
-    draws what certifies (docs/method.md §6). Source: Dong, Roth & Su 2022.
+    e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one point of this curve, fixed before the draws
+    that certify (docs/method.md §6). Source: Dong, Roth & Su 2022.
 
     Examples
     --------
@@ -246,14 +253,15 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the point where a slightly larger μ shows best, then some all along the curve."""
+        """Return the point at which a slightly larger μ is easiest to detect, then points along the
+        curve."""
         return _gaussian_points(self.mu)
 
     def describe(self) -> str:
         return f"{self.mu:.12g}-Gaussian DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return the largest μ, rounded down, whose profile stays below the bound."""
+        """Return the largest μ whose profile at ε is at most the bound, rounded down."""
         most = 4 * _LARGEST_MU
         return "μ", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
 
@@ -263,11 +271,11 @@ class GaussianDP(PrivacyClaim):
 
     def composed(self, claims: Sequence[Self]) -> GaussianDP:
         """Return the root of the sum of all μ² (Dong, Roth & Su 2022, Cor. 3.3)."""
-        return GaussianDP(math.hypot(*(one.mu for one in claims)))
+        return GaussianDP(math.hypot(*(claim.mu for claim in claims)))
 
     def note_for_integers(self) -> str:
-        """Return that discrete Gaussian noise satisfies another claim (Canonne, Kamath & Steinke
-        2020, Thm. 4)."""
+        """Return a note that discrete Gaussian noise satisfies zCDP, not GDP (Canonne, Kamath &
+        Steinke 2020, Thm. 4)."""
         rho = f"{self.mu**2 / 2:.6g}"
         return (
             "all outputs are integers; a discrete Gaussian with σ = 1/μ is not exactly μ-GDP. It "
@@ -304,9 +312,9 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     0.1269
     """
     ahead, behind = _normal_tail(epsilon / mu - mu / 2), _normal_tail(epsilon / mu + mu / 2)
-    # Rounded up by more than the two terms, which nearly cancel, can be wrong by.
-    other = math.exp(epsilon) * behind if behind else 0.0
-    return min(1.0, max(0.0, ahead - other) + 1e-13 * ahead)
+    scaled = math.exp(epsilon) * behind if behind else 0.0
+    # The terms may nearly cancel; 1e-13 · ahead is more than their rounding errors.
+    return min(1.0, max(0.0, ahead - scaled) + 1e-13 * ahead)
 
 
 def _normal_tail(x: float) -> float:
@@ -316,8 +324,8 @@ def _normal_tail(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
-    """Return the point at which μ · 1.1 stands out most, in standard errors of a draw, and others
-    from ε = 0 to where N(μ, 1) exceeds 3 with its log-ratio."""
+    """Return the point at which 1.1 μ exceeds the claim by most standard errors, then points from
+    ε = 0 to the ε that the log-ratio exceeds 3 standard deviations above the mean of N(μ, 1)."""
     larger = 1.1 * mu
 
     def evidence(epsilon: float) -> float:
@@ -330,12 +338,12 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
     last = mu * (4 + mu)
     best = max((last * step / 400 for step in range(401)), key=evidence)
     others = [mu * (t + mu / 2) for t in (-mu / 2, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)]
-    every = [best, *(one for one in others if one >= 0)]
-    return tuple(ProfilePoint(one, gaussian_delta(mu, one)) for one in every)
+    epsilons = [best, *(epsilon for epsilon in others if epsilon >= 0)]
+    return tuple(ProfilePoint(epsilon, gaussian_delta(mu, epsilon)) for epsilon in epsilons)
 
 
-# The values of ε whose straight lines bound a trade-off function from below.
-_STEPS, _LARGEST = 200, 12.0
+# Grid of ε whose straight lines bound a trade-off function from below: steps, and largest ε.
+_STEPS, _LARGEST_EPSILON = 200, 12.0
 
 
 def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
@@ -351,13 +359,14 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     Returns
     -------
     float
-        f(α) in [0, 1]: a test of d1 against d2 misses at least so often, as far as the claim says.
+        f(α) in [0, 1]: under the claim, a test of d1 against d2 with false-alarm probability α
+        misses with probability at least f(α).
 
     Notes
     -----
-    The definition's own curve where it has one. Otherwise the largest of the f_{ε,δ(ε)}(α) =
-    max{0, 1 - δ - e^ε α, e^-ε (1 - δ - α)} on a grid of ε, a lower bound within 2 % of α. Source:
-    Dong, Roth & Su 2022, Prop. 2.5 and 2.13.
+    The closed form of the definition, if there is one. Otherwise the largest f_{ε,δ(ε)}(α) =
+    max{0, 1 - δ - e^ε α, e^-ε (1 - δ - α)} on a grid of ε, which is a lower bound. Source: Dong,
+    Roth & Su 2022, Prop. 2.5 and 2.13.
 
     Examples
     --------
@@ -378,6 +387,6 @@ def _lines(epsilon: float, delta: float, alpha: float) -> float:
 
 @lru_cache(maxsize=32)
 def _points(claim: PrivacyClaim) -> tuple[tuple[float, float], ...]:
-    own = [min(one.epsilon, 700.0) for one in claim.points()]
-    grid = [_LARGEST * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
+    own = [min(point.epsilon, 700.0) for point in claim.points()]
+    grid = [_LARGEST_EPSILON * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
     return tuple((epsilon, claim.profile(epsilon)) for epsilon in {*own, *grid})
