@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks import known_laws as laws
+from benchmarks import peer_suite
 from benchmarks.efficiency import (
     Measured,
     Watched,
@@ -32,6 +33,7 @@ RUNS = 300
 FloatArray = NDArray[np.float64]
 
 EVERY = {one.name: one for one in specimens()}
+PEERS = {one.name: one for one in peer_suite.specimens()}
 
 
 def randomized_response_law(epsilon: float) -> RatioLaw:
@@ -160,10 +162,10 @@ def test_correct_specimens_claim_their_truth_and_wrong_ones_less(name: str) -> N
         assert claimed == pytest.approx(one.epsilon, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [*EVERY, *PEERS])
 def test_law_and_log_ratios_agree_with_draws(name: str) -> None:
     """Pr[log-ratio ≥ t] and Pr[log-ratio < t] of both inputs, at the thresholds of an oracle."""
-    one, rng, size = EVERY[name], np.random.default_rng(3), 20_000
+    one, rng, size = {**EVERY, **PEERS}[name], np.random.default_rng(3), 20_000
     drawn = [one.log_ratio(one.mechanism(d, size=size, rng=rng)) for d in (one.d1, one.d2)]
     for draws in (1_000, 100_000):
         rule = Oracle(one.law, ALPHA).rule(draws)
