@@ -50,7 +50,7 @@ class FiniteRange:
         found.sort(key=itemgetter(0))
         for (key, word, _), (following, _, _) in pairwise(found):
             if key == following:
-                raise UsageError(f"range lists the output {word} twice")
+                raise UsageError(f"range lists the output {word} twice", code="option-invalid")
         keys, words, entry = zip(*found, strict=True)
         return cls(np.array(keys, dtype=np.uint64), words, np.array(entry, dtype=np.intp))
 
@@ -80,4 +80,6 @@ def _table(outputs: list[Any]) -> Outcomes:
     try:
         return from_raw(outputs).plain()
     except MechanismError as error:
-        raise UsageError(f"range={outputs!r} cannot be outputs: {error}") from error
+        raise UsageError(
+            f"range={outputs!r} cannot be outputs: {error}", code="option-invalid"
+        ) from error

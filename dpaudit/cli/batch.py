@@ -122,7 +122,8 @@ def _of_the_mechanism(error: BaseException) -> MechanismError:
     return MechanismError(
         f"the mechanism itself raised {words(error)}{source}, which is not an Exception and would "
         "end the program; raise an Exception, which counts as an outcome, or give isolate: true "
-        "(--isolate): the end of the mechanism's process then counts as an outcome"
+        "(--isolate): the end of the mechanism's process then counts as an outcome",
+        code="mechanism-ends-process",
     )
 
 

@@ -141,7 +141,9 @@ def _result(
     if guesses:
         others = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
         for name in filter(others.get, others):
-            raise UsageError(f"--{name} has no meaning for --guesses; leave it out")
+            raise UsageError(
+                f"--{name} has no meaning for --guesses; leave it out", code="options-conflict"
+            )
         from dpaudit.auditing.canaries import audit_guesses
 
         name, source = "guesses", "guesses about canaries"
@@ -164,7 +166,7 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
     if arm is not None:
         if len(files) != 1:
             why = f"takes one file with the outputs of both inputs, not {len(files)}"
-            raise UsageError(f"--arm {arm} {why}")
+            raise UsageError(f"--arm {arm} {why}", code="option-invalid")
         outcomes, is_d1 = read_arms(Path(files[0]), arm)
         pair, both = f"d1, d2 = 1 and 2 in the column {arm!r}", (files[0], files[0])
         found = coin_flipped_audit(outcomes, is_d1, **names, pair=pair, files=both, **given)
@@ -176,10 +178,12 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         if is_one and not Path(files[0]).is_file():
             near = near_file(Path(files[0]))
             raise UsageError(
-                f"there is no file {files[0]!r}, and {needed}, as in {_EXAMPLE}.{near}"
+                f"there is no file {files[0]!r}, and {needed}, as in {_EXAMPLE}.{near}",
+                code="file-not-found",
             )
         raise UsageError(
-            f"{needed}, as in {_EXAMPLE}; {remedy}" if is_one else f"{needed}, not {len(files)}"
+            f"{needed}, as in {_EXAMPLE}; {remedy}" if is_one else f"{needed}, not {len(files)}",
+            code="arguments-wrong",
         )
     d1, d2 = Path(files[0]), Path(files[1])
     if d1.exists() and d2.exists() and d1.samefile(d2):
@@ -187,7 +191,8 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         other = "" if files[0] == files[1] else f", once as {files[0]!r}"
         raise UsageError(
             f"{files[1]!r} is given twice{other}; give one file with the outputs of d1 and another "
-            "with those of d2"
+            "with those of d2",
+            code="file-twice",
         )
     first, second = read_pair(d1, d2)
     pair = f"d1 = {files[0]}, d2 = {files[1]}"
@@ -204,12 +209,14 @@ def _guesses(files: Sequence[str]) -> Guesses:
     if len(files) != 3 or not all(word.isdecimal() for word in numbers):
         raise UsageError(
             "--guesses takes three numbers (canaries, guesses, correct guesses), as in "
-            f"{_GUESSES}, or one file; not {' '.join(files)!r}"
+            f"{_GUESSES}, or one file; not {' '.join(files)!r}",
+            code="arguments-wrong",
         )
     canaries, made, right = map(int, numbers)
     if canaries < 1 or not right <= made <= canaries:
         raise UsageError(
             f"--guesses {' '.join(files)}: {canaries:,} canaries, {made:,} guesses and {right:,} "
-            "correct guesses do not fit together; give canaries ≥ guesses ≥ correct guesses"
+            "correct guesses do not fit together; give canaries ≥ guesses ≥ correct guesses",
+            code="guesses-inconsistent",
         )
     return Guesses(canaries, made, right)

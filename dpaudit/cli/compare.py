@@ -42,9 +42,13 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
     by_format = {id(FORMATS[name]): shown for name, shown in _RENDERERS.items()}
     for to in wanted:
         if id(to.format) not in by_format:
-            raise UsageError(f"--report: compare writes {' and '.join(_RENDERERS)}")
+            raise UsageError(
+                f"--report: compare writes {' and '.join(_RENDERERS)}", code="report-format-unknown"
+            )
     if old == new or (old.exists() and new.exists() and old.samefile(new)):
-        raise UsageError(f"{old} and {new} are one file, in which nothing can have changed")
+        raise UsageError(
+            f"{old} and {new} are one file, in which nothing can have changed", code="file-twice"
+        )
     read = [(file, *_read(file)) for file in (old, new)]
     missing = [(file, _missing(results, planned)) for file, results, planned in read]
     remarks = [f"{file}: {said}" for file, said in missing if said]
@@ -81,4 +85,4 @@ def _read(file: Path) -> tuple[list[AuditResult], Planned]:
     except UsageError:
         raise
     except DpauditError as error:
-        raise UsageError(*error.parts) from error
+        raise UsageError(*error.parts, code=error.code) from error

@@ -127,7 +127,10 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
         known = [f"--{one.name}" for one in _NUMBERS if one.has_curve]
         beside_them = [f"--{one.name} {given[one.name]:g}" for one in _NUMBERS if given[one.name]]
         example = " ".join(["--epsilon 1", *beside_them])
-        raise UsageError(f"there is nothing to explain; give {_listed(known)}, e.g. {example}")
+        raise UsageError(
+            f"there is nothing to explain; give {_listed(known)}, e.g. {example}",
+            code="option-missing",
+        )
     beside: dict[str, dict[str, float]] = {one.name: {} for one in curves}
     for other in _NUMBERS:
         value = given[other.name]
@@ -141,7 +144,9 @@ def _claims(**given: Any) -> list[PrivacyClaim]:
         first = next((one for one in goes_with if one in curves), None)
         if first is None:
             known = [f"--{one.name}" for one in goes_with]
-            raise UsageError(f"--{other.name} {value:g} goes with {_listed(known)}")
+            raise UsageError(
+                f"--{other.name} {value:g} goes with {_listed(known)}", code="option-missing"
+            )
         beside[first.name][other.name] = value
     return [
         make_claim({**beside[one.name], one.name: value})

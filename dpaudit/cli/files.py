@@ -15,9 +15,12 @@ def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
     was given, since a Path does not know of a slash at its end."""
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
-        raise UsageError(f"cannot write {path}: this path is a folder; name a file, e.g. {example}")
+        raise UsageError(
+            f"cannot write {path}: this path is a folder; name a file, e.g. {example}",
+            code="cannot-write",
+        )
     if not str(path).strip():  # a slip of quotes, as in --report 'junit: ', or an unset variable
-        raise UsageError(f"cannot write {str(path)!r}: name a file")
+        raise UsageError(f"cannot write {str(path)!r}: name a file", code="cannot-write")
     path = Path(path)
     with _writing(path):
         _check_place(path, inputs)
@@ -33,21 +36,33 @@ def _writing(path: Path, kind: type[DpauditError] = UsageError) -> Iterator[None
         yield
     except (OSError, RuntimeError) as error:  # a RuntimeError for links that lead to themselves
         reason = getattr(error, "strerror", None) or error
-        raise kind(f"cannot write {path}: {reason}") from error
+        raise kind(f"cannot write {path}: {reason}", code="cannot-write") from error
 
 
 def _check_place(path: Path, inputs: Iterable[Path | str]) -> None:
     if path.exists() and any(Path(one).exists() and path.samefile(one) for one in inputs):
-        raise UsageError(f"cannot write {path}: it is an input of this audit; name another file")
+        raise UsageError(
+            f"cannot write {path}: it is an input of this audit; name another file",
+            code="cannot-write",
+        )
     if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder; name a file")
+        raise UsageError(f"cannot write {path}: it is a folder; name a file", code="cannot-write")
     if path.exists() and not path.is_file():
-        raise UsageError(f"cannot write {path}: it is not a regular file (for a pipe, give '-')")
+        raise UsageError(
+            f"cannot write {path}: it is not a regular file (for a pipe, give '-')",
+            code="cannot-write",
+        )
     parent = path.absolute().parent
     if parent.exists() and not parent.is_dir():
-        raise UsageError(f"cannot write {path}: {str(path.parent)!r} is a file, not a folder")
+        raise UsageError(
+            f"cannot write {path}: {str(path.parent)!r} is a file, not a folder",
+            code="cannot-write",
+        )
     if not parent.is_dir():
-        raise UsageError(f"cannot write {path}: there is no folder {str(path.parent)!r}; create it")
+        raise UsageError(
+            f"cannot write {path}: there is no folder {str(path.parent)!r}; create it",
+            code="cannot-write",
+        )
 
 
 def write_whole(path: Path, content: bytes, *, lasting: bool = True) -> None:

@@ -59,11 +59,15 @@ def _named_values(
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise UsageError(f"--param {text!r} must be name=value, e.g. --param epsilon=0.5")
+            raise UsageError(
+                f"--param {text!r} must be name=value, e.g. --param epsilon=0.5",
+                code="option-invalid",
+            )
         if texts_of.setdefault(name, value) != value:
             raise UsageError(
                 f"--param {name} is given more than once, as {texts_of[name]} and {value}; "
-                "give one of them"
+                "give one of them",
+                code="option-twice",
             )
         values[name] = _parsed(value, param, f"--param {name}")
     return values
@@ -77,13 +81,17 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
         number = Decimal(text.replace(",", ""))  # takes underscores, and is exact
         if number.adjusted() >= _DIGITS:  # else all of them would be written out
             raise UsageError(
-                f"{param.opts[0]} {text!r} is too large; give at most {_DIGITS} digits"
+                f"{param.opts[0]} {text!r} is too large; give at most {_DIGITS} digits",
+                code="option-invalid",
             )
         if number == number.to_integral_value():
             return int(number)
     except ArithmeticError:  # not a number, or not a finite one
         pass
-    raise UsageError(f"{param.opts[0]} {text!r} must be a whole number, e.g. 1_000_000 or 1e6")
+    raise UsageError(
+        f"{param.opts[0]} {text!r} must be a whole number, e.g. 1_000_000 or 1e6",
+        code="option-invalid",
+    )
 
 
 def _processes(
@@ -112,7 +120,9 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
             click.echo(f"--seed random drew {drawn}; --seed {drawn} repeats this run", err=True)
         return drawn
     if text is not None and not text.isdecimal():
-        raise UsageError(f"--seed {text!r} must be a whole number, at least 0, or random")
+        raise UsageError(
+            f"--seed {text!r} must be a whole number, at least 0, or random", code="option-invalid"
+        )
     return None if text is None else int(text)
 
 
@@ -202,7 +212,7 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
     cannot do without. of: what is audited. example: a command with the usual claim."""
     claim = settings.get("claim", {})
     if "definition" not in claim and (clash := conflict(claim)):
-        raise UsageError(*clash)
+        raise UsageError(*clash, code="options-conflict")
     definition = claim.get("definition") or implied_definition(claim)
     incomplete = missing_parameters(claim, definition)
     absent = [name for name in needed if name not in settings] + incomplete
@@ -213,7 +223,9 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
             example = re.sub(rf"(--{name}) ('[^']*'|\S+)", r"\1 …", example)
     if absent:
         flags, verb = ", ".join(f"--{one}" for one in absent), "is" if len(absent) == 1 else "are"
-        raise UsageError(f"{flags} {verb} missing; an audit of {of} looks like {example}")
+        raise UsageError(
+            f"{flags} {verb} missing; an audit of {of} looks like {example}", code="option-missing"
+        )
 
 
 def _completed(claim: dict[str, Any], definition: str) -> str:
@@ -236,7 +248,8 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
             if end is not None and text.count(text[0]) > text.count(end):
                 raise DatasetError(
                     f"{text!r} begins with {text[0]!r} and lacks {end!r} at its end: add it, and "
-                    "put quotes around a value with spaces"
+                    "put quotes around a value with spaces",
+                    code="value-malformed",
                 ) from error
             raise
         for said in check_read(text, value, is_dataset=param.name in ("d1", "d2")):
@@ -250,7 +263,9 @@ def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
     """Raise UsageError where reading the values of a strict audit gave a warning."""
     warnings = ctx.meta.get(_MISREAD, ())
     if warnings and any(spec.strict for spec in specs):
-        raise UsageError(f"{warnings[0]} (strict: this warning fails the run)")
+        raise UsageError(
+            f"{warnings[0]} (strict: this warning fails the run)", code="strict-warning"
+        )
 
 
 def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
@@ -270,4 +285,4 @@ def _about(name: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(f"{name}: {error}") from error
+        raise UsageError(f"{name}: {error}", code=error.code) from error

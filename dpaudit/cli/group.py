@@ -71,7 +71,8 @@ class RootGroup(SuggestingGroup):
                 encoding = sys.getfilesystemencoding()
                 raise UsageError(
                     f"the argument {os.fsencode(word)!r} is not text in {encoding}, the encoding "
-                    "of this terminal; for other bytes give a file, @file, or import:module:name"
+                    "of this terminal; for other bytes give a file, @file, or import:module:name",
+                    code="argument-encoding",
                 ) from None
         return super().parse_args(ctx, args)
 

@@ -193,7 +193,8 @@ def _check_names_one(target: str) -> None:
         there = f"; to run its audits: dpaudit run {target}" if Path(target).is_file() else ""
         raise UsageError(
             f"{target!r} is a file of audits, which init writes; name a mechanism, such as "
-            f"mine.py:function{there}"
+            f"mine.py:function{there}",
+            code="wrong-kind-of-file",
         )
 
 
@@ -247,7 +248,9 @@ def _claimed(name: str, **beside: float) -> Callable[[str], float]:
         try:
             number = float(text)
         except ValueError:
-            raise UsageError(f"{text!r} is not a number; write one such as 0.5") from None
+            raise UsageError(
+                f"{text!r} is not a number; write one such as 0.5", code="option-invalid"
+            ) from None
         if name != "delta" or number:
             build_claims({**beside, name: number})
         return number
@@ -297,7 +300,9 @@ def _argument(text: str) -> Any:
 
 def _one_of(names: Sequence[str], text: str) -> str:
     if text not in names:
-        raise UsageError(f"there is no method {text!r}.{did_you_mean(text, names)}")
+        raise UsageError(
+            f"there is no method {text!r}.{did_you_mean(text, names)}", code="method-not-found"
+        )
     return text
 
 
@@ -415,16 +420,22 @@ def _check_free(paths: Sequence[Path], *, force: bool) -> None:
         verb = "is" if len(there) == 1 else "are"
         raise UsageError(
             f"{', '.join(there)} {verb} there already, so nothing was written; --force replaces "
-            f"{'it' if len(there) == 1 else 'them'}, or add an audit to {CONFIG} by hand"
+            f"{'it' if len(there) == 1 else 'them'}, or add an audit to {CONFIG} by hand",
+            code="file-exists",
         )
     for path in paths:
         folder = next(one for one in path.absolute().parents if one.exists())
         if not folder.is_dir():
-            raise UsageError(f"cannot write {path}: '{folder}' is a file, not a folder")
+            raise UsageError(
+                f"cannot write {path}: '{folder}' is a file, not a folder", code="cannot-write"
+            )
         if path.parent.is_dir():
             check_writable(path)
         elif not os.access(folder, os.W_OK | os.X_OK):
-            raise UsageError(f"cannot write {path}: Permission denied in the folder '{folder}'")
+            raise UsageError(
+                f"cannot write {path}: Permission denied in the folder '{folder}'",
+                code="cannot-write",
+            )
 
 
 def _audited(ctx: click.Context) -> tuple[AuditResult, int]:

@@ -158,7 +158,10 @@ def mechanisms(package: str) -> int:
     """
     if ":" in package:
         name = package.partition(":")[0]
-        raise TargetError(f"{package!r} names a function; give its package, module or file: {name}")
+        raise TargetError(
+            f"{package!r} names a function; give its package, module or file: {name}",
+            code="import-path-invalid",
+        )
     found = [
         (f"{name}:{attribute}", _summary(one))
         for name, attribute, one in _mechanisms(dict(_modules(package)))
@@ -197,7 +200,9 @@ def _package_name(name: str) -> str:
     """Return the name of a package that is given by its path."""
     folder = Path(name)
     if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
-        raise TargetError(f"the folder {name!r} cannot be read: Permission denied")
+        raise TargetError(
+            f"the folder {name!r} cannot be read: Permission denied", code="file-unreadable"
+        )
     if not folder.is_dir() or name.isidentifier():
         return name
     if not (folder / "__init__.py").is_file() or not all(map(str.isidentifier, folder.parts)):
@@ -205,7 +210,8 @@ def _package_name(name: str) -> str:
         file = next(map(str, sorted(folder.glob("[!_]*.py"))), f"{folder / 'NAME'}.py")
         raise TargetError(
             f"{name!r} is a folder, but not a package that can be imported from here; give a "
-            f"Python file, e.g. {file}"
+            f"Python file, e.g. {file}",
+            code="module-not-found",
         )
     return ".".join(folder.parts)
 
@@ -215,20 +221,25 @@ def _package(name: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         if not f"{name}.".startswith(f"{error.name}."):
-            raise TargetError(f"the package {name!r} cannot be imported: {error}") from error
+            raise TargetError(
+                f"the package {name!r} cannot be imported: {error}", code="import-failed"
+            ) from error
         if name == _SPECIMENS:
             raise TargetError(
                 f"there is no package {name!r} here: the reference mechanisms are part of "
                 "dpaudit's source and are not installed with it; name a package, a module or a "
-                "file of your own, e.g. dpaudit list mechanisms my/file.py"
+                "file of your own, e.g. dpaudit list mechanisms my/file.py",
+                code="module-not-found",
             ) from None
         raise TargetError(
             f"there is no package {name!r} in {os.getcwd()} or on sys.path."
-            + did_you_mean(name, modules_on_path())
+            + did_you_mean(name, modules_on_path()),
+            code="module-not-found",
         ) from None
     except (Exception, SystemExit) as error:
         raise TargetError(
-            f"the package {name!r} cannot be imported: {type(error).__name__}: {error}"
+            f"the package {name!r} cannot be imported: {type(error).__name__}: {error}",
+            code="import-failed",
         ) from error
 
 

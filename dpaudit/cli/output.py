@@ -30,7 +30,7 @@ class Printer:
         """names: of all audits.  to: in place of standard output."""
         if quiet and verbose:
             why = "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
-            raise UsageError(why)
+            raise UsageError(why, code="options-conflict")
         self._quiet, self._verbose, self._to = quiet, verbose, to
         self._width = name_width(names) if len(names) > 1 else None
         self._needs_blank = False

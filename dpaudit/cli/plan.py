@@ -152,7 +152,7 @@ def plan_(
     if quiet:
         if not is_planned:
             why = _hopeless(found) if found.samples is None and is_asked else _hopeless_rare(goals)
-            raise UsageError(f"{why}; run it without -q for details")
+            raise UsageError(f"{why}; run it without -q for details", code="plan-impossible")
         click.echo(shown.samples, file=stdout)
         return exit_codes.NOTHING_FOUND
     if found.samples is None:
@@ -171,29 +171,42 @@ def _check_rare(spec: AuditSpec, rare: float) -> None:
         replace(spec, require_rare=rare, allow_underpowered=False)
     except UsageError as error:
         parts = [str(one).replace("require_rare", "--rare") for one in error.parts]
-        raise UsageError("".join(parts)) from None
+        raise UsageError("".join(parts), code=error.code) from None
 
 
 def _check(excess: float, rare: float | None, power: float, trial: int | None) -> None:
     if not 1 < excess < float("inf"):
-        raise UsageError(f"--excess={excess:g} must be above 1, such as 1.1")
+        raise UsageError(f"--excess={excess:g} must be above 1, such as 1.1", code="option-invalid")
     if excess > _MOST:
-        raise UsageError(f"--excess={excess:g} is too large; give at most {_MOST}, such as 1.1")
+        raise UsageError(
+            f"--excess={excess:g} is too large; give at most {_MOST}, such as 1.1",
+            code="option-invalid",
+        )
     if rare is not None and not 0 < rare < 1:
-        raise UsageError(f"--rare={rare:g} must be a probability between 0 and 1, such as 1e-4")
+        raise UsageError(
+            f"--rare={rare:g} must be a probability between 0 and 1, such as 1e-4",
+            code="option-invalid",
+        )
     if not 0 < power < 1:
-        raise UsageError(f"--power={power:g} must lie in (0, 1), e.g. 0.9")
+        raise UsageError(f"--power={power:g} must lie in (0, 1), e.g. 0.9", code="option-invalid")
     if trial is not None and trial < MINIMUM_SAMPLES:
-        raise UsageError(f"--trial={trial} is too few; give at least {MINIMUM_SAMPLES}")
+        raise UsageError(
+            f"--trial={trial} is too few; give at least {MINIMUM_SAMPLES}", code="option-invalid"
+        )
 
 
 def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     """Return the audit to plan."""
     if target is None and "command" not in settings:
-        raise UsageError("the mechanism is missing: dpaudit plan mine.py:mechanism --epsilon 1")
+        raise UsageError(
+            "the mechanism is missing: dpaudit plan mine.py:mechanism --epsilon 1",
+            code="option-missing",
+        )
     if target is not None and target.endswith((".yaml", ".yml")):
         raise UsageError(
-            f"{target!r} is a file of audits; a plan is for one mechanism, such as mine.py:function"
+            f"{target!r} is a file of audits; a plan is for one mechanism, such as "
+            "mine.py:function",
+            code="wrong-kind-of-file",
         )
     if target is not None:
         split(target)
@@ -224,7 +237,8 @@ def _check_speed(spec: AuditSpec) -> None:
         raise UsageError(
             f"the mechanism is slow: a draw takes {duration(min(taken))}, and the fewest that a "
             f"plan can be made from, with some to check it by, about {duration(needed)}; --trial "
-            f"{MINIMUM_SAMPLES} waits for them"
+            f"{MINIMUM_SAMPLES} waits for them",
+            code="mechanism-slow",
         )
 
 
@@ -242,12 +256,15 @@ def _result(
         whole = duration(spent * spec.samples / max(1, progress.draws))
         raise UsageError(
             f"the mechanism is slow: {progress.draws:,} draws took {duration(spent)}; --trial "
-            f"{spec.samples} waits for the fewest that a plan can be made from, about {whole}"
+            f"{spec.samples} waits for the fewest that a plan can be made from, about {whole}",
+            code="mechanism-slow",
         )
 
     result = run_one(spec, requests, f"{spec.name} (trial)", quiet=quiet, check=check)
     if result.verdict is Verdict.ERROR:
-        raise MechanismError(f"the trial ended with an error: {result.error}")
+        raise MechanismError(
+            f"the trial ended with an error: {result.error}", code=result.error_code
+        )
     return result
 
 

@@ -124,19 +124,28 @@ def report(
 def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
     """Return the error of a command line without FILE, which --badge may have taken."""
     if badge not in (None, STDOUT):
-        return UsageError(f"--badge took {badge!r}; put FILE first: dpaudit report {badge} --badge")
+        return UsageError(
+            f"--badge took {badge!r}; put FILE first: dpaudit report {badge} --badge",
+            code="arguments-wrong",
+        )
     return click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
 
 
 def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
     """Raise UsageError where no badge can be had. plain: whether nothing else is asked for."""
     if not plain:
-        raise UsageError("--badge is printed in place of reports; leave out -q, -v and --report")
+        raise UsageError(
+            "--badge is printed in place of reports; leave out -q, -v and --report",
+            code="options-conflict",
+        )
     if file == Path("-"):
-        raise UsageError("--badge states the digest of a file; name one")
+        raise UsageError("--badge states the digest of a file; name one", code="option-missing")
     if badge != STDOUT:
         if not badge.endswith(".svg"):
-            raise UsageError(f"--badge {badge!r} must end in .svg; put FILE before --badge")
+            raise UsageError(
+                f"--badge {badge!r} must end in .svg; put FILE before --badge",
+                code="option-invalid",
+            )
         check_writable(badge, [file])
 
 
@@ -192,10 +201,13 @@ def read_results(file: Path) -> tuple[list[AuditResult], Planned]:
     """Return the results in a file, and how many there were to be. Raises UsageError, and
     ContradictoryFile for a file that was changed."""
     if file == Path("-") and sys.stdin is None:
-        raise UsageError("standard input is closed; name a file of results, or pipe one")
+        raise UsageError(
+            "standard input is closed; name a file of results, or pipe one", code="file-unreadable"
+        )
     if file.suffix in (".yaml", ".yml"):
         raise UsageError(
-            f"{file} is a file of audits; dpaudit run {file} --json FILE writes their results"
+            f"{file} is a file of audits; dpaudit run {file} --json FILE writes their results",
+            code="wrong-kind-of-file",
         )
     with reading(file):
         is_piped = file == Path("-")
@@ -203,7 +215,9 @@ def read_results(file: Path) -> tuple[list[AuditResult], Planned]:
             text = piped(sys.stdin.buffer).decode("utf-8-sig") if is_piped else read_text(file)
         except UnicodeDecodeError as error:
             remedy = "name a file that dpaudit run --json wrote"
-            raise UsageError(f"it cannot be read, since it is not text; {remedy}") from error
+            raise UsageError(
+                f"it cannot be read, since it is not text; {remedy}", code="file-malformed"
+            ) from error
         with undisturbed():
             return read_document(text)
 
@@ -226,5 +240,6 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
     except Exception as error:  # what the bettors believed has no declared type to be checked by
         raise UsageError(
             f"{file}: {result.name} cannot be rechecked, so the file is damaged: "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {error}",
+            code="results-damaged",
         ) from error

@@ -29,7 +29,7 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
     UsageError for an audit that cannot be run again, or of which a rerun would show nothing."""
     request, reason = recorded.request, _reason(recorded)
     if request is None or reason is not None:
-        raise UsageError(f"{recorded.name} cannot be repeated: {reason}")
+        raise UsageError(f"{recorded.name} cannot be repeated: {reason}", code="rerun-impossible")
     named = {"seed": recorded.seed, **as_lists(request["settings"])}
     folder = None if request["folder"] is None else Path(request["folder"])
     spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)

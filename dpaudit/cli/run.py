@@ -102,7 +102,10 @@ def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
     """Return how many audits may fail before the run stops; None for all."""
     OPTIONS["maxfail"].verify(maxfail)
     if exitfirst and maxfail not in (None, 1):
-        raise UsageError(f"-x is --maxfail 1, and --maxfail is {maxfail}; give one of them")
+        raise UsageError(
+            f"-x is --maxfail 1, and --maxfail is {maxfail}; give one of them",
+            code="options-conflict",
+        )
     return 1 if exitfirst else maxfail
 
 
@@ -183,18 +186,25 @@ def _requested(
         paths = [Path(target) for target in targets]
         return _from_files(ctx, paths, settings, project, familywise=familywise)
     if familywise:
-        raise UsageError("--familywise is about the audits of a configuration file; give one")
+        raise UsageError(
+            "--familywise is about the audits of a configuration file; give one",
+            code="options-conflict",
+        )
     for target in targets:
         _check_no_other_file(target)
     files = [target for target in targets if target.endswith(_CONFIGURATIONS)]
     if files:
-        raise UsageError(f"give configuration files or one import path, not both: {files[0]!r}")
+        raise UsageError(
+            f"give configuration files or one import path, not both: {files[0]!r}",
+            code="arguments-wrong",
+        )
     if len(targets) > 1:
         is_pair = len(targets) == 2 and targets[0].endswith(".py") and targets[1].isidentifier()
         raise UsageError(
             f"one import path at a time, not {len(targets)} ({', '.join(targets)}); "
             "list them in a configuration file, or quote a value that has spaces"
-            + (f". Did you mean '{targets[0]}:{targets[1]}'?" if is_pair else "")
+            + (f". Did you mean '{targets[0]}:{targets[1]}'?" if is_pair else ""),
+            code="arguments-wrong",
         )
     if targets:
         split(targets[0])  # what names no function is told so before what else is missing
@@ -219,18 +229,25 @@ def _check_no_other_file(target: str) -> None:
         if file is None:
             raise UsageError(
                 f"{target!r} is a folder without configuration files; give a .yaml file, or the "
-                "import path of a mechanism, package.module:function"
+                "import path of a mechanism, package.module:function",
+                code="wrong-kind-of-file",
             )
-        raise UsageError(f"{target!r} is a folder; name a file in it, e.g. {file}")
+        raise UsageError(
+            f"{target!r} is a folder; name a file in it, e.g. {file}", code="wrong-kind-of-file"
+        )
     suffix = path.suffix.lower()
     if suffix == ".json":
         raise UsageError(
             f"{target!r}: configuration files are YAML, so name a file of audits "
             f"{path.with_suffix('.yaml')} (all JSON is YAML); to see the results of --json, use "
-            f"dpaudit report {target}"
+            f"dpaudit report {target}",
+            code="wrong-kind-of-file",
         )
     if suffix in (".toml", ".ini", ".cfg"):
-        raise UsageError(f"{target!r}: configuration files are YAML, see docs/configuration.md")
+        raise UsageError(
+            f"{target!r}: configuration files are YAML, see docs/configuration.md",
+            code="wrong-kind-of-file",
+        )
 
 
 def _from_files(
@@ -247,7 +264,9 @@ def _from_files(
     seen: dict[Path, Path] = {}
     for path in paths:
         if path.resolve() in seen:
-            raise ConfigurationError(f"the configuration file {str(path)!r} is given twice")
+            raise ConfigurationError(
+                f"the configuration file {str(path)!r} is given twice", code="file-twice"
+            )
         seen[path.resolve()] = path
     loaded = []
     for path in paths:

@@ -54,9 +54,13 @@ def destinations(
             if file == STDOUT:
                 raise UsageError(
                     f"only one report can go to standard output ({file!r}); give the others a "
-                    "path each, as in --json FILE or --report junit:FILE"
+                    "path each, as in --json FILE or --report junit:FILE",
+                    code="options-conflict",
                 )
-            raise UsageError(f"two reports cannot be written to {file!r}; give each its own file")
+            raise UsageError(
+                f"two reports cannot be written to {file!r}; give each its own file",
+                code="options-conflict",
+            )
         found.append(Destination(form, place))
     if all(one.format is not FORMATS["markdown"] for one in found):
         found += _summary()

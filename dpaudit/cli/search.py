@@ -120,7 +120,8 @@ def _spec(
     if target is not None and target.endswith((".yaml", ".yml")):
         raise UsageError(
             f"{target!r} is a file of audits: write search: in it, in place of d1 and d2, and give "
-            "it to dpaudit run"
+            "it to dpaudit run",
+            code="wrong-kind-of-file",
         )
     if target is not None:
         split(target)

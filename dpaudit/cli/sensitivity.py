@@ -121,7 +121,8 @@ def sensitivity(
         verb = "is" if len(missing) == 1 else "are"
         raise UsageError(
             f"{', '.join(missing)} {verb} missing; a search for a sensitivity looks like "
-            f"dpaudit sensitivity {function} {_EXAMPLE}"
+            f"dpaudit sensitivity {function} {_EXAMPLE}",
+            code="option-missing",
         )
     if json is not None and json != _STDOUT:
         check_writable(json)
@@ -157,7 +158,9 @@ def _claimed(text: str) -> Fraction | float:
     try:
         return Fraction(text.replace("_", "")) if "/" in text else float(text)
     except (ValueError, ZeroDivisionError):
-        raise UsageError(f"--claimed {text!r} must be a number, such as 1 or 1/30") from None
+        raise UsageError(
+            f"--claimed {text!r} must be a number, such as 1 or 1/30", code="option-invalid"
+        ) from None
 
 
 def _show(

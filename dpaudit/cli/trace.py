@@ -112,7 +112,10 @@ def trace(
     settings = given_settings(ctx, flags)
     settings.pop("time", None)  # of the trace, and not of an audit
     if target.endswith((".yaml", ".yml")):
-        raise UsageError(f"{target!r} is a file of audits; a trace takes one import path")
+        raise UsageError(
+            f"{target!r} is a file of audits; a trace takes one import path",
+            code="wrong-kind-of-file",
+        )
     split(target)
     has_claim = "claim" in settings
     settings.setdefault("claim", _ANY_CLAIM)

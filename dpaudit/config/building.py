@@ -75,7 +75,7 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
     given = _given(settings)
     if not str(given.get("name", "audit")).strip():
         why = f"={given['name']!r} says nothing; give the audit a name, or leave it out"
-        raise problem(("name",), Name("name"), why)
+        raise problem(("name",), Name("name"), why, code="option-invalid")
     check_types(given)
     spec = _spec(given, base)
     request = _request({**settings, "name": spec.name}, base)
@@ -117,7 +117,7 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _spec(given: Settings, base: Folder) -> AuditSpec:
     if "samples" in given and "time" in given:
-        raise problem(("time",), *TWO_BUDGETS)
+        raise problem(("time",), *TWO_BUDGETS, code="options-conflict")
     options = {
         one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given
     }
@@ -156,7 +156,9 @@ def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None
     """Return the claim for all records in which the inputs differ, and, where these are several,
     that for one."""
     if "claim" not in given:
-        raise problem((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
+        raise problem(
+            (), "the audit has no claim; give e.g. claim: {epsilon: 1}", code="option-missing"
+        )
     parameters = dict(given["claim"])
     definition = parameters.pop("definition", None)
     if definition is not None and not isinstance(definition, str):
@@ -188,7 +190,7 @@ def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
                 found[one.name] = parse_dataset(text)
             except DatasetError:
                 why = f"={text!r} must be a list of pairs, such as [[0, 1], [1, 0]]"
-                raise ClaimError(Name(one.name), why) from None
+                raise ClaimError(Name(one.name), why, code="option-invalid") from None
         elif "function" in one.forms:
             found[one.name] = resolve(located(text, base))
             found.setdefault("name", text)
@@ -201,15 +203,21 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
         return None
     for key in ("d1", "d2", "pairs"):
         if key in given:
-            raise problem((key,), f"give either search, or {key}, not both")
+            raise problem(
+                (key,), f"give either search, or {key}, not both", code="options-conflict"
+            )
     if _group(given) != 1:
         why = "a search is for inputs that differ in one record; leave group out"
-        raise problem(("claim", "group"), why)
+        raise problem(("claim", "group"), why, code="options-conflict")
     said = given["search"]
     settings = dict(said) if isinstance(said, Mapping) else {"space": said}
     check_keys(settings, SEARCH_KEYS, ("search",))
     if "space" not in settings:
-        raise problem(("search",), "search has no space; give e.g. space: list of number in [0, 1]")
+        raise problem(
+            ("search",),
+            "search has no space; give e.g. space: list of number in [0, 1]",
+            code="option-missing",
+        )
     with about("adjacency"):
         adjacency = parse_adjacency(given.get("adjacency"), base)
     # Imported here, since most audits are given their pair.
@@ -231,14 +239,20 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
 def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
     if "pairs" in given:
         if "d1" in given or "d2" in given:
-            raise problem(("pairs",), "give either pairs, or d1 and d2, not both")
+            raise problem(
+                ("pairs",), "give either pairs, or d1 and d2, not both", code="options-conflict"
+            )
         pairs = [
             _pair(one, given, base, ("pairs", index)) for index, one in enumerate(given["pairs"])
         ]
         return tuple(_told_apart(pairs, ["name" in one for one in given["pairs"]]))
     for key in ("d1", "d2"):
         if key not in given:
-            raise problem((), f"the audit has no {key}; give two neighbouring datasets, d1 and d2")
+            raise problem(
+                (),
+                f"the audit has no {key}; give two neighbouring datasets, d1 and d2",
+                code="option-missing",
+            )
     return (_pair({"d1": given["d1"], "d2": given["d2"]}, given, base, ()),)
 
 
@@ -255,7 +269,11 @@ def _told_apart(
 def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> NeighbouringPair:
     form: str | None = given.get("as")
     if form in LIBRARIES and "command" in given:
-        raise refusal(("as",), f"={form!r} is for a mechanism under Python; a command reads JSON")
+        raise refusal(
+            ("as",),
+            f"={form!r} is for a mechanism under Python; a command reads JSON",
+            code="options-conflict",
+        )
     # What another Python makes the mechanism from has data frames of its own making, too.
     load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
     with about(*path, "d1"):

@@ -77,7 +77,7 @@ class _Mending:
         except PlacedError as error:
             self.problems.append(error)
             for path in list(holes(self.settings)):
-                self._mend(problem(path, ""))
+                self._mend(problem(path, "", code="fill-in-left"))
 
     @property
     def can_be_loaded(self) -> bool:

@@ -30,6 +30,7 @@ def unfilled(found: Sequence[Path]) -> PlacedError:
         found[0],
         f"{', '.join(names[:-1])}{last} must be filled in: put a value in the place of "
         f"{FILL_IN}, or give {them} on the command line",
+        code="fill-in-left",
     )
 
 

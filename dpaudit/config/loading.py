@@ -21,7 +21,7 @@ from dpaudit.config.problems import Path, PlacedError, about, problem, refusal, 
 from dpaudit.config.project import NO_PROJECT, Project
 from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, unknown_keys
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
-from dpaudit.errors import ConfigurationError, DatasetError
+from dpaudit.errors import ConfigurationError, DatasetError, code_of
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.misread import LONGEST, doubted, refused
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
@@ -109,19 +109,21 @@ class Document:
         if path.suffix == ".py" and path.is_file():
             raise ConfigurationError(
                 f"{path} is a Python file, and no configuration; name a file of audits, as "
-                f"audits.yaml, which dpaudit init {path}:FUNCTION writes"
+                f"audits.yaml, which dpaudit init {path}:FUNCTION writes",
+                code="wrong-kind-of-file",
             )
         text = _read(path)
         if is_of_results(text):
             raise ConfigurationError(
-                f"{path} is a file of results; recheck it with dpaudit report {path}"
+                f"{path} is a file of results; recheck it with dpaudit report {path}",
+                code="wrong-kind-of-file",
             )
         try:
             node = compose(text)
             self.content = construct(node)
         except YamlError as error:
             line = "" if error.line is None else f":{error.line}"
-            raise ConfigurationError(f"{path}{line}: {error}") from None
+            raise ConfigurationError(f"{path}{line}: {error}", code=error.code) from None
         self.lines = dict(_lines(node))
         self.misread = list(dict.fromkeys(_misread(node, text)))
         self.doubted = list(dict.fromkeys(_doubted(node)))
@@ -130,7 +132,10 @@ class Document:
 
     def misread_problems(self) -> list[ConfigurationError]:
         """Return an error for each value that became text and looks like another value."""
-        return [ConfigurationError(f"{self.path}:{line}: {said}") for line, said in self.misread]
+        return [
+            ConfigurationError(f"{self.path}:{line}: {said}", code="value-misread")
+            for line, said in self.misread
+        ]
 
     def strict_problems(self, specs: Iterable[AuditSpec]) -> list[ConfigurationError]:
         """Return an error for each warning about a value, if one of the audits is strict."""
@@ -138,7 +143,7 @@ class Document:
             return []
         failing = "(strict: this warning fails the run)"
         return [
-            ConfigurationError(f"{self.path}:{line}: {said} {failing}")
+            ConfigurationError(f"{self.path}:{line}: {said} {failing}", code="strict-warning")
             for line, said in self.doubted
         ]
 
@@ -186,13 +191,15 @@ def _read(path: pathlib.Path) -> str:
         return read_text(path)
     except FileNotFoundError:
         raise ConfigurationError(
-            f"there is no configuration file {str(path)!r}.{near_file(path)}"
+            f"there is no configuration file {str(path)!r}.{near_file(path)}", code="file-not-found"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {why_unreadable(error)}") from None
+        raise ConfigurationError(
+            f"{path}: cannot be read: {why_unreadable(error)}", code="file-unreadable"
+        ) from None
     except (DatasetError, MemoryError) as error:
         why = str(error) or "out of memory"
-        raise ConfigurationError(f"{path}: cannot be read: {why}") from None
+        raise ConfigurationError(f"{path}: cannot be read: {why}", code=code_of(error)) from None
 
 
 def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
@@ -259,32 +266,39 @@ def is_of_results(text: str) -> bool:
 def file_problems(content: Any) -> Iterator[PlacedError]:
     """Yield what is wrong with a file as a whole, but for the keys of its audits."""
     if content is None:
-        yield problem((), "the file is empty; it needs version: 1 and audits:")
+        yield problem((), "the file is empty; it needs version: 1 and audits:", code="file-empty")
         return
     if not isinstance(content, Mapping):
-        yield problem((), "the file must be a mapping with version: 1 and audits:")
+        yield problem(
+            (), "the file must be a mapping with version: 1 and audits:", code="configuration-shape"
+        )
         return
     yield from unknown_keys(content, FILE_KEYS)
     if "version" not in content:
-        yield problem((), f"the file has no version; start it with version: {VERSION}")
+        yield problem(
+            (), f"the file has no version; start it with version: {VERSION}", code="version-unknown"
+        )
     elif content["version"] != VERSION or isinstance(content["version"], bool):
         yield problem(
             ("version",),
             f"version={content['version']!r} is not known; this dpaudit reads version {VERSION}",
+            code="version-unknown",
         )
     for one in owned("file"):
         if not isinstance(content.get(one.name, False), bool):
             yield refusal((one.name,), f"={shown(content[one.name])} must be {one.must}")
     audits, defaults = content.get("audits"), content.get("defaults")
     if not isinstance(audits, list) or not audits:
-        yield problem(("audits",), "audits must be a list with at least one audit")
+        yield problem(
+            ("audits",), "audits must be a list with at least one audit", code="configuration-shape"
+        )
         return
     placed: list[tuple[Path, Any]] = [] if defaults is None else [(("defaults",), defaults)]
     for path, settings in [*placed, *((("audits", i), one) for i, one in enumerate(audits))]:
         if not isinstance(settings, Mapping):
             given = "an empty value" if settings is None else repr(settings)
             why = f"{given} must be a mapping with keys such as mechanism and claim"
-            yield problem(path, why)
+            yield problem(path, why, code="configuration-shape")
 
 
 def has_shape(content: Any) -> bool:
@@ -354,12 +368,14 @@ def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
             ("claim", _CURVE),
             f"curve={curve!r} must be one definition with its parameters, such as "
             "{gaussian: {sigma: 3.75}}",
+            code="option-invalid",
         )
     if definition not in DEFINITIONS:
         raise problem(
             ("claim", _CURVE),
             f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
             + did_you_mean(str(definition), DEFINITIONS),
+            code="definition-unknown",
         )
     return {"definition": definition, **given[definition]}, expect
 
@@ -381,5 +397,6 @@ def name_problems(names: Iterable[tuple[int, str]], document: Document) -> Itera
                 ("audits", index, "name"),
                 f"the audit name {name!r} is used twice (first on line {line}); "
                 "give each audit its own name",
+                code="name-not-unique",
             )
         first.setdefault(name, index)

@@ -21,14 +21,14 @@ class PlacedError(Exception):
         self.error = error
 
 
-def problem(path: Path, *parts: str) -> PlacedError:
+def problem(path: Path, *parts: str, code: str) -> PlacedError:
     """Return a ConfigurationError at a path."""
-    return PlacedError(path, ConfigurationError(*parts))
+    return PlacedError(path, ConfigurationError(*parts, code=code))
 
 
-def refusal(path: Path, why: str) -> PlacedError:
+def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
     """Return a ConfigurationError whose message begins with the option that it is about."""
-    return problem(path, Name(path[-1]), why)
+    return problem(path, Name(path[-1]), why, code=code)
 
 
 @contextmanager
@@ -48,4 +48,5 @@ def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
         yield
     except PlacedError as found:
         parts = found.error.spelled(lambda name: name if name in flags else str(name))
-        raise type(found.error)(locate(found.path), *parts) from found.error.__cause__
+        error = type(found.error)(locate(found.path), *parts, code=found.error.code)
+        raise error from found.error.__cause__

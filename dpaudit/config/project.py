@@ -121,7 +121,8 @@ class Project:
 
                 raise UsageError(
                     f"{self.file}: audits names {str(one)!r}, and there is no such file; correct "
-                    f"the name, or leave it out.{near_file(one)}"
+                    f"the name, or leave it out.{near_file(one)}",
+                    code="file-not-found",
                 )
         if self.audits:
             return [os.path.relpath(one) for one in self.audits]
@@ -131,7 +132,8 @@ class Project:
             f"there is no {DEFAULT_FILE} here, and nothing else was named; name a mechanism or a "
             f"file (dpaudit run FILE.yaml), write {DEFAULT_FILE} with dpaudit init "
             "mine.py:FUNCTION, or name files in pyproject.toml: [tool.dpaudit] audits = "
-            '["FILE.yaml"]'
+            '["FILE.yaml"]',
+            code="option-missing",
         )
 
 
@@ -167,13 +169,15 @@ def _table(file: Path) -> Any:
     try:
         tool = tomllib.loads(text).get("tool", {})
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{file}: {error}") from None
+        raise ConfigurationError(f"{file}: {error}", code="file-malformed") from None
     return tool.get("dpaudit") if isinstance(tool, dict) else None
 
 
 def _checked(file: Path, found: Any) -> Project:
     if not isinstance(found, dict):
-        raise ConfigurationError(f"{file}: [tool.dpaudit] must be a table")
+        raise ConfigurationError(
+            f"{file}: [tool.dpaudit] must be a table", code="configuration-shape"
+        )
     for key, value in found.items():
         if key not in SETTINGS:
             from dpaudit.wording import did_you_mean
@@ -181,7 +185,8 @@ def _checked(file: Path, found: Any) -> Project:
             known = ", ".join(SETTINGS)
             raise ConfigurationError(
                 f"{file}: unknown key {key!r} in [tool.dpaudit]; known: {known}."
-                + did_you_mean(key, SETTINGS)
+                + did_you_mean(key, SETTINGS),
+                code="key-unknown",
             )
         is_right, words = _RIGHT[key]
         if not is_right(value):
@@ -190,7 +195,9 @@ def _checked(file: Path, found: Any) -> Project:
                 from dpaudit.wording import why_no_confidence
 
                 why = why_no_confidence(value, "0.9999") or why
-            raise ConfigurationError(f"{file}: {key} = {value!r} in [tool.dpaudit] {why}")
+            raise ConfigurationError(
+                f"{file}: {key} = {value!r} in [tool.dpaudit] {why}", code="option-invalid"
+            )
     settings = dict(found)
     audits, journal = settings.pop("audits", []), settings.pop("journal", None)
     if "samples" in settings:

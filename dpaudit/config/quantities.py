@@ -30,4 +30,4 @@ def _parsed(value: float | str, key: str, units: Mapping[str, float], must: str)
         for unit in (match[2], match[2].upper()):
             if unit in units:
                 return float(match[1]) * units[unit]
-    raise ConfigurationError(Name(key), f"={value!r} must be {must}")
+    raise ConfigurationError(Name(key), f"={value!r} must be {must}", code="option-invalid")

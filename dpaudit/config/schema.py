@@ -91,17 +91,31 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
     for key, value in settings.items():
         if key in CLAIM_KEYS:
             written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
-            raise problem((*path, key), f"{key!r} belongs in claim: {{{key}: {written}}}")
+            raise problem(
+                (*path, key),
+                f"{key!r} belongs in claim: {{{key}: {written}}}",
+                code="key-misplaced",
+            )
         if key in OF_THE_FILE:
-            raise problem((*path, key), f"{key!r} belongs beside audits: it is about all of them")
+            raise problem(
+                (*path, key),
+                f"{key!r} belongs beside audits: it is about all of them",
+                code="key-misplaced",
+            )
         if key in _OF_THE_RUN:
             raise problem(
-                (*path, key), f"{key!r} belongs to a run, not to an audit: give {flag_of(key)}"
+                (*path, key),
+                f"{key!r} belongs to a run, not to an audit: give {flag_of(key)}",
+                code="key-misplaced",
             )
     claim = settings.get("claim")
     for key in claim if isinstance(claim, Mapping) else ():
         if key != "name" and key in AUDIT_KEYS:
-            raise problem((*path, "claim", key), f"{key!r} belongs beside claim, not in it")
+            raise problem(
+                (*path, "claim", key),
+                f"{key!r} belongs beside claim, not in it",
+                code="key-misplaced",
+            )
     check_keys(settings, AUDIT_KEYS, path)
     for name, known in (("pairs", PAIR_KEYS), ("compose", TARGET_KEYS)):
         entries = settings.get(name)
@@ -126,6 +140,7 @@ def unknown_keys(
             yield problem(
                 (*path, key),
                 f"unknown key {key!r}.{did_you_mean_or_known(str(key), known)}",
+                code="key-unknown",
             )
 
 
@@ -146,7 +161,7 @@ def _wrong(key: str, value: Any) -> PlacedError:
                 msgspec.convert(entry, kind)
             except msgspec.ValidationError:
                 why = f"{name} {shown(entry)} must be {wanted}{_what_is_wrong(key, entry)}"
-                return problem((key, index), why)
+                return problem((key, index), why, code="option-invalid")
     meant = did_you_mean(value, OPTIONS[key].kind.choices) if isinstance(value, str) else ""
     why = f"={shown(value)} must be {OPTIONS[key].must}"
     return refusal((key,), f"{why}.{meant}" if meant else why)

@@ -46,7 +46,9 @@ def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
         if key in given:
             remedy = "give one of them" if key == "mechanism" else "give it in the entries"
             why = f" of its own; {remedy}"
-            raise problem((key,), "an audit with compose has no ", Name(key), why)
+            raise problem(
+                (key,), "an audit with compose has no ", Name(key), why, code="options-conflict"
+            )
     parts = [
         _single(_entry(one, given), base, ("compose", place))
         for place, one in enumerate(given["compose"])
@@ -66,7 +68,7 @@ def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
     for key, what in (("command", "a command"), ("python", "python")):
         if key in given and given.get("isolate") is False:
             why = f"{what} already runs in a separate process; leave out isolate"
-            raise problem((*path, "isolate"), why)
+            raise problem((*path, "isolate"), why, code="options-conflict")
     if "command" in given:
         return _command(given, limits, base, path)
     target = _imported(given, base, path)
@@ -76,7 +78,7 @@ def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
     for key in _LIMITS:
         if key in given:
             why = " needs a separate process; give isolate: true (--isolate) as well"
-            raise refusal((*path, key), why)
+            raise refusal((*path, key), why, code="option-missing")
     return target
 
 
@@ -91,7 +93,13 @@ def _limits(given: Settings, path: Path) -> Limits:
 def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:
     for key in (*PYTHONIC, "python"):
         if key in given:
-            raise problem((*path, key), "a command has no ", Name(key), "; leave out one of them")
+            raise problem(
+                (*path, key),
+                "a command has no ",
+                Name(key),
+                "; leave out one of them",
+                code="options-conflict",
+            )
     batch = given.get("batch_arg")
     if batch not in (None, "none", "size"):
         why = f"={batch!r} must be size or none for a command, because its requests have a size"
@@ -110,9 +118,11 @@ def _words(command: list[str] | str, base: Folder, path: Path) -> tuple[str, ...
             words = shlex.split(command) if isinstance(command, str) else command
         except ValueError as error:
             why = f"={command!r} cannot be read: {error}"
-            raise ConfigurationError(Name("command"), why) from None
+            raise ConfigurationError(Name("command"), why, code="option-invalid") from None
         if not words or not words[0]:
-            raise ConfigurationError(Name("command"), f"={command!r} names no program")
+            raise ConfigurationError(
+                Name("command"), f"={command!r} names no program", code="option-invalid"
+            )
         return (_program(words[0], base, "command"), *words[1:])
 
 
@@ -128,23 +138,33 @@ def _program(name: str, base: Folder, key: str) -> str:
     if os.sep not in name:
         if shutil.which(name) is None:
             raise ConfigurationError(
-                f"{key}: there is no program {name!r} on PATH; write ./{name} for one that is here"
+                f"{key}: there is no program {name!r} on PATH; write ./{name} for one that is here",
+                code="program-not-found",
             )
         return name
     places = [name] if base is None else [name, f"{base}{os.sep}{name}"]
     found = next((one for one in places if pathlib.Path(one).is_file()), None)
     if found is None:
         near = next(filter(None, map(near_file, map(pathlib.Path, places))), "")
-        raise ConfigurationError(f"{key}: there is no program {name!r}.{near}")
+        raise ConfigurationError(
+            f"{key}: there is no program {name!r}.{near}", code="program-not-found"
+        )
     if not os.access(found, os.X_OK):
-        raise ConfigurationError(f"{key}: {found!r} is not executable; make it so with chmod +x")
+        raise ConfigurationError(
+            f"{key}: {found!r} is not executable; make it so with chmod +x",
+            code="program-not-found",
+        )
     return found
 
 
 def _imported(given: Settings, base: Folder, path: Path) -> ImportedTarget:
     if "mechanism" not in given:
         what = "an entry of compose" if path else "the audit"
-        raise problem(path, f"{what} has no mechanism; give its import path, package.module:attr")
+        raise problem(
+            path,
+            f"{what} has no mechanism; give its import path, package.module:attr",
+            code="option-missing",
+        )
     return ImportedTarget(
         path=located(given["mechanism"], base),
         init=_arguments("init", given.get("init"), base, path),

@@ -53,14 +53,21 @@ class Users:
 
     def __post_init__(self) -> None:
         if not self.column:
-            raise DatasetError("adjacency user needs the column of the users; write user:COLUMN")
+            raise DatasetError(
+                "adjacency user needs the column of the users; write user:COLUMN",
+                code="adjacency-invalid",
+            )
         for name, most in (("groups", self.groups), ("per_group", self.per_group)):
             if most is not None and (type(most) is not int or most < 1):
-                raise DatasetError(f"adjacency user: {name}={most!r} must be an integer above 0")
+                raise DatasetError(
+                    f"adjacency user: {name}={most!r} must be an integer above 0",
+                    code="adjacency-invalid",
+                )
         if self.groups is not None and self.group is None:
             raise DatasetError(
                 f"adjacency user: groups={self.groups} needs the column of the groups; "
-                "add group: COLUMN"
+                "add group: COLUMN",
+                code="adjacency-invalid",
             )
 
     def describe(self) -> str:
@@ -91,13 +98,23 @@ class Adjacency:
                 Name("adjacency"),
                 f"={self.kind!r} is not known; known: {', '.join(ADJACENCY_KINDS)}."
                 + did_you_mean(self.kind, ADJACENCY_KINDS),
+                code="adjacency-invalid",
             )
         if not 0 < self.distance < math.inf:
-            raise DatasetError(f"adjacency distance={self.distance!r} must be finite and above 0")
+            raise DatasetError(
+                f"adjacency distance={self.distance!r} must be finite and above 0",
+                code="adjacency-invalid",
+            )
         if self.kind == "hamming" and self.distance != int(self.distance):
-            raise DatasetError(f"adjacency hamming:{self.distance:g} must be a number of records")
+            raise DatasetError(
+                f"adjacency hamming:{self.distance:g} must be a number of records",
+                code="adjacency-invalid",
+            )
         if self.kind == "user" and self.users is None:
-            raise DatasetError("adjacency user needs the column of the users; write user:COLUMN")
+            raise DatasetError(
+                "adjacency user needs the column of the users; write user:COLUMN",
+                code="adjacency-invalid",
+            )
         if self.kind == IMPORT.rstrip(":"):
             split(self.path)
 
@@ -130,6 +147,7 @@ def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
     raise DatasetError(
         Name("adjacency"),
         f"={value!r} is not known; write add-remove, replace, or a distance as l1:1",
+        code="adjacency-invalid",
     )
 
 
@@ -139,19 +157,29 @@ def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
     if kind == "import":
         if not distance:
             raise DatasetError(
-                Name("adjacency"), f"={kind!r} needs a function; write import:my.module:relation"
+                Name("adjacency"),
+                f"={kind!r} needs a function; write import:my.module:relation",
+                code="adjacency-invalid",
             )
         return Adjacency(kind, path=located(str(distance or ""), base))
     if kind not in ARGUMENTS:
         if distance is not None and kind in ADJACENCY_KINDS:
-            raise DatasetError(f"adjacency {kind} takes no distance, not {distance!r}")
+            raise DatasetError(
+                f"adjacency {kind} takes no distance, not {distance!r}", code="adjacency-invalid"
+            )
         return Adjacency(str(kind))
     if distance is None:
-        raise DatasetError(Name("adjacency"), f"={kind!r} needs a distance; write {kind}:1")
+        raise DatasetError(
+            Name("adjacency"),
+            f"={kind!r} needs a distance; write {kind}:1",
+            code="adjacency-invalid",
+        )
     with suppress(TypeError, ValueError):
         if not isinstance(distance, bool):
             return Adjacency(kind, float(distance))
-    raise DatasetError(f"adjacency {kind} distance={distance!r} must be a number")
+    raise DatasetError(
+        f"adjacency {kind} distance={distance!r} must be a number", code="adjacency-invalid"
+    )
 
 
 def _of_line(text: str) -> dict[str, Any]:
@@ -168,7 +196,8 @@ def _of_users(value: Mapping[str, Any]) -> Adjacency:
         if key not in _OF_USERS:
             raise DatasetError(
                 f"adjacency user: {key!r} is not known; known: {', '.join(_OF_USERS)}."
-                + did_you_mean(key, _OF_USERS)
+                + did_you_mean(key, _OF_USERS),
+                code="adjacency-invalid",
             )
     column, group = value["user"], value.get("group")
     group = None if group is None else str(group)

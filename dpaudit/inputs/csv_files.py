@@ -62,13 +62,14 @@ def _rows_of(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
         for row in reader:
             if sum(one.count('"') for one in of_row) % 2 and not _is_closed(of_row, delimiter):
                 raise DatasetError(
-                    f"the quotation mark in line {line} is never closed; close it, or take it out"
+                    f"the quotation mark in line {line} is never closed; close it, or take it out",
+                    code="file-malformed",
                 )
             yield row
             of_row.clear()
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DatasetError(f"line {line} is not CSV: {error}") from None
+        raise DatasetError(f"line {line} is not CSV: {error}", code="file-malformed") from None
 
 
 def _noted(lines: Iterable[str], note: list[str]) -> Iterator[str]:
@@ -89,11 +90,12 @@ def _is_closed(lines: Sequence[str], delimiter: str) -> bool:
 def _rows(file: Path) -> Rows:
     rows = [row for row in lines(file) if row]
     if not rows:
-        raise DatasetError("the file has no rows")
+        raise DatasetError("the file has no rows", code="file-empty")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise DatasetError(
-                f"row {number} has {counted(len(row), 'cell')}, the first one has {len(rows[0])}"
+                f"row {number} has {counted(len(row), 'cell')}, the first one has {len(rows[0])}",
+                code="file-malformed",
             )
     return rows
 
@@ -109,7 +111,8 @@ def _check_missing(rows: Rows) -> None:
             name = repr(rows[0][place].strip()) if first else str(place + 1)
             raise DatasetError(
                 f"the column {name} holds {missing[0]} among numbers; leave the cell of a missing "
-                "value empty"
+                "value empty",
+                code="file-malformed",
             )
 
 
@@ -126,7 +129,9 @@ def header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     for name in names:
         if names.count(name) > 1:
-            raise DatasetError(f"two columns have the name {name!r}; give each its own name")
+            raise DatasetError(
+                f"two columns have the name {name!r}; give each its own name", code="file-malformed"
+            )
     return names
 
 
@@ -136,7 +141,10 @@ def number(text: str, kind: Callable[[str], float] = float) -> float:
         raise ValueError(text)
     found = kind(text)
     if isinstance(found, float) and math.isinf(found) and "inf" not in text.lower():
-        raise DatasetError(f"{text.strip()} is larger than any float, 1.8e308; write inf if meant")
+        raise DatasetError(
+            f"{text.strip()} is larger than any float, 1.8e308; write inf if meant",
+            code="number-too-large",
+        )
     return found
 
 

@@ -31,15 +31,20 @@ def parse_dataset(text: str) -> Any:
     if text.startswith((FILE, IMPORT)):
         return text
     if not text.strip():
-        raise DatasetError("the value is empty; write null if None is meant, '\"\"' for no text")
+        raise DatasetError(
+            "the value is empty; write null if None is meant, '\"\"' for no text",
+            code="value-malformed",
+        )
     try:
         return parse_json(text)
     except MisleadingJson as error:
-        raise DatasetError(f"dataset {_shown(text)!r}: {error}") from None
+        raise DatasetError(f"dataset {_shown(text)!r}: {error}", code=error.code) from None
     except ValueError:
         return _parse_yaml(text, f"dataset {_shown(text)!r}")
     except RecursionError:
-        raise DatasetError(f"dataset {_shown(text)!r} is {TOO_DEEP}") from None
+        raise DatasetError(
+            f"dataset {_shown(text)!r} is {TOO_DEEP}", code="nested-too-deeply"
+        ) from None
 
 
 def check_no_file(text: str) -> None:
@@ -47,7 +52,8 @@ def check_no_file(text: str) -> None:
     if Path(text).suffix.lower() in READERS and Path(text).is_file():
         raise DatasetError(
             f"{_shown(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "
-            f"write '\"{text}\"'.)"
+            f"write '\"{text}\"'.)",
+            code="value-misread",
         )
 
 
@@ -85,44 +91,51 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
     places = [Path(name)] if base is None else [Path(name), base / name]
     if reader is None:
         if any(one.is_dir() for one in places):
-            raise DatasetError(f"dataset @{name} is a folder; name a file in it")
+            raise DatasetError(
+                f"dataset @{name} is a folder; name a file in it", code="file-unreadable"
+            )
         near = "" if Path(name).suffix else near_file(Path(name))
         raise DatasetError(
             f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
-            f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}"
+            f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}",
+            code="file-type-unknown",
         )
     # It may be no regular file, which whoever reads it says; a folder is no file.
     file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:
         where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))
         near = next(filter(None, map(near_file, places)), "")
-        raise DatasetError(f"dataset @{name}: there is no such file in {where}.{near}")
+        raise DatasetError(
+            f"dataset @{name}: there is no such file in {where}.{near}", code="file-not-found"
+        )
     try:
         return reader(file)
     except DpauditError as error:
-        raise DatasetError(f"dataset @{name}: {error}") from error
+        raise DatasetError(f"dataset @{name}: {error}", code=error.code) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"dataset @{name} cannot be read: {why_unreadable(error)}") from error
+        raise DatasetError(
+            f"dataset @{name} cannot be read: {why_unreadable(error)}", code="file-unreadable"
+        ) from error
 
 
 def _read_json(file: Path) -> Any:
     text = read_text(file)
     if not text.strip():
-        raise DatasetError("the file is empty; write null if None is meant")
+        raise DatasetError("the file is empty; write null if None is meant", code="file-empty")
     try:
         return parse_json(text)
     except MisleadingJson as error:
-        raise DatasetError(str(error)) from None
+        raise DatasetError(str(error), code=error.code) from None
     except ValueError as error:
-        raise DatasetError(f"not valid JSON: {error}") from None
+        raise DatasetError(f"not valid JSON: {error}", code="file-malformed") from None
     except RecursionError:
-        raise DatasetError(f"it is {TOO_DEEP}") from None
+        raise DatasetError(f"it is {TOO_DEEP}", code="nested-too-deeply") from None
 
 
 def _read_yaml(file: Path) -> Any:
     text = read_text(file)
     if not text.strip():
-        raise DatasetError("the file is empty; write null if None is meant")
+        raise DatasetError("the file is empty; write null if None is meant", code="file-empty")
     value = _parse_yaml(text, "the file")
     for warning in check_read(text, value, in_file=True):
         _log.warning("%s: %s", file, warning)
@@ -137,7 +150,9 @@ def _parse_yaml(text: str, name: str) -> Any:
         return parse_yaml(text)
     except YamlError as error:
         line = "" if error.line is None else f" (line {error.line})"
-        raise DatasetError(f"{name} is neither JSON nor plain YAML: {error}{line}") from None
+        raise DatasetError(
+            f"{name} is neither JSON nor plain YAML: {error}{line}", code=error.code
+        ) from None
 
 
 READERS: Mapping[str, Reader] = {

@@ -30,7 +30,9 @@ def opened(file: Path) -> BinaryIO:
     """
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-        raise DatasetError(f"it is {describe_mode(mode)}, not a file; name a file")
+        raise DatasetError(
+            f"it is {describe_mode(mode)}, not a file; name a file", code="file-unreadable"
+        )
     # A pipe that nobody writes to would be waited for.
     number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(number, True)
@@ -45,11 +47,14 @@ def piped(stream: BinaryIO) -> bytes:
     """Return all that comes out of a pipe. Raises DatasetError for nothing, or too much."""
     content = stream.read(MOST_PIPED + 1)
     if not content:
-        raise DatasetError("this pipe is empty; name a file, or write to the pipe first")
+        raise DatasetError(
+            "this pipe is empty; name a file, or write to the pipe first", code="file-empty"
+        )
     if len(content) > MOST_PIPED:
         raise DatasetError(
             f"this pipe holds more than {MOST_PIPED:,} bytes; write them to a file, and name the "
-            "file"
+            "file",
+            code="file-too-large",
         )
     return content
 
@@ -91,11 +96,15 @@ def reading(file: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise DatasetError(f"there is no file {str(file)!r}.{near_file(file)}") from None
+        raise DatasetError(
+            f"there is no file {str(file)!r}.{near_file(file)}", code="file-not-found"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{file} cannot be read: {why_unreadable(error)}") from error
+        raise DatasetError(
+            f"{file} cannot be read: {why_unreadable(error)}", code="file-unreadable"
+        ) from error
     except DpauditError as error:
-        raise type(error)(f"{file}: {error}") from error
+        raise type(error)(f"{file}: {error}", code=error.code) from error
 
 
 def read_npy(file: Path) -> NDArray[Any]:
@@ -109,5 +118,6 @@ def read_npy(file: Path) -> NDArray[Any]:
     except (ValueError, EOFError):
         raise DatasetError(
             "not a complete array of numbers or text as numpy.save writes it (pickled objects are "
-            "refused); save it again with numpy.save, as plain numbers"
+            "refused); save it again with numpy.save, as plain numbers",
+            code="file-malformed",
         ) from None

@@ -51,12 +51,15 @@ def array(value: Any, words: str) -> NDArray[Any]:
     except ValueError as error:
         is_ragged = "inhomogeneous" in str(error)
         why = "it has rows of several lengths" if is_ragged else str(error)
-        raise DatasetError(f"dataset {words} cannot become an array: {why}") from None
+        raise DatasetError(
+            f"dataset {words} cannot become an array: {why}", code="form-impossible"
+        ) from None
     if found.dtype == object:
         holds = type(found.ravel()[0]).__name__ if found.size else "nothing"
         raise DatasetError(
             f"dataset {words} cannot become an array of numbers (as: array); it holds {holds} "
-            "values"
+            "values",
+            code="form-impossible",
         )
     return found
 
@@ -82,7 +85,8 @@ def _imported(library: str) -> Any:
     except ImportError as error:
         raise DatasetError(
             f"as: {library} needs {LIBRARIES[library]}, which cannot be imported ({error}); "
-            f"pip install {library}"
+            f"pip install {library}",
+            code="package-missing",
         ) from None
 
 
@@ -102,7 +106,8 @@ def _data(dataset: Any, words: str, name: str) -> Any:
             return dataset
     raise DatasetError(
         f"dataset {words} cannot become a {name} data frame: {_remedy(dataset)}, a .csv file, or "
-        "columns, as in {age: [36, 41]}"
+        "columns, as in {age: [36, 41]}",
+        code="form-impossible",
     )
 
 

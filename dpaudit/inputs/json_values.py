@@ -9,7 +9,11 @@ from typing import Any
 
 class MisleadingJson(ValueError):
     """A JSON text that Python would read as something else than it says: two values for one key, or
-    a number that becomes infinite."""
+    a number that becomes infinite. code: kind of the error, as of a DpauditError."""
+
+    def __init__(self, message: str, *, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def parse_json(text: str) -> Any:
@@ -22,7 +26,8 @@ def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise MisleadingJson(
-            f"{text} is larger than any float, 1.8e308; write Infinity if that is meant"
+            f"{text} is larger than any float, 1.8e308; write Infinity if that is meant",
+            code="number-too-large",
         )
     return value
 
@@ -32,7 +37,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise MisleadingJson(f"the key {twice!r} is given twice; give it once")
+        raise MisleadingJson(f"the key {twice!r} is given twice; give it once", code="key-twice")
     return found
 
 

@@ -61,10 +61,10 @@ def check_read(
     node = compose(text)
     quoted = _in_quotes(text, value)
     if quoted is not None:
-        raise DatasetError(quoted)
+        raise DatasetError(quoted, code="value-misread")
     wrong = refused(text, value, node, in_file=in_file, is_dataset=is_dataset)
     if wrong:
-        raise DatasetError("; ".join(wrong))
+        raise DatasetError("; ".join(wrong), code="value-misread")
     return doubted(node, in_file=in_file)
 
 

@@ -64,21 +64,29 @@ def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
     """
     relation, words = resolve(adjacency.path), adjacency.describe()
     if not callable(relation):
-        raise DatasetError(f"adjacency {words} is no function; write relation(d1, d2) -> bool")
+        raise DatasetError(
+            f"adjacency {words} is no function; write relation(d1, d2) -> bool",
+            code="adjacency-invalid",
+        )
     try:
         one, other = relation(d1, d2), relation(d2, d1)
     except (Exception, SystemExit) as error:
         raise DatasetError(
             f"adjacency {words} failed for d1 = {short(d1)}, d2 = {short(d2)}: "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {error}",
+            code="adjacency-failed",
         ) from error
     for said in (one, other):
         if not isinstance(said, bool | np.bool_):
-            raise DatasetError(f"adjacency {words} returned {shortened(repr(said))}, not a bool")
+            raise DatasetError(
+                f"adjacency {words} returned {shortened(repr(said))}, not a bool",
+                code="adjacency-failed",
+            )
     if bool(one) != bool(other):
         raise DatasetError(
             f"adjacency {words} is not symmetric: relation(d1, d2) is {bool(one)} and "
-            f"relation(d2, d1) {bool(other)} for d1 = {short(d1)}, d2 = {short(d2)}"
+            f"relation(d2, d1) {bool(other)} for d1 = {short(d1)}, d2 = {short(d2)}",
+            code="adjacency-failed",
         )
     return bool(one)
 
@@ -109,7 +117,8 @@ def _check_own(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None
         return "a relation of one's own says nothing of groups"
     if not related(adjacency, d1, d2):
         raise DatasetError(
-            f"d1 = {short(d1)} and d2 = {short(d2)} are no neighbours by {adjacency.describe()}"
+            f"d1 = {short(d1)} and d2 = {short(d2)} are no neighbours by {adjacency.describe()}",
+            code="pair-not-neighbours",
         )
     return None
 
@@ -125,6 +134,7 @@ def _check_add_remove(
             f"d1 has {counted(only_first, 'row')} that d2 does not have, and d2 has {only_second} "
             f"that d1 does not have; add-remove means {most} more or less",
             *(_IF_REPLACED if is_replaced else ()),
+            code="pair-not-neighbours",
         )
     return None if only_first + only_second else "d1 and d2 hold the same rows in another order"
 
@@ -133,12 +143,16 @@ def _check_replace(first: Sequence[Hashable], second: Sequence[Hashable], group:
     if len(first) != len(second):
         raise DatasetError(
             f"d1 has {counted(len(first), 'row')} and d2 {len(second)}; replace keeps the number "
-            "of rows (adjacency: add-remove allows one more or less)"
+            "of rows (adjacency: add-remove allows one more or less)",
+            code="pair-not-neighbours",
         )
     changed = sum(one != other for one, other in zip(first, second, strict=True))
     if changed > group and exchanged(first, second)[0] > group:
         most = "exactly one" if group == 1 else f"in a group of {group} at most {group}"
-        raise DatasetError(f"d1 and d2 differ in {counted(changed, 'row')}; replace means {most}")
+        raise DatasetError(
+            f"d1 and d2 differ in {counted(changed, 'row')}; replace means {most}",
+            code="pair-not-neighbours",
+        )
     return None
 
 
@@ -148,14 +162,16 @@ def _check_hamming(
     if len(first) != len(second):
         raise DatasetError(
             f"d1 has {counted(len(first), 'row')} and d2 {len(second)}; {adjacency.describe()} "
-            "keeps the number of rows (adjacency: add-remove allows one more or less)"
+            "keeps the number of rows (adjacency: add-remove allows one more or less)",
+            code="pair-not-neighbours",
         )
     changed = sum(one != other for one, other in zip(first, second, strict=True))
     if changed > group * adjacency.distance:
         times = "" if group == 1 else f" in a group of {group}"
         raise DatasetError(
             f"d1 and d2 differ in {counted(changed, 'place')}; adjacency {adjacency.describe()} "
-            f"allows at most {group * adjacency.distance:g}{times}"
+            f"allows at most {group * adjacency.distance:g}{times}",
+            code="pair-not-neighbours",
         )
     return None
 
@@ -173,13 +189,15 @@ def _check_users(d1: Any, d2: Any, users: Users, group: int) -> str | None:
     if partly is not None:
         raise DatasetError(
             f"d1 and d2 hold other rows of the user {partly!r}; adjacency user means all rows of "
-            "one user more or less"
+            "one user more or less",
+            code="pair-not-neighbours",
         )
     if len(changed) > group:
         most = "one user" if group == 1 else f"in a group of {group} at most {group} users"
         raise DatasetError(
             f"d1 and d2 differ in the rows of {counted(len(changed), 'user')}; adjacency user "
-            f"means all rows of {most} more or less"
+            f"means all rows of {most} more or less",
+            code="pair-not-neighbours",
         )
     return None if changed else "d1 and d2 hold the same rows in another order"
 
@@ -191,7 +209,8 @@ def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Us
             known = [str(key) for key in next(row for row in rows if column not in row)]
             raise DatasetError(
                 f"{name} has a row without the column {column!r} of adjacency user; it has "
-                f"{', '.join(known)}.{did_you_mean(column, known)}"
+                f"{', '.join(known)}.{did_you_mean(column, known)}",
+                code="column-unknown",
             )
     by_group = Counter(
         (comparable(row[users.column]), comparable(row[users.group]) if users.group else None)
@@ -203,12 +222,14 @@ def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Us
             most = f"{users.per_group} in one group" if users.group else f"{users.per_group}"
             raise DatasetError(
                 f"{name} has {counted(records, 'row')} of the user {user!r}; adjacency "
-                f"user:{users.describe()} allows at most {most}"
+                f"user:{users.describe()} allows at most {most}",
+                code="user-bound-exceeded",
             )
         if groups > (users.groups or groups):
             raise DatasetError(
                 f"{name} has rows of the user {user!r} in {counted(groups, 'group')}; adjacency "
-                f"user:{users.describe()} allows at most {users.groups}"
+                f"user:{users.describe()} allows at most {users.groups}",
+                code="user-bound-exceeded",
             )
 
 
@@ -227,7 +248,8 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
     if first.shape != second.shape:
         raise DatasetError(
             f"d1 has shape {first.shape} and d2 {second.shape}; "
-            f"adjacency {adjacency.describe()} compares vectors of one shape"
+            f"adjacency {adjacency.describe()} compares vectors of one shape",
+            code="pair-not-neighbours",
         )
     differences = _differences(first.ravel(), second.ravel())
     _check_entries(differences, adjacency, group)
@@ -240,7 +262,8 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
         times = "" if group == 1 else f" in a group of {group}"
         raise DatasetError(
             f"the {adjacency.kind} distance of d1 and d2 is {distance:g}; "
-            f"adjacency {adjacency.describe()} allows at most {allowed:g}{times}"
+            f"adjacency {adjacency.describe()} allows at most {allowed:g}{times}",
+            code="pair-not-neighbours",
         )
     return None
 
@@ -258,7 +281,8 @@ def _check_entries(differences: Any, adjacency: Adjacency, group: int) -> None:
     if adjacency.kind == "coordinate" and changed > group:
         most = "one" if group == 1 else f"in a group of {group} at most {group}"
         raise DatasetError(
-            f"d1 and d2 differ in {changed} entries; adjacency coordinate means {most}"
+            f"d1 and d2 differ in {changed} entries; adjacency coordinate means {most}",
+            code="pair-not-neighbours",
         )
 
 
@@ -285,7 +309,8 @@ def _check_form(first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency
     one, other = ("d2", "d1") if first is None else ("d1", "d2")
     raise DatasetError(
         f"{one} has {parts}, and {other} = {short(without)} has none: they are no neighbours by "
-        f"{adjacency}. Give both inputs in one form, or leave out adjacency"
+        f"{adjacency}. Give both inputs in one form, or leave out adjacency",
+        code="pair-not-neighbours",
     )
 
 

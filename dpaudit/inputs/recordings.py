@@ -34,7 +34,8 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
     if _shape(one) != _shape(other):
         raise DatasetError(
             f"{first} holds {_shape(one)} and {second} {_shape(other)}; "
-            "both must hold outcomes of the same mechanism"
+            "both must hold outcomes of the same mechanism",
+            code="recordings-differ",
         )
     if isinstance(one, dict) and isinstance(other, dict):
         _check_names(first, one)
@@ -51,7 +52,10 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
     arms = _column(file, table, column)
     rest = {name: values for name, values in table.items() if name != column}
     if not rest:
-        raise DatasetError(f"{file} has the column {column!r} only; add one with the outcomes")
+        raise DatasetError(
+            f"{file} has the column {column!r} only; add one with the outcomes",
+            code="recording-invalid",
+        )
     _check_names(file, rest)
     is_d1 = [_arm(file, column, value) for value in _plain(arms)]
     return _rows(rest), np.array(is_d1, dtype=bool)
@@ -75,23 +79,24 @@ def read_guesses(file: Path) -> Guesses:
 def _read(file: Path) -> Raw | Columns:
     reader = _READERS.get(file.suffix.lower())
     if file.is_dir():
-        raise DatasetError(f"{file} is a folder; name a file in it")
+        raise DatasetError(f"{file} is a folder; name a file in it", code="file-unreadable")
     if reader is None:
         raise DatasetError(
             f"{file}: files of type {file.suffix or 'unknown'!r} are not read; known: "
-            f"{', '.join(_READERS)}.{did_you_mean(file.suffix, _READERS)}"
+            f"{', '.join(_READERS)}.{did_you_mean(file.suffix, _READERS)}",
+            code="file-type-unknown",
         )
     with reading(file):
         found = reader(file)
     if len(next(iter(found.values()), []) if isinstance(found, dict) else found) == 0:
-        raise DatasetError(f"{file} is empty; it must hold one output per row")
+        raise DatasetError(f"{file} is empty; it must hold one output per row", code="file-empty")
     return found
 
 
 def _read_npy(file: Path) -> Raw | Columns:
     array = read_npy(file)
     if array.ndim == 0:
-        raise DatasetError("the array has no rows; give one output per row")
+        raise DatasetError("the array has no rows; give one output per row", code="file-empty")
     if array.dtype.names:
         return {name: array[name] for name in array.dtype.names}
     return array
@@ -111,7 +116,8 @@ def _header(cells: list[str]) -> list[str]:
     if names and all(isinstance(_cell(name), float) for name in names):
         raise DatasetError(
             f"the first line holds numbers ({shortened(','.join(names), _SHOWN)}), not the names "
-            "of the columns; add a first line with names"
+            "of the columns; add a first line with names",
+            code="file-malformed",
         )
     return csv_files.header(names)
 
@@ -123,7 +129,8 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
         if len(row) != len(header):
             raise DatasetError(
                 f"line {number} has {counted(len(row), 'cell')}, the header has {len(header)}; "
-                "every row must have a cell for each column"
+                "every row must have a cell for each column",
+                code="file-malformed",
             )
         yield row
 
@@ -151,11 +158,13 @@ def _json(number: int, line: str) -> Any:
     try:
         return parse_json(line)
     except MisleadingJson as error:
-        raise DatasetError(f"line {number}: {error}") from None
+        raise DatasetError(f"line {number}: {error}", code=error.code) from None
     except ValueError as error:
-        raise DatasetError(f"line {number} is not valid JSON: {error}") from None
+        raise DatasetError(
+            f"line {number} is not valid JSON: {error}", code="file-malformed"
+        ) from None
     except RecursionError:
-        raise DatasetError(f"line {number} is {TOO_DEEP}") from None
+        raise DatasetError(f"line {number} is {TOO_DEEP}", code="nested-too-deeply") from None
 
 
 def _read_parquet(file: Path) -> Columns:
@@ -165,13 +174,14 @@ def _read_parquet(file: Path) -> Columns:
         from pyarrow import parquet
     except ImportError:
         raise DatasetError(
-            f"Parquet needs pyarrow: {install_command('parquet')}, or save the outcomes as .npy"
+            f"Parquet needs pyarrow: {install_command('parquet')}, or save the outcomes as .npy",
+            code="package-missing",
         ) from None
     try:
         with opened(file) as stream:
             table = parquet.read_table(stream)
     except pyarrow.ArrowException as error:
-        raise DatasetError(f"not a Parquet file: {error}") from error
+        raise DatasetError(f"not a Parquet file: {error}", code="file-malformed") from error
     return {name: _arrow(table.column(name)) for name in table.column_names}
 
 
@@ -208,7 +218,8 @@ def _check_names(file: Path, table: Columns) -> None:
         place = list(table).index("") + 1
         raise DatasetError(
             f"{file}: column {place} has no name; leave it out if it only numbers the rows "
-            "(pandas: to_csv(..., index=False)), else name it in the first line"
+            "(pandas: to_csv(..., index=False)), else name it in the first line",
+            code="recording-invalid",
         )
 
 
@@ -221,14 +232,16 @@ def _named(file: Path, found: Raw | Columns) -> Columns:
         return {name: [row.get(name) for row in found] for name in names}
     raise DatasetError(
         f"{file} has no named columns; give .csv, .parquet, .jsonl with an object per line, or "
-        ".npy of a structured array"
+        ".npy of a structured array",
+        code="recording-invalid",
     )
 
 
 def _column(file: Path, table: Columns, name: str) -> Raw:
     if name not in table:
         raise DatasetError(
-            f"{file} has no column {name!r}; it has {', '.join(table)}.{did_you_mean(name, table)}"
+            f"{file} has no column {name!r}; it has {', '.join(table)}.{did_you_mean(name, table)}",
+            code="column-unknown",
         )
     return table[name]
 
@@ -264,7 +277,8 @@ def _arm(file: Path, column: str, value: Any) -> bool:
     if found is None or isinstance(value, bool):
         raise DatasetError(
             f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 for "
-            "outputs of d1 and 2 for outputs of d2"
+            "outputs of d1 and 2 for outputs of d2",
+            code="recording-invalid",
         )
     return found
 
@@ -275,5 +289,6 @@ def _choice(file: Path, column: str, value: Any) -> bool:
     empty = ", or empty where nothing was guessed" if column == GUESS else ""
     raise DatasetError(
         f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 (in) or 0 "
-        f"(out){empty}"
+        f"(out){empty}",
+        code="recording-invalid",
     )

@@ -52,7 +52,8 @@ class Reference:
         except (Exception, SystemExit) as error:
             raise DatasetError(
                 f"{self!r} failed: {type(error).__name__}: {error}; "
-                "name an object, or a function that needs no argument"
+                "name an object, or a function that needs no argument",
+                code="import-failed",
             ) from error
 
 
@@ -71,7 +72,8 @@ class Inline:
         """Raise DatasetError for data that the form cannot have."""
         if next(_lazy(self.data), None) is not None:
             raise DatasetError(
-                f"{self!r} holds {next(_lazy(self.data))!r}; import the whole object"
+                f"{self!r} holds {next(_lazy(self.data))!r}; import the whole object",
+                code="import-failed",
             )
         self.value(elsewhere=True)
 
@@ -178,5 +180,6 @@ def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
         return tuple(_read(part, text) for part in data)
     raise DatasetError(
         f"tuple: {data!r} must be a list, as in {{tuple: [0, 1]}}; a mapping with this single "
-        "key is written {tuple: {tuple: …}}"
+        "key is written {tuple: {tuple: …}}",
+        code="value-malformed",
     )

@@ -113,8 +113,8 @@ for _kind, _pattern, _first in _SCALARS:
 class YamlError(UsageError):
     """A YAML text that cannot be read. line: counted from 1; None when it is not known."""
 
-    def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, line: int | None = None, *, code: str) -> None:
+        super().__init__(message, code=code)
         self.line = line
 
 
@@ -155,11 +155,13 @@ def _loading(text: str) -> Iterator[PlainLoader]:
             parts = [_no_beginning(text, mark) or one for one in parts[:1]]
         elif mark and (found := _REFERENCE.search("".join(text.splitlines()[mark.line :][:1]))):
             parts = [f'a reference in braces or brackets needs quotes: "{found[0]}"']
-        raise YamlError(f"not valid YAML: {', '.join(parts)}", line) from None
+        raise YamlError(f"not valid YAML: {', '.join(parts)}", line, code="yaml-invalid") from None
     except yaml.YAMLError as error:
-        raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from None
+        raise YamlError(
+            f"not valid YAML: {' '.join(str(error).split())}", code="yaml-invalid"
+        ) from None
     except (ValueError, OverflowError) as error:  # e.g. a 13th month
-        raise YamlError(f"not valid YAML: {error}") from None
+        raise YamlError(f"not valid YAML: {error}", code="yaml-invalid") from None
     finally:
         loader.dispose()
 
@@ -192,7 +194,9 @@ def _check_depth(text: str) -> None:
 
 
 def _too_deep(line: int | None) -> YamlError:
-    return YamlError(f"nested more than {DEEPEST} deep; make it flatter", line)
+    return YamlError(
+        f"nested more than {DEEPEST} deep; make it flatter", line, code="nested-too-deeply"
+    )
 
 
 def construct(node: Any) -> Any:
@@ -227,7 +231,11 @@ def _all_nodes(root: Any) -> tuple[list[Any], int]:
         nodes.append(node)
         open_nodes.add(id(node))
         if any(id(child) in open_nodes for child in children):
-            raise YamlError("an alias (*name) refers to a value that contains it", line_of(node))
+            raise YamlError(
+                "an alias (*name) refers to a value that contains it",
+                line_of(node),
+                code="value-refused",
+            )
         stack.extend(reversed(children))
     return nodes, sizes[id(root)]
 
@@ -270,6 +278,7 @@ def _check_repeated(nodes: list[Any], size: int) -> None:
             f"{_MOST_REPEATED:,} are allowed; use a function that makes the dataset "
             "(import:package.module:name)",
             line_of(nodes[0]),
+            code="value-refused",
         )
 
 
@@ -285,6 +294,7 @@ def _check_tag(node: Any) -> None:
         f"the tag {tag} is refused: files hold plain values and never build Python objects; "
         "for a dataset that is an object write import:package.module:name",
         line_of(node),
+        code="value-refused",
     )
 
 
@@ -295,6 +305,7 @@ def _check_digits(node: Any) -> None:
             f"a number of {digits:,} digits is too long, at most {most:,} are allowed; write it "
             "as 1e…, or use a function that makes the dataset (import:package.module:name)",
             line_of(node),
+            code="value-refused",
         )
 
 
@@ -304,10 +315,16 @@ def _check_keys(node: Any) -> None:
     lines: dict[tuple[str, str], int] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise YamlError("a key must be a single word, not a list or a mapping", line_of(key))
+            raise YamlError(
+                "a key must be a single word, not a list or a mapping",
+                line_of(key),
+                code="value-refused",
+            )
         first = lines.get((key.tag, key.value))
         if first is not None:
             raise YamlError(
-                f"the key {key.value!r} is given twice (first on line {first})", line_of(key)
+                f"the key {key.value!r} is given twice (first on line {first})",
+                line_of(key),
+                code="key-twice",
             )
         lines[key.tag, key.value] = line_of(key)

@@ -147,7 +147,8 @@ def _by_name(results: Sequence[AuditResult], which: str) -> dict[str, AuditResul
         if one.name in found:
             raise UsageError(
                 f"the {which} file has two audits named {one.name!r}, so that nobody can tell "
-                "which to compare; give each audit its own name"
+                "which to compare; give each audit its own name",
+                code="name-not-unique",
             )
         found[one.name] = one
     return found

@@ -30,7 +30,8 @@ def check_format(suffix: str) -> str:
     if name not in FORMATS:
         raise UsageError(
             f"a figure cannot be written as {suffix!r}; name a file that ends in "
-            f".png, .svg or .pdf.{did_you_mean(name, FORMATS)}"
+            f".png, .svg or .pdf.{did_you_mean(name, FORMATS)}",
+            code="file-type-unknown",
         )
     return name
 
@@ -73,5 +74,6 @@ def _matplotlib() -> Any:
         return import_module("matplotlib.figure")
     except ImportError:
         raise UsageError(
-            f"a figure needs matplotlib, which is not installed: {install_command('figures')}"
+            f"a figure needs matplotlib, which is not installed: {install_command('figures')}",
+            code="package-missing",
         ) from None

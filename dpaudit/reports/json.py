@@ -97,6 +97,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 class ContradictoryFile(DpauditError):
     """A result file whose numbers do not follow from its own certificates."""
 
+    code = "results-contradictory"
+
 
 class Entry(NamedTuple):
     """What stands for one audit in a document, and what of it the digest is taken of."""
@@ -111,7 +113,8 @@ def entry(result: AuditResult) -> Entry:
     if not all(one.schedule or one.recording for one in result.certificates):
         raise UsageError(
             f"{result.name} has no schedule, as in files of version 1, and cannot be written as "
-            f"version {VERSION}; keep the older file, or run the audit again"
+            f"version {VERSION}; keep the older file, or run the audit again",
+            code="results-version",
         )
     audit = _audit(result)
     return Entry("\n".join(f"    {line}" for line in _lines(audit)), _canonical(audit))
@@ -153,7 +156,7 @@ def read_document(text: str) -> tuple[list[AuditResult], Planned]:
         results = [_result(audit, f"audits[{place}]") for place, audit in enumerate(audits)]
         return results, planned
     except DamagedRecord as error:
-        raise UsageError(f"the results are damaged: {error}") from None
+        raise UsageError(f"the results are damaged: {error}", code="results-damaged") from None
 
 
 def _audit(result: AuditResult) -> dict[str, Any]:
@@ -251,26 +254,40 @@ _AGAIN = "run the audit again, or continue it from its journal: --journal DIR --
 def _audits(text: str) -> tuple[list[Any], Planned]:
     """Return the audits as they are written, and how many there were to be."""
     if not text.strip():
-        raise UsageError("it is empty; name a file that dpaudit run --json wrote")
+        raise UsageError(
+            "it is empty; name a file that dpaudit run --json wrote", code="file-empty"
+        )
     try:
         document = parse_json(text)
     except MisleadingJson as error:
-        raise UsageError(f"the results are damaged: {error}") from None
+        raise UsageError(f"the results are damaged: {error}", code="results-damaged") from None
     except ValueError as error:
         if not text.lstrip().startswith("{"):  # which no result is without
-            raise UsageError("it is no result; name a file that dpaudit run --json wrote") from None
-        raise UsageError(f"not a JSON document, or cut short: {error}; {_AGAIN}") from None
+            raise UsageError(
+                "it is no result; name a file that dpaudit run --json wrote", code="not-results"
+            ) from None
+        raise UsageError(
+            f"not a JSON document, or cut short: {error}; {_AGAIN}", code="results-damaged"
+        ) from None
     except RecursionError:
-        raise UsageError("not a result of dpaudit run --json: it is nested too deeply") from None
+        raise UsageError(
+            "not a result of dpaudit run --json: it is nested too deeply", code="not-results"
+        ) from None
     if not isinstance(document, dict) or not {"version", "audits"} <= document.keys():
-        raise UsageError("not a result of dpaudit run --json: there is no version and audits")
+        raise UsageError(
+            "not a result of dpaudit run --json: there is no version and audits", code="not-results"
+        )
     version = document["version"]
     if type(version) is not int or version < 1:
-        raise UsageError(f"version={version!r} is not known; this dpaudit reads {VERSION}")
+        raise UsageError(
+            f"version={version!r} is not known; this dpaudit reads {VERSION}",
+            code="results-version",
+        )
     if version > VERSION:
         raise UsageError(
             f"version={version} was written by a newer dpaudit; this one reads up to {VERSION}: "
-            "upgrade it"
+            "upgrade it",
+            code="results-version",
         )
     audits: list[Any] = decode(list, document["audits"], "audits")
     _check_whole(document, audits)
@@ -283,7 +300,8 @@ def _audits(text: str) -> tuple[list[Any], Planned]:
     if not audits:
         raise UsageError(
             "there are no audits in it, so that there is nothing to recheck: the run that wrote it "
-            "did not end; run it again"
+            "did not end; run it again",
+            code="results-empty",
         )
     not_run = decode(tuple[str, ...], document.get("not_run", []), "not_run")
     number, least = document.get("planned", len(audits)), len(audits) + len(not_run)

@@ -70,21 +70,32 @@ def parse_report(text: str, formats: Collection[str] = FORMATS) -> tuple[Format,
             first, _, rest = text.partition(f",{second}:")
             raise UsageError(
                 f"--report {text!r} names two reports; give --report twice: "
-                f"--report {first} --report {second}:{rest}"
+                f"--report {first} --report {second}:{rest}",
+                code="report-format-unknown",
             )
         return FORMATS[name], file or "-"
     known = f"known formats: {', '.join(formats)}"
     if not text.strip(" :"):
-        raise UsageError(f"--report {text!r} names no format; give one, as in junit:FILE; {known}")
+        raise UsageError(
+            f"--report {text!r} names no format; give one, as in junit:FILE; {known}",
+            code="report-format-unknown",
+        )
     meant = did_you_mean(name, formats)
     if name and name not in FORMATS and (file or (meant and name.isalpha())):
-        raise UsageError(f"--report {text!r}: {name!r} is no format; {known}.{meant}")
+        raise UsageError(
+            f"--report {text!r}: {name!r} is no format; {known}.{meant}",
+            code="report-format-unknown",
+        )
     if name == text and re.fullmatch(r"\w+", text):
         raise UsageError(
             f"--report {text!r} is no format; {known}; to write text to a file of this name, give "
-            f"text:{text}"
+            f"text:{text}",
+            code="report-format-unknown",
         )
     path = text.lstrip(":")
     fitting = next((key for key in formats if path.endswith(FORMATS[key].suffix)), "text")
     example = f"{name}:FILE" if name in FORMATS else f"{fitting}:{path}"
-    raise UsageError(f"--report {text!r} must be FORMAT or FORMAT:FILE, as {example}; {known}")
+    raise UsageError(
+        f"--report {text!r} must be FORMAT or FORMAT:FILE, as {example}; {known}",
+        code="report-format-unknown",
+    )

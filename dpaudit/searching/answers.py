@@ -70,11 +70,13 @@ class Answers:
         if _in_any_order(again) == _in_any_order(answer):
             raise UsageError(
                 f"{said}: the same values in a random order, so that no distance can be computed; "
-                "sort the output, or give --norm records, for which the order does not count"
+                "sort the output, or give --norm records, for which the order does not count",
+                code="function-not-repeatable",
             )
         raise UsageError(
             f"{said}; a sensitivity is of a function without noise or state: name the part that "
-            "computes the answer before noise is added"
+            "computes the answer before noise is added",
+            code="function-not-repeatable",
         )
 
     def _asked(self, dataset: Any) -> Any:

@@ -38,6 +38,8 @@ Plain = Any
 class Unreadable(UsageError):
     """An output that a norm says nothing about."""
 
+    code = "answer-without-distance"
+
 
 @dataclass(frozen=True, slots=True)
 class Distance:

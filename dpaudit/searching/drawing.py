@@ -26,7 +26,9 @@ def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iter
     while True:
         values = _round(strategy, _mixed(seed, number), words, is_own)
         if not values:
-            raise DatasetError(f"{words} gives no inputs; loosen what its filters ask for")
+            raise DatasetError(
+                f"{words} gives no inputs; loosen what its filters ask for", code="space-empty"
+            )
         yield from values
         number += 1
 
@@ -80,7 +82,9 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
                 keep()
         except HypothesisException as error:
             if not values:
-                raise DatasetError(f"{said} gives no inputs: {error}") from error
+                raise DatasetError(
+                    f"{said} gives no inputs: {error}", code="space-empty"
+                ) from error
 
     if is_own:
         within(run, said, lambda: len(values))

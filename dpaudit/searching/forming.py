@@ -50,9 +50,12 @@ def _array(dataset: Any, columns: list[str]) -> Any:
     try:
         array = np.asarray(rows)
     except (ValueError, OverflowError) as error:
-        raise DatasetError(f"dataset {shown(dataset)} cannot become an array: {error}") from None
+        raise DatasetError(
+            f"dataset {shown(dataset)} cannot become an array: {error}", code="form-impossible"
+        ) from None
     if array.dtype == object:
         raise DatasetError(
-            f"dataset {shown(dataset)} cannot become an array of numbers (as: array)"
+            f"dataset {shown(dataset)} cannot become an array of numbers (as: array)",
+            code="form-impossible",
         )
     return array.reshape(0, len(columns)) if columns and not array.size else array

@@ -50,6 +50,8 @@ class _Token:
 class _NotUnderstood(Exception):
     """What is wrong with a line or a mapping."""
 
+    code = "space-invalid"
+
 
 def parse_space(value: Any, base: Path | None = None) -> Space:
     """Return the space that a user wrote, as one line or as a mapping.
@@ -60,7 +62,7 @@ def parse_space(value: Any, base: Path | None = None) -> Space:
     try:
         return _Reader(base).space(value, 0)
     except (_NotUnderstood, DatasetError) as error:
-        raise DatasetError(Name("space"), f"={_shown(value)}: {error}") from None
+        raise DatasetError(Name("space"), f"={_shown(value)}: {error}", code=error.code) from None
 
 
 class _Reader:

@@ -106,7 +106,8 @@ def check_possible(space: Space, adjacency: Adjacency) -> None:
     problem = _IMPOSSIBLE.get(adjacency.kind, _no_numbers)(inner, adjacency)
     if problem:
         raise DatasetError(
-            f"adjacency {adjacency.describe()} fits no two inputs of {space.words()}: {problem}"
+            f"adjacency {adjacency.describe()} fits no two inputs of {space.words()}: {problem}",
+            code="space-without-neighbours",
         )
 
 

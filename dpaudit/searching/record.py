@@ -38,7 +38,8 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
         if journal.exists() and journal.stat().st_size > 0:
             raise JournalError(
                 f"the journal {journal} is of pairs that were not searched for, or {path.name} "
-                "beside it is lost; start again in another folder"
+                "beside it is lost; start again in another folder",
+                code="journal-damaged",
             )
         return spec, None
     with writing(path):
@@ -61,11 +62,12 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
         version, seed, asked = kept["dpaudit"], int(kept["seed"]), kept["request"]
     except (KeyError, TypeError, ValueError) as error:
         why = "is damaged; delete it and the journal beside it, and start again"
-        raise JournalError(f"{path} {why}") from error
+        raise JournalError(f"{path} {why}", code="journal-damaged") from error
     if version != __version__:
         raise JournalError(
             f"the search of {path} was made by dpaudit {version}, this is {__version__}; continue "
-            "it with that release, or start again in another folder"
+            "it with that release, or start again in another folder",
+            code="journal-of-another-release",
         )
     if isinstance(spec.seed, DrawnSeed):
         spec = replace(spec, seed=seed)
@@ -73,7 +75,8 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
     if found:
         raise JournalError(
             f"the search of {path} belongs to another audit: {found}; give the same options as "
-            "before, or name another folder"
+            "before, or name another folder",
+            code="journal-of-another-audit",
         )
     return spec, searched
 
@@ -126,7 +129,8 @@ def _written(value: Any) -> Any:
     raise JournalError(
         f"no journal can hold an input with a {type(value).__name__} in it; make the generator "
         "return lists, dicts, texts and numbers (--as makes arrays and data frames of them), or "
-        "leave out the journal"
+        "leave out the journal",
+        code="input-not-recordable",
     )
 
 

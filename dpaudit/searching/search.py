@@ -81,7 +81,8 @@ class _Search:
         if not contenders:
             raise DatasetError(
                 f"no input of {settings.space.words()} can be handed over as {settings.form}: "
-                f"{self._inputs.unformed}"
+                f"{self._inputs.unformed}",
+                code="form-impossible",
             )
         if self._spec.time is not None:
             self._budget.plan_by_clock(lambda draws: confirming.tried(contenders[0], draws, 0))
@@ -98,7 +99,8 @@ class _Search:
             raise MechanismError(
                 f"no output came for either input of the {pairs} that the search tried; the "
                 f"first reason: {confirming.refusals[0]}; state a space that the mechanism "
-                "accepts, or give it what it needs (params, as)"
+                "accepts, or give it what it needs (params, as)",
+                code="always-raises",
             )
         aside = [] if is_enough else ranking.halved(noted, NOTED)
         return self._settling.settled(best, beyond, aside, self._gathering.note)

@@ -271,7 +271,8 @@ def searched(
     if inside_only and outside:
         raise UsageError(
             "give either inside, which leaves out inputs outside the space, or outside, which "
-            "lets them count"
+            "lets them count",
+            code="options-conflict",
         )
     of = parse_space(space) if isinstance(space, str | Mapping) else space
     elsewhere = isinstance(target, IsolatedTarget)
@@ -315,26 +316,36 @@ def _relation(adjacency: Any) -> Adjacency:
     found = parse_adjacency(adjacency)
     if found is None:
         raise UsageError(
-            Name("adjacency"), " is missing; a sensitivity is for one relation, such as add-remove"
+            Name("adjacency"),
+            " is missing; a sensitivity is for one relation, such as add-remove",
+            code="option-missing",
         )
     return found
 
 
 def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
     if isinstance(claimed, bool) or not isinstance(claimed, Real | Fraction):
-        raise UsageError(Name("claimed"), f"={shown(claimed)} must be a number, such as 1")
+        raise UsageError(
+            Name("claimed"), f"={shown(claimed)} must be a number, such as 1", code="option-invalid"
+        )
     if not 0 <= float(claimed) < math.inf:
-        raise UsageError(Name("claimed"), f"={claimed} must be at least 0, and finite")
+        raise UsageError(
+            Name("claimed"), f"={claimed} must be at least 0, and finite", code="option-invalid"
+        )
     for name, value, known in (("norm", norm, NORMS), ("form", form, (*FORMS, None))):
         if value not in known:
             words = [one for one in known if one]
             near = did_you_mean(str(value), words)
             why = f"={shown(value)} is not known; known: {', '.join(words)}.{near}"
-            raise UsageError(Name(name), why)
+            raise UsageError(Name(name), why, code="option-invalid")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise UsageError(Name("seed"), f"={shown(seed)} must be an integer, at least 0")
+        raise UsageError(
+            Name("seed"), f"={shown(seed)} must be an integer, at least 0", code="option-invalid"
+        )
     if isinstance(time, bool) or not isinstance(time, Real) or not float(time) > 0:
-        raise UsageError(Name("time"), f"={shown(time)} must be above 0 seconds")
+        raise UsageError(
+            Name("time"), f"={shown(time)} must be above 0 seconds", code="option-invalid"
+        )
 
 
 @contextmanager
@@ -355,13 +366,15 @@ def _check_calling(how: Calling, target: Target) -> None:
     if how.rng is not None:
         raise TargetError(
             f"{target.name} takes a generator of noise ({how.rng}); a sensitivity is of a function "
-            "without noise: name the part that computes the answer before noise is added"
+            "without noise: name the part that computes the answer before noise is added",
+            code="function-not-repeatable",
         )
     if how.batch not in (None, NONE):
         raise TargetError(
             f"{target.name} takes a number of outputs ({how.batch}), as mechanisms do; a "
             "sensitivity is of a function that returns one answer: name the part before noise is "
-            "added"
+            "added",
+            code="function-not-repeatable",
         )
 
 
@@ -566,15 +579,19 @@ class _Search:
         """Raise for a search in which nothing could be compared."""
         if self._raised_first is None and self.notes:
             raise UsageError(
-                Name("time"), f" was over before two answers of {name} were there; give more"
+                Name("time"),
+                f" was over before two answers of {name} were there; give more",
+                code="time-too-short",
             )
         if self._raised_first is None:
             raise UsageError(
                 f"no pair of neighbours of {self._space.words()!r} was found under "
-                f"{self._adjacency.describe()}; give another space or relation"
+                f"{self._adjacency.describe()}; give another space or relation",
+                code="space-without-neighbours",
             )
         error, dataset = self._raised_first
         raise MechanismError(
             f"every input raised: {name} raised {error.words} for {shown(dataset, 40)}, and so on "
-            f"for all {self.raised:,} pairs; give a --space whose inputs it takes"
+            f"for all {self.raised:,} pairs; give a --space whose inputs it takes",
+            code="always-raises",
         )

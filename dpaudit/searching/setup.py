@@ -36,10 +36,13 @@ def neighbour_search(
             "a search needs the relation between the inputs; give ",
             Name("adjacency"),
             ", such as add-remove",
+            code="option-missing",
         )
     for name, value in (("inside", inside), ("outside", outside)):
         if not isinstance(value, bool):
-            raise UsageError(Name(name), f"={shown(value)} must be true or false")
+            raise UsageError(
+                Name(name), f"={shown(value)} must be true or false", code="option-invalid"
+            )
     if inside and outside:
         raise UsageError(
             "give either ",
@@ -47,11 +50,14 @@ def neighbour_search(
             ", which leaves out inputs outside the space, or ",
             Name("outside"),
             ", which lets them decide the verdict",
+            code="options-conflict",
         )
     is_whole = isinstance(keep, Integral) and not isinstance(keep, bool)
     if not (is_whole and 1 <= keep <= _MOST_KEPT):
         raise UsageError(
-            Name("keep"), f"={shown(keep)} must be a number of pairs, from 1 to {_MOST_KEPT}"
+            Name("keep"),
+            f"={shown(keep)} must be a number of pairs, from 1 to {_MOST_KEPT}",
+            code="option-invalid",
         )
     found = parse_space(space, base)
     check_possible(found, adjacency)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class MissingLibrary(UsageError):
     """A library that an extra brings is not installed."""
 
+    code = "package-missing"
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:

@@ -155,7 +155,10 @@ class Drawing:
         raw = mechanism.sample(deepcopy(one.dataset), missing, streams.mechanism)
         drawn = from_raw(raw, types=mechanism.types_by_draw, text_orders=mechanism.text_orders)
         if drawn.size != missing:
-            raise MechanismError(f"{drawn.size:,} outputs came back where {missing:,} were asked")
+            raise MechanismError(
+                f"{drawn.size:,} outputs came back where {missing:,} were asked",
+                code="wrong-number-of-outputs",
+            )
         one.parts.append(drawn)
         by_kind = failures(drawn)
         failed = sum(by_kind.values())

@@ -35,9 +35,14 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
         error = raised[0]
         if isinstance(error, DpauditError):
             raise error
-        raise DatasetError(f"{words} failed: {type(error).__name__}: {error}") from error
+        raise DatasetError(
+            f"{words} failed: {type(error).__name__}: {error}", code="generator-failed"
+        ) from error
     if not given:
-        raise DatasetError(f"{words} did not end in {SECONDS:g} s; let it give smaller inputs")
+        raise DatasetError(
+            f"{words} did not end in {SECONDS:g} s; let it give smaller inputs",
+            code="generator-slow",
+        )
     return given[0]
 
 

@@ -228,7 +228,9 @@ def _check_marked(options: Mapping[str, Any]) -> None:
         if name not in known:
             is_of_claim = name in {one.name for one in parameters()}
             why = " Claims belong into the assertion." if is_of_claim else did_you_mean(name, known)
-            raise UsageError(f"the marker dpaudit: unknown option {name!r}.{why}")
+            raise UsageError(
+                f"the marker dpaudit: unknown option {name!r}.{why}", code="key-unknown"
+            )
 
 
 def _parted(
@@ -250,10 +252,16 @@ def _parted(
             raise TypeError(f"unexpected keyword argument {name!r}.{near}")
     if claim is None:
         if not numbers:
-            raise UsageError("nothing is claimed; give epsilon=…, or a claim, as PureDP(1.0)")
+            raise UsageError(
+                "nothing is claimed; give epsilon=…, or a claim, as PureDP(1.0)",
+                code="option-missing",
+            )
         return given, make_claim(numbers)
     if numbers:
-        raise UsageError(f"give the claim or its numbers, not both: {', '.join(numbers)}")
+        raise UsageError(
+            f"give the claim or its numbers, not both: {', '.join(numbers)}",
+            code="options-conflict",
+        )
     return given, claim
 
 
@@ -281,19 +289,20 @@ def _check_inputs(d1: Any, d2: Any) -> None:
         if value is NOT_GIVEN:
             raise UsageError(
                 f"{name} is missing; give two neighbouring inputs, or search='list of number in "
-                "[0, 1]' and adjacency='add-remove'"
+                "[0, 1]' and adjacency='add-remove'",
+                code="option-missing",
             )
 
 
 def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a search, taken out of those given."""
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
-        raise UsageError("give either d1 and d2, or search, not both")
+        raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")
     said = dict(how) if isinstance(how, Mapping) and "space" in how else {"space": how}
     for key in said:
         if key not in _OF_A_SEARCH:
             near = did_you_mean(str(key), _OF_A_SEARCH)
-            raise UsageError(f"search: unknown key {key!r}.{near}")
+            raise UsageError(f"search: unknown key {key!r}.{near}", code="key-unknown")
     return {**said, "adjacency": given.pop("adjacency", None)}
 
 

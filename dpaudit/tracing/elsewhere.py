@@ -172,9 +172,11 @@ class _Tracer(Worker):
                 patience=_LATE * (self._timeout or 0.0),
             )
         except MechanismError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(str(error), code=error.code) from None
         except Ended as end:
-            raise TargetError(f"the process of {self._name} ended: {end}") from None
+            raise TargetError(
+                f"the process of {self._name} ended: {end}", code="process-ended"
+            ) from None
 
     def couple(self, seeds: int, seconds: float) -> Runs:
         """Return what coupled runs show. Raises Ended or TimedOut."""
@@ -187,7 +189,7 @@ class _Tracer(Worker):
             return read(data)
         except ValueError as error:
             why = f"the process of {self._name} sent an invalid reply: {error}"
-            raise MechanismError(why) from None
+            raise MechanismError(why, code="reply-invalid") from None
 
     def once(self, number: int, seeds: list[int], seconds: float) -> int:
         """Run on one input alone; return how many primitives a run called. Raises Ended or

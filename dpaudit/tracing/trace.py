@@ -78,7 +78,8 @@ def trace_pair(
     elif runs_in_another_process(target):
         raise UsageError(
             f"{target.name} draws in another program, where its noise cannot be seen; trace a "
-            "function of Python"
+            "function of Python",
+            code="trace-impossible",
         )
     else:
         subject = subject_of(target, follow)._replace(
@@ -120,13 +121,15 @@ def _sum(sites: Sequence[Site], total: str | None, claim: PrivacyClaim) -> Findi
 def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
     """Return what is run, and how."""
     if isinstance(target, ComposedTarget):
-        raise UsageError(f"{target.name}: several mechanisms are traced one by one")
+        raise UsageError(
+            f"{target.name}: several mechanisms are traced one by one", code="trace-impossible"
+        )
     if not isinstance(target, ImportedTarget | CallableTarget):
-        raise UsageError(f"{target.name} cannot be traced in this process")
+        raise UsageError(f"{target.name} cannot be traced in this process", code="trace-impossible")
     try:
         check_followed(follow)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(str(error), code="module-not-found") from None
     function, post_process = functions(target)
     maker = resolve(target.path) if isinstance(target, ImportedTarget) else None
     how = calling(function, target, is_made=is_made(target), unpacks=True)
@@ -148,12 +151,13 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 
     function = resolve(given) if isinstance(given, str) else given
     if not callable(function):
-        raise TargetError(f"--primitive {given}: must name a function")
+        raise TargetError(f"--primitive {given}: must name a function", code="primitive-invalid")
     law = getattr(function, "law", _LAWS[0])
     if law not in _LAWS:
         raise TargetError(
             f"--primitive {given}: its attribute `law` is {law!r}, and must be one of "
-            f"{', '.join(_LAWS)}"
+            f"{', '.join(_LAWS)}",
+            code="primitive-invalid",
         )
     return partial(named, function)
 

@@ -51,7 +51,8 @@ def _codes(node: ast.AST) -> Iterator[tuple[str, str | None]]:
     elif isinstance(node, ast.ClassDef):
         for line in node.body:
             if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "code":
-                yield from ((one, node.name) for one in _texts(line.value))
+                name = node.name if hasattr(errors, node.name) else None
+                yield from ((one, name) for one in _texts(line.value))
     elif isinstance(node, ast.arguments):
         defaults = [*([None] * (len(node.args) - len(node.defaults))), *node.defaults]
         named = [*zip(node.args, defaults, strict=True)]

@@ -58,5 +58,6 @@ def kept_from_leaving() -> Iterator[None]:
         raise MechanismError(
             f"the mechanism called os._exit({asked[0]}), which would end the auditing process; "
             "with isolate: true (--isolate), the mechanism runs in a separate process, and its "
-            "end counts as an outcome"
+            "end counts as an outcome",
+            code="mechanism-ends-process",
         )

@@ -23,6 +23,8 @@ _SPELT_OUT, _ASCII = "dpaudit.spelt_out", "dpaudit_ascii"
 class OutputError(DpauditError):
     """Standard output takes no more: whatever came out, it was not told."""
 
+    code = "cannot-write"
+
 
 class _Output(io.FileIO):
     """Says what is wrong in words; for a reader that has gone there is a BrokenPipeError."""
@@ -72,7 +74,8 @@ def check_open() -> None:
     except OSError as error:
         raise UsageError(
             f"cannot write to standard output: {_reason(error)}; for the exit code alone, give "
-            "> /dev/null"
+            "> /dev/null",
+            code="cannot-write",
         ) from error
 
 

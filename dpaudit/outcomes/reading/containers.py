@@ -218,7 +218,8 @@ def key_word_at(key: Any, path: Path) -> str:
         raise MechanismError(
             f"the mechanism returns keys or elements of type {type(key).__qualname__} in "
             f"{path.name}; supported are strings, numbers, and tuples of these: give post_process "
-            "a function that turns an output into one with such keys"
+            "a function that turns an output into one with such keys",
+            code="output-unsupported",
         )
     return word
 
@@ -227,7 +228,8 @@ def _check_apart(first: Places, second: Places, word: str, path: Path) -> None:
     if not set(first.tolist()).isdisjoint(second.tolist()):
         raise MechanismError(
             f"the mechanism returns two keys or elements of {path.name} that are both written "
-            f"{word}; give post_process a function that turns an output into one where keys differ"
+            f"{word}; give post_process a function that turns an output into one where keys differ",
+            code="output-keys-collide",
         )
 
 
@@ -238,7 +240,8 @@ def _check_depth(path: Path, values: Values) -> None:
     if path.depth > _DEEPEST or any(map(_contains_itself, looked_at)):
         raise MechanismError(
             f"the mechanism returns outputs that contain themselves, or have more than {_DEEPEST} "
-            "levels; give post_process a function that turns an output into a flat one"
+            "levels; give post_process a function that turns an output into a flat one",
+            code="output-too-deep",
         )
 
 

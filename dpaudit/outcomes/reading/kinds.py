@@ -84,7 +84,8 @@ def _reader_of(kind: type, path: Path) -> Read:
         raise MechanismError(
             f"the mechanism returns a value of type {name}{place}; supported outputs are numbers, "
             "strings, bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses "
-            f"and data frames of these: {_remedy(kind)}"
+            f"and data frames of these: {_remedy(kind)}",
+            code="output-unsupported",
         )
     return read
 

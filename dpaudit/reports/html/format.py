@@ -26,7 +26,8 @@ def check() -> None:
         are = "which is" if len(missing) == 1 else "which are"
         raise UsageError(
             f"--report html needs {' and '.join(missing)}, {are} not installed: "
-            f"{install_command('html')}"
+            f"{install_command('html')}",
+            code="package-missing",
         )
 
 

@@ -98,7 +98,8 @@ def _all(space: Space, adjacency: Adjacency, seed: int, inside_only: bool) -> It
         where = " inside it" if inside_only else ""
         raise DatasetError(
             f"adjacency {adjacency.describe()} fits no two inputs of {space.words()}: none of the "
-            f"pairs{where} that were tried are neighbours; allow more inputs, or state another one"
+            f"pairs{where} that were tried are neighbours; allow more inputs, or state another one",
+            code="space-without-neighbours",
         )
 
 

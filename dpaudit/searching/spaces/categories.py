@@ -23,16 +23,21 @@ class Categories:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
         if not self.values:
-            raise DatasetError("category [] has no values; write category [a, b]")
+            raise DatasetError(
+                "category [] has no values; write category [a, b]", code="space-invalid"
+            )
         for value in self.values:
             _check(value)
         if len(list(different(self.values))) < len(self.values):
-            raise DatasetError(f"{self.words()} names a value twice; name each once")
+            raise DatasetError(
+                f"{self.words()} names a value twice; name each once", code="space-invalid"
+            )
         kinds = {_kind(value) for value in self.values}
         if len(kinds) > 1:
             raise DatasetError(
                 f"{self.words()} mixes {' and '.join(sorted(kinds))}; quote them all, "
-                'as in category ["1", "a"], if texts are meant'
+                'as in category ["1", "a"], if texts are meant',
+                code="space-invalid",
             )
 
     def words(self) -> str:
@@ -80,11 +85,18 @@ class Categories:
 
 def _check(value: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise DatasetError(f"category {value!r} is no category; quote it if a text is meant")
+        raise DatasetError(
+            f"category {value!r} is no category; quote it if a text is meant", code="space-invalid"
+        )
     if value is None:
-        raise DatasetError("a category is missing (null); write category [a, b] or missing")
+        raise DatasetError(
+            "a category is missing (null); write category [a, b] or missing", code="space-invalid"
+        )
     if not isinstance(value, str | int | float):
-        raise DatasetError(f"category {value!r} is neither a text nor a number nor true or false")
+        raise DatasetError(
+            f"category {value!r} is neither a text nor a number nor true or false",
+            code="space-invalid",
+        )
 
 
 def _kind(value: Any) -> str:

@@ -33,16 +33,19 @@ class Lists:
         for size in (self.least, self.most):
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
                 raise DatasetError(
-                    f"a list of {size!r} records is not possible; write list of 1 to 30"
+                    f"a list of {size!r} records is not possible; write list of 1 to 30",
+                    code="space-invalid",
                 )
             if size > LONGEST:
                 raise DatasetError(
-                    f"lists of {size} records are too long to search; write at most {LONGEST}"
+                    f"lists of {size} records are too long to search; write at most {LONGEST}",
+                    code="space-invalid",
                 )
         if self.least > self.most:
             raise DatasetError(
                 f"no list has {self.least} to {self.most} records; "
-                f"write list of {self.most} to {self.least}"
+                f"write list of {self.most} to {self.least}",
+                code="space-invalid",
             )
 
     @property

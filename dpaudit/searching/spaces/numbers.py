@@ -35,7 +35,7 @@ class Numbers:
                 object.__setattr__(self, name, float(bound))
             except OverflowError:
                 raise DatasetError(
-                    "a bound of number is larger than any float; write inf"
+                    "a bound of number is larger than any float; write inf", code="space-invalid"
                 ) from None
 
     @property
@@ -108,7 +108,10 @@ class Integers:
     def __post_init__(self) -> None:
         for bound in (self.low, self.high):
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
-                raise DatasetError(f"the bounds of an integer must be integers, not {bound!r}")
+                raise DatasetError(
+                    f"the bounds of an integer must be integers, not {bound!r}",
+                    code="space-invalid",
+                )
         _check_bounds("integer", *self._limits)
 
     @property
@@ -227,18 +230,26 @@ def _check_bounds(kind: str, low: Any, high: Any) -> None:
     for bound in (low, high):
         if isinstance(bound, bool) or not isinstance(bound, int | float):
             raise DatasetError(
-                f"a bound of {kind} is {bound!r}; bounds are numbers: {kind} in [0, 1]"
+                f"a bound of {kind} is {bound!r}; bounds are numbers: {kind} in [0, 1]",
+                code="space-invalid",
             )
         if bound != bound:
-            raise DatasetError(f"a bound of {kind} is NaN; bounds are numbers: {kind} in [0, 1]")
+            raise DatasetError(
+                f"a bound of {kind} is NaN; bounds are numbers: {kind} in [0, 1]",
+                code="space-invalid",
+            )
     line = f"{kind} in [{_shown(low)}, {_shown(high)}]"
     if low > high:
         swapped = f"{kind} in [{_shown(high)}, {_shown(low)}]"
         raise DatasetError(
-            f"no value is {line}, since its lower bound is above its upper one; write {swapped}"
+            f"no value is {line}, since its lower bound is above its upper one; write {swapped}",
+            code="space-invalid",
         )
     if low == math.inf or high == -math.inf:
-        raise DatasetError(f"no finite value is {line}; write {kind} in [0, inf], or {kind} alone")
+        raise DatasetError(
+            f"no finite value is {line}; write {kind} in [0, inf], or {kind} alone",
+            code="space-invalid",
+        )
 
 
 def _shown(bound: float) -> str:

@@ -41,7 +41,8 @@ class Own:
         if not _is_strategy(found) and not callable(found):
             raise DatasetError(
                 f"{written} is {shown(found)}; name a function generate(rng), rng a NumPy "
-                "Generator, or a strategy of Hypothesis"
+                "Generator, or a strategy of Hypothesis",
+                code="space-invalid",
             )
         return cls(path, found)
 
@@ -82,7 +83,7 @@ class Own:
         value = within(lambda: self.made_by(np.random.default_rng(seed)), words)
         value = plain(value)
         if fault := _fault(value):
-            raise DatasetError(f"{words} returned {shown(value)}, {fault}")
+            raise DatasetError(f"{words} returned {shown(value)}, {fault}", code="generator-failed")
         return value
 
     def strategy(self) -> Any:
@@ -99,7 +100,9 @@ class Own:
     def _checked(self, value: Any) -> Any:
         value = plain(value)
         if fault := _fault(value):
-            raise DatasetError(f"{self.words()} gave {shown(value)}, {fault}")
+            raise DatasetError(
+                f"{self.words()} gave {shown(value)}, {fault}", code="generator-failed"
+            )
         return value
 
 

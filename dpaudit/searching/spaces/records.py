@@ -54,7 +54,10 @@ class Records:
 
     def __post_init__(self) -> None:
         if not self.columns:
-            raise DatasetError("a table has no columns; write table {age: integer in [0, 120]}")
+            raise DatasetError(
+                "a table has no columns; write table {age: integer in [0, 120]}",
+                code="space-invalid",
+            )
 
     def words(self) -> str:
         return f"record {self.columns_in_words()}"
