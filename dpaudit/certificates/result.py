@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib import import_module
 from typing import Any, ClassVar, Literal
 
 from dpaudit.certificates.certificate import Certificate
@@ -437,15 +436,18 @@ class AuditResult:
         >>> print(result.report().splitlines()[0])
         VIOLATION  bit: refuted at 99 %: outputs > 0 appear in 50.5 % of draws for d2,
         """
-        # By name: the rooms of reports are above this one, which must not depend on them.
-        return str(import_module("dpaudit.reports.text").render(self, verbose=int(verbose)))
+        # Imported when it is called: the exception that the contract of the layers names.
+        from dpaudit.reports.text import render
+
+        return render(self, verbose=int(verbose))
 
     def __str__(self) -> str:
         return self.report()
 
     def __repr__(self) -> str:
-        line = import_module("dpaudit.reports.text").render_line(self)
-        return f"<AuditResult {' '.join(line.split())}>"
+        from dpaudit.reports.text import render_line
+
+        return f"<AuditResult {' '.join(render_line(self).split())}>"
 
 
 @dataclass(frozen=True, slots=True)

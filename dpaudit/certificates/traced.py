@@ -6,7 +6,6 @@ A trace is a diagnosis and no certificate: it holds for the noise that was tried
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Literal
 
 FindingKind = Literal[
@@ -230,8 +229,10 @@ class Trace:
         str
             Lines of at most 80 columns, with a final newline.
         """
-        # By name: the rooms of reports are above this one, which must not depend on them.
-        return str(import_module("dpaudit.reports.trace").render(self, verbose=int(verbose)))
+        # Imported when it is called: the exception that the contract of the layers names.
+        from dpaudit.reports.trace import render
+
+        return render(self, verbose=int(verbose))
 
     def __str__(self) -> str:
         return self.report()
