@@ -173,7 +173,7 @@ def refused(name: str, value: Any, why: str) -> UsageError:
     is_long = isinstance(value, Integral) and abs(int(value)) > MAXIMUM_SAMPLES
     is_number = OPTIONS[name].kind in (NUMBER, WHOLE, SEED, PROCESSES) if name in OPTIONS else False
     written = f"{Decimal(int(value)):.3g}" if is_long and is_number else shown(value)
-    return UsageError(Name(name), f"={written} {why}")
+    return UsageError(Name(name), f"={written} {why}", code="option-invalid")
 
 
 def _number(kind: type, words: str, *bounds: tuple[Callable[[Any], bool], str]) -> Check:

@@ -10,8 +10,8 @@ import pytest
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
-from dpaudit.errors import ConfigurationError, DpauditError
 from dpaudit.targets.target import ComposedTarget, ImportedTarget
+from tests.raising import placed, refusal
 
 HEAD = "version: 1\ndefaults: {d1: 0, d2: 1, claim: {epsilon: 1}}\naudits:\n"
 
@@ -24,18 +24,6 @@ def load(tmp_path: Path) -> Any:
         return load_config(path, overrides)
 
     return loaded
-
-
-@pytest.fixture
-def refused(load: Any) -> Any:
-    def message(text: str, **overrides: Any) -> str:
-        with pytest.raises(DpauditError) as caught:
-            load(text, **overrides)
-        assert isinstance(caught.value, ConfigurationError)
-        assert "\n" not in str(caught.value)
-        return str(caught.value).partition("audits.yaml:")[2]
-
-    return message
 
 
 def test_import_paths_and_mappings(load: Any) -> None:
@@ -96,54 +84,43 @@ def test_defaults_of_the_other_kind_are_displaced(tmp_path: Path) -> None:
     assert load_config(path)[0].target == ImportedTarget(path="m:f")
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("  - compose: []\n", 4, "compose=[] must be a list of at least two mechanisms"),
-        ("  - compose: [m:f]\n", 4, "must be a list of at least two mechanisms"),
-        ("  - compose: m:f\n", 4, "compose='m:f' must be a list of at least two"),
-        ("  - compose:\n      - m:f\n      - 3\n", 6, "entry 3 must be an import path, or a"),
-        ("  - compose:\n      - m:f\n      - {mechanism: 3}\n", 6, "entry {'mechanism': 3} must"),
-        ("  - compose:\n      - m:f\n      - {params: {}}\n", 6, "an entry of compose has no mech"),
-        ("  - compose:\n      - {mechansim: m:f}\n", 5, "Did you mean 'mechanism'?"),
-        ("  - compose: [m:f, m:g]\n    mechanism: m:h\n", 5, "no mechanism of its own; give one"),
-        ("  - compose: [m:f, m:g]\n    params: {p: 1}\n", 5, "no params of its own; give it in"),
-        ("  - compose: [m:f, m:g]\n    factory: true\n", 5, "no factory of its own; give it in"),
-        ("  - name: nothing\n", 4, "the audit has no mechanism; give its import path"),
-        ("  - mechanism: m:f\n    range: 3\n", 5, "range=3 must be a list of all possible outputs"),
-        ("  - mechanism: m:f\n    range: [3]\n", 5, "at least two"),
-        ("  - mechanism: m:f\n    exact: 1\n", 5, "exact=1 must be true or false"),
-    ],
-)
-def test_messages(refused: Any, text: str, line: int, said: str) -> None:
-    message = refused(text)
-    assert message.startswith(f"{line}: "), message
-    assert said in message
+REFUSED = [
+    ("  - compose: []\n", "option-invalid", 4),
+    ("  - compose: [m:f]\n", "option-invalid", 4),
+    ("  - compose: m:f\n", "option-invalid", 4),
+    ("  - compose:\n      - m:f\n      - 3\n", "option-invalid", 6),
+    ("  - compose:\n      - m:f\n      - {mechanism: 3}\n", "option-invalid", 6),
+    ("  - compose:\n      - m:f\n      - {params: {}}\n", "option-missing", 6),
+    ("  - compose:\n      - {mechansim: m:f}\n", "key-unknown", 5),
+    ("  - compose: [m:f, m:g]\n    mechanism: m:h\n", "options-conflict", 5),
+    ("  - compose: [m:f, m:g]\n    params: {p: 1}\n", "options-conflict", 5),
+    ("  - compose: [m:f, m:g]\n    factory: true\n", "options-conflict", 5),
+    ("  - name: nothing\n", "option-missing", 4),
+    ("  - mechanism: m:f\n    range: 3\n", "option-invalid", 5),
+    ("  - mechanism: m:f\n    range: [3]\n", "option-invalid", 5),
+    ("  - mechanism: m:f\n    exact: 1\n", "option-invalid", 5),
+    ("  - pairs: [{d1: 1}]\n", "option-invalid", 4),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("compose: [m:f, 3]", "entry 3 must be an import path, or a mapping with mechanism"),
-        (
-            "compose: [m:f, {mechanism: 3}]",
-            "entry {'mechanism': 3} must be an import path, or a mapping with mechanism; "
-            "mechanism=3 must be an import path: package.module:attr or path/to/file.py:attr",
-        ),
-        ("pairs: [{d1: 1}]", "pair {'d1': 1} must be a mapping with d1 and d2; it has no d2"),
-        (
-            "pairs: [{d1: 1, d2: 2, name: 5}]",
-            "pair {'d1': 1, 'd2': 2, 'name': 5} must be a mapping with d1 and d2; name=5 must be "
-            "a text, the name of the audit in reports",
-        ),
-    ],
-)
-def test_what_is_wrong_in_an_entry(refused: Any, text: str, message: str) -> None:
-    assert refused(f"  - {text}\n") == f"4: {message}"
+def test_wrong_audits_are_refused_with_their_line(load: Any) -> None:
+    assert [(text, *placed(load, text)) for text, _, _ in REFUSED] == REFUSED
 
 
-def test_a_flag_for_one_mechanism_has_no_place(refused: Any) -> None:
-    assert "no params of its own" in refused("  - compose: [m:f, m:g]\n", params={"p": 1})
+def test_the_key_that_is_wrong_in_an_entry_is_named(load: Any) -> None:
+    entries = {
+        "mechanism=3": "compose: [m:f, {mechanism: 3}]",
+        "no d2": "pairs: [{d1: 1}]",
+        "name=5": "pairs: [{d1: 1, d2: 2, name: 5}]",
+    }
+    for words, text in entries.items():
+        assert words in str(refusal(load, f"  - {text}\n"))
+
+
+def test_a_flag_for_one_mechanism_has_no_place(load: Any) -> None:
+    error = refusal(load, "  - compose: [m:f, m:g]\n", params={"p": 1})
+    assert error.code == "options-conflict"
+    assert "no params of its own" in str(error)
 
 
 def test_range_and_exact(load: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit.config.loading import load_config
 from dpaudit.config.matrix import substitute
-from dpaudit.errors import ConfigurationError
+from tests.raising import placed, refusal
 
 HEAD = """version: 1
 defaults: {mechanism: "mechanisms.laplace:laplace", d1: 0, d2: 1}
@@ -23,12 +23,6 @@ def load(tmp_path: Path) -> Any:
         return load_config(path)
 
     return loaded
-
-
-def refused(load: Any, body: str) -> str:
-    with pytest.raises(ConfigurationError) as caught:
-        load(body)
-    return str(caught.value).partition("audits.yaml:")[2]
 
 
 def test_matrix_expands_names_params_and_claims(load: Any) -> None:
@@ -82,31 +76,24 @@ def test_matrix_among_the_defaults(load: Any) -> None:
     assert [spec.name for spec in specs] == ["a[e=1]", "a[e=2]", "b"]
 
 
-@pytest.mark.parametrize(
-    ("body", "line", "words"),
-    [
-        (
-            "  - matrix: {epsilon: [1]}\n    claim:\n      epsilon: '${epsilom}'\n"
-            "    d1: '${epsilon}'",
-            "6",
-            "unknown reference ${epsilom}: the matrix has epsilon. Did you mean 'epsilon'?",
-        ),
-        ("  - claim: {epsilon: '${e}'}", "4", "the audit has no matrix"),
-        ("  - claim: {epsilon: 1}\n    matrix: [1]", "5", "matrix must be a mapping"),
-        ("  - claim: {epsilon: 1}\n    matrix: {e: 1}", "5", "must be a list of values"),
-        ("  - claim: {epsilon: 1}\n    matrix: {e: []}", "5", "must be a list of values"),
-        ("  - claim: {epsilon: 1}\n    matrix: {e: [1]}", "5", "'e' is never used"),
-        (
-            "  - claim: {epsilon: '${e}'}\n    matrix: {e: [1, 1]}",
-            "4",
-            "the audit name 'laplace[e=1]' is used twice",
-        ),
-    ],
-)
-def test_bad_matrices(load: Any, body: str, line: str, words: str) -> None:
-    message = refused(load, body)
-    assert words in message
-    assert message.startswith(f"{line}: ")
+REFUSED = [
+    (
+        "  - matrix: {epsilon: [1]}\n    claim:\n      epsilon: '${epsilom}'\n    d1: '${epsilon}'",
+        "matrix-invalid",
+        6,
+    ),
+    ("  - claim: {epsilon: '${e}'}", "matrix-invalid", 4),
+    ("  - claim: {epsilon: 1}\n    matrix: [1]", "matrix-invalid", 5),
+    ("  - claim: {epsilon: 1}\n    matrix: {e: 1}", "matrix-invalid", 5),
+    ("  - claim: {epsilon: 1}\n    matrix: {e: []}", "matrix-invalid", 5),
+    ("  - claim: {epsilon: 1}\n    matrix: {e: [1]}", "matrix-invalid", 5),
+    ("  - claim: {epsilon: '${e}'}\n    matrix: {e: [1, 1]}", "audit-name-twice", 4),
+]
+
+
+def test_bad_matrices_are_refused_with_their_line(load: Any) -> None:
+    assert [(body, *placed(load, body)) for body, _, _ in REFUSED] == REFUSED
+    assert "Did you mean 'epsilon'?" in str(refusal(load, REFUSED[0][0]))
 
 
 def test_dollar_dollar_stands_for_the_text() -> None:
@@ -117,13 +104,11 @@ def test_dollar_dollar_stands_for_the_text() -> None:
 
 def test_a_matrix_of_too_many_combinations_is_counted_not_expanded(load: Any) -> None:
     axis = list(range(1000))
-    message = refused(
-        load,
+    body = (
         "  - name: laplace\n"
         f"    matrix: {{epsilon: {axis}, a: {axis}, b: {axis}}}\n"
         "    params: {a: '${a}', b: '${b}'}\n"
-        "    claim: {epsilon: '${epsilon}'}\n",
+        "    claim: {epsilon: '${epsilon}'}\n"
     )
-    assert "1,000,000,000 combinations (1,000 × 1,000 × 1,000)" in message
-    assert "may have at most 5,000; leave values out" in message
-    assert message.startswith("5: matrix")
+    assert placed(load, body) == ("matrix-invalid", 5)
+    assert "1,000,000,000" in str(refusal(load, body))

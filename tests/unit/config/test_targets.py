@@ -14,7 +14,7 @@ from dpaudit.claims import PureDP
 from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
 from dpaudit.config.quantities import parse_size
-from dpaudit.errors import ConfigurationError, UsageError
+from dpaudit.errors import UsageError
 from dpaudit.targets.target import (
     CommandTarget,
     ComposedTarget,
@@ -22,6 +22,7 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     Limits,
 )
+from tests.raising import code, placed, refusal
 
 BASE: dict[str, Any] = {"d1": 0, "d2": 1, "claim": {"epsilon": 1}}
 
@@ -68,33 +69,35 @@ def test_entries_of_compose_are_where_the_audit_says() -> None:
     assert spec(compose=entries, isolate=True).name == "f + g + python3 x"
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"mechanism": "m:f", "command": "python3"}, "a command has no mechanism"),
-        ({"command": "python3", "params": {"a": 1}}, "a command has no params"),
-        ({"command": "python3", "python": "python3"}, "a command has no python"),
-        ({"command": "python3", "isolate": False}, "a command already runs in a separate process"),
-        ({"command": "python3", "batch_arg": "n"}, "batch_arg='n' must be size or none"),
-        ({"command": "'"}, "cannot be read: No closing quotation"),
-        ({"command": []}, "must be a list of words, or a command line"),
-        ({"command": [""]}, "must be a list of words, or a command line"),
-        ({"command": "nosuch a"}, "no program 'nosuch' on PATH; write ./nosuch"),
-        ({"command": "./nosuch a"}, "no program './nosuch'"),
-        ({"mechanism": "m:f", "python": "old/bin/python"}, "no program 'old/bin/python'"),
-        ({"mechanism": "m:f", "python": "python3", "isolate": False}, "leave out isolate"),
-        ({"mechanism": "m:f", "timeout": 1}, "timeout needs a separate process"),
-        ({"mechanism": "m:f", "memory_limit": 1}, "memory_limit needs a separate process"),
-        ({"mechanism": "m:f", "isolate": True, "timeout": "1 week"}, "timeout='1 week' must be"),
-        ({"mechanism": "m:f", "isolate": True, "timeout": 0}, "must be above 0 seconds"),
-        ({"mechanism": "m:f", "isolate": True, "memory_limit": "1 page"}, "must be a size such as"),
-        ({"mechanism": "m:f", "isolate": True, "memory_limit": 0}, "must be above 0 bytes"),
-        ({"compose": ["m:f", "m:g"], "command": "python3"}, "with compose has no command"),
-    ],
-)
-def test_what_does_not_go_together(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        spec(**settings)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"mechanism": "m:f", "command": "python3"}, "options-conflict"),
+    ({"command": "python3", "params": {"a": 1}}, "options-conflict"),
+    ({"command": "python3", "python": "python3"}, "options-conflict"),
+    ({"command": "python3", "isolate": False}, "options-conflict"),
+    ({"mechanism": "m:f", "python": "python3", "isolate": False}, "options-conflict"),
+    ({"compose": ["m:f", "m:g"], "command": "python3"}, "options-conflict"),
+    ({"command": "python3", "batch_arg": "n"}, "option-invalid"),
+    ({"command": "'"}, "option-invalid"),
+    ({"command": []}, "option-invalid"),
+    ({"command": [""]}, "option-invalid"),
+    ({"command": "nosuch a"}, "program-not-found"),
+    ({"command": "./nosuch a"}, "program-not-found"),
+    ({"mechanism": "m:f", "python": "old/bin/python"}, "program-not-found"),
+    ({"mechanism": "m:f", "timeout": 1}, "option-missing"),
+    ({"mechanism": "m:f", "memory_limit": 1}, "option-missing"),
+    ({"mechanism": "m:f", "isolate": True, "timeout": "1 week"}, "option-invalid"),
+    ({"mechanism": "m:f", "isolate": True, "memory_limit": "1 page"}, "option-invalid"),
+]
+
+
+def test_what_does_not_go_together() -> None:
+    assert [(settings, code(spec, **settings)) for settings, _ in REFUSED] == REFUSED
+
+
+def test_limits_are_above_zero() -> None:
+    for limit in ("timeout", "memory_limit"):
+        error = refusal(spec, mechanism="m:f", isolate=True, **{limit: 0})
+        assert str(error).startswith(f"{limit}=0")
 
 
 def test_a_program_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,10 +113,7 @@ def test_a_program_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "  - {name: beside, command: ['./draw', '1']}\n"
     )
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        ConfigurationError, match=r":4: .*is not executable; make it so with chmod \+x"
-    ):
-        load_config(config)
+    assert placed(load_config, config) == ("program-not-found", 4)
     program.chmod(0o755)
     (one,) = load_config(config)
     assert isinstance(one.target, CommandTarget)
@@ -129,16 +129,15 @@ def test_sizes(text: Any, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "more", "words"),
-    [
-        (print, {"timeout": 1}, "add isolate=True"),
-        ([], {}, "must be the words of a command line"),
-        (["a"], {"params": {"b": 1}}, "takes no params and no post_process"),
-        (["a"], {"batch_arg": "n"}, "must be 'size' or 'none' for a program"),
-        (print, {"isolate": True, "timeout": -1}, "must be above 0 seconds"),
-    ],
-)
-def test_python_interface(mechanism: Any, more: Any, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        audit(mechanism, 0, 1, PureDP(1.0), **more)
+def test_python_refuses_what_files_refuse() -> None:
+    calls: list[tuple[Any, dict[str, Any], str]] = [
+        (print, {"timeout": 1}, "isolate=True"),
+        ([], {}, "mechanism="),
+        (["a"], {"params": {"b": 1}}, "params"),
+        (["a"], {"batch_arg": "n"}, "batch_arg='n'"),
+        (print, {"isolate": True, "timeout": -1}, "timeout=-1"),
+    ]
+    for mechanism, more, named in calls:
+        error = refusal(audit, mechanism, 0, 1, PureDP(1.0), **more)
+        assert isinstance(error, UsageError)
+        assert named in str(error)
