@@ -60,7 +60,8 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader when there is on
         """Read 1.5, 1e3, .inf and .nan; a number that is larger than any float is refused."""
         value = float(self.construct_yaml_float(node))
         if math.isinf(value) and "inf" not in node.value.lower():
-            raise _misfit(node, "at most 1.8e308; write .inf for infinity")
+            why = f"{node.value} is larger than any float, 1.8e308; write .inf if that is meant"
+            raise YamlError(why, line_of(node), code="number-too-large")
         return value
 
     def construct_truth(self, node: Any) -> bool:

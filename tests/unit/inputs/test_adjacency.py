@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit.errors import DatasetError
 from dpaudit.inputs.adjacency import Adjacency, Users, parse_adjacency
+from tests.raising import code, refusal
 
 
 @pytest.mark.parametrize(
@@ -30,35 +30,23 @@ def test_parse_adjacency(value: Any, adjacency: Adjacency | None) -> None:
     assert parse_adjacency(value) == adjacency
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("replaces", "Did you mean 'replace'?"),
-        ("l1", "write l1:1"),
-        ("l1:x", "must be a number"),
-        ("l1:0", "must be finite and above 0"),
-        ("l1:inf", "must be finite and above 0"),
-        ({"l1": True}, "must be a number"),
-        ("replace:2", "takes no distance"),
-        ({"l1": 1, "l2": 1}, "is not known"),
-        (3, "is not known"),
-        ("coordinate", "write coordinate:1"),
-        ("hamming:1.5", "must be a number of records"),
-        ("hamming:0", "must be finite and above 0"),
-        ("hammings:1", "Did you mean 'hamming'?"),
-        ("user", "write user:COLUMN"),
-        ("user:id,groups=2", "add group: COLUMN"),
-        ("user:id,per_group=many", "per_group='many' must be an integer above 0"),
-        ("user:id,per_group=0", "must be an integer above 0"),
-        ("user:id,grops=2", "Did you mean 'groups'?"),
-        ({"user": "id", "groups": True, "group": "city"}, "must be an integer above 0"),
-        ("import", "write import:my.module:relation"),
-    ],
-)
-def test_bad_adjacency(value: Any, words: str) -> None:
-    with pytest.raises(DatasetError, match="adjacency") as caught:
-        parse_adjacency(value)
-    assert words in str(caught.value)
+REFUSED: list[Any] = [
+    *("replaces", "l1", "l1:x", "l1:0", "l1:inf", "replace:2", "coordinate", "hamming:1.5"),
+    *("hamming:0", "hammings:1", "user", "user:id,groups=2", "user:id,per_group=many"),
+    *("user:id,per_group=0", "user:id,grops=2", "import", 3, {"l1": True}, {"l1": 1, "l2": 1}),
+    {"user": "id", "groups": True, "group": "city"},
+]
+
+
+def test_what_is_no_relation_is_refused() -> None:
+    codes = {code(parse_adjacency, value) for value in REFUSED}
+    assert codes == {"adjacency-invalid"}
+
+
+def test_a_relation_that_was_meant_is_named() -> None:
+    meant = {"replaces": "'replace'", "hammings:1": "'hamming'", "user:id,grops=2": "'groups'"}
+    for value, name in {**meant, "l1": "l1:1", "user": "user:COLUMN"}.items():
+        assert name in str(refusal(parse_adjacency, value))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
 from dpaudit.inputs.misread import check_read
+from tests.raising import code
 
 
 def said(text: str) -> list[str]:
@@ -80,7 +81,8 @@ def test_what_is_meant_as_text_may_be_quoted(text: str) -> None:
 )  # fmt: skip
 def test_a_file_or_an_object_is_named_as_such(text: str, form: str) -> None:
     (line,) = said(text)
-    assert line.startswith(f"{text} is text here; write {form}")
+    assert line.startswith(f"{text} is ")
+    assert f" {form}" in line
     assert line.endswith(f"or '\"{text}\"'")
     assert not said(f"[{text}, 1]")
     assert not said(f'"{text}"')
@@ -90,16 +92,15 @@ def test_parts_are_looked_at_as_well() -> None:
     for text, form in (("[1 2 3]", "[1, 2, 3]"), ("[[1 -2.5], [3, 4]]", "[1, -2.5]")):
         (line,) = said(text)
         assert f"write commas: {form}, or " in line
-    assert said("[1, nan]") == ['nan is text here; write .nan, or "nan" for the text']
+    assert [one.split()[0] for one in said("[1, nan]")] == ["nan"]
     assert [one.split()[0] for one in said("[yes, no, yes]")] == ["yes", "no"]
+    # One message in full: it holds the wording of all of this kind.
     assert said("{a: None}") == ['None is text here; write null, or "None" for the text']
 
 
 def test_a_set_may_be_meant_as_a_list() -> None:
-    assert said("{2, 1}") == [
-        "{2, 1} is read as {2: None, 1: None}; for a list write [2, 1], for a set give "
-        "import:module:name"
-    ]
+    (line,) = said("{2, 1}")
+    assert all(one in line for one in ("{2: None, 1: None}", "[2, 1]", "import:module:name"))
 
 
 @pytest.mark.parametrize("text", ["{1, 2}", "1+2j", "b'a'", "np.array([1, 2])", "range(3)"])
@@ -135,8 +136,7 @@ def test_what_is_read_as_it_looks_is_not_remarked_on(text: str) -> None:
 
 def test_a_number_larger_than_any_float_is_refused_in_every_form() -> None:
     for text in ("1e999", "[1, -1e999]", '{"a": 1e400}', "{a: 1e999}", "[x, 1e999]"):
-        with pytest.raises(DatasetError, match=r"e[94]"):
-            parse_dataset(text)
+        assert code(parse_dataset, text) == "number-too-large"
     assert parse_dataset("[Infinity, 1e308]") == [float("inf"), 1e308]
     assert parse_dataset("[.inf, -.inf]") == [float("inf"), float("-inf")]
 

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw, narrowed
+from tests.raising import code
 
 
 class Colour(enum.Enum):
@@ -266,8 +266,7 @@ def test_what_contains_itself_or_is_too_deep_is_refused() -> None:
     for _ in range(3_000):
         deep = [deep]
     for value in (cyclic, looped, deep):
-        with pytest.raises(MechanismError, match=r"contain themselves, or have more than 50"):
-            from_raw([value])
+        assert code(from_raw, [value]) == "output-too-deep"
     twice = [1]
     assert words(from_raw([[[[[twice, twice]]]]])) == ["(((((1), (1)))))"]
 
@@ -278,7 +277,7 @@ def test_too_many_columns_are_cut_with_a_message_but_stay_in_the_keys() -> None:
     assert len(table.columns) <= 2 * 4_096
     assert 'output["often"]' in names(table)
     assert "at 5,00" in (narrowed(table) or "")
-    assert "4,096 most frequent, the other" in (narrowed(table) or "")
+    assert "4,096" in (narrowed(table) or "")
     assert len(set(table.keys().tolist())) == 6
     assert column(table, 'output["k4999"]') == ["absent", "1"] * 3
     assert narrowed(from_raw([{"a": 1}])) is None
