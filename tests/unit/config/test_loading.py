@@ -244,7 +244,7 @@ REFUSED: list[tuple[str, str, int | None]] = [
     (AUDIT.replace("{epsilon: 1}", "{definition: 3}"), "option-invalid", 7),
     ("version: 1\ndefaults:\n  samples: 1\n  smples: 3\naudits: [{}]", "key-unknown", 4),
     (AUDIT.replace("audits:", "defaults:\n  samples: many\naudits:"), "option-invalid", 3),
-    (AUDIT + "".join(AUDIT.splitlines(keepends=True)[2:]), "audit-name-twice", 8),
+    (AUDIT + "".join(AUDIT.splitlines(keepends=True)[2:]), "name-not-unique", 8),
 ]
 
 

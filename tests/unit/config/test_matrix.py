@@ -87,7 +87,7 @@ REFUSED = [
     ("  - claim: {epsilon: 1}\n    matrix: {e: 1}", "matrix-invalid", 5),
     ("  - claim: {epsilon: 1}\n    matrix: {e: []}", "matrix-invalid", 5),
     ("  - claim: {epsilon: 1}\n    matrix: {e: [1]}", "matrix-invalid", 5),
-    ("  - claim: {epsilon: '${e}'}\n    matrix: {e: [1, 1]}", "audit-name-twice", 4),
+    ("  - claim: {epsilon: '${e}'}\n    matrix: {e: [1, 1]}", "name-not-unique", 4),
 ]
 
 
