@@ -16,26 +16,60 @@ from click.testing import CliRunner, Result
 from dpaudit.auditing import engine as real_engine
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.commands import cli
+from dpaudit.cli.group import exit_code as real_exit_code
+from dpaudit.errors import code_of
 from tests.cli.made_results import answer, engine
 from tests.comparing import new_processes as new_processes
 from tests.comparing import no_new_processes as no_new_processes
 from tests.result_files import check_schema
 
-Invoke = Callable[..., Result]
+
+class Ended(Result):
+    """A command that has ended. code: of the error that ended it; None without one, and for what
+    click finds wrong."""
+
+    code: str | None = None
+
+
+Invoke = Callable[..., Ended]
 
 
 @pytest.fixture
-def dpaudit() -> Invoke:
+def dpaudit(monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Run a command line given as words."""
+    codes: list[str] = []
 
-    def invoke(*words: Any) -> Result:
+    def exit_code(error: Exception) -> int:
+        codes.append(code_of(error))
+        return real_exit_code(error)
+
+    monkeypatch.setattr("dpaudit.cli.group.exit_code", exit_code)
+
+    def invoke(*words: Any) -> Ended:
         given = [str(word) for word in words]
         linecache.clearcache()  # an earlier test may have shown lines of another m.py
-        result = CliRunner().invoke(cli, given, prog_name="dpaudit")
+        codes.clear()
+        result = Ended(**vars(CliRunner().invoke(cli, given, prog_name="dpaudit")))
+        result.code = codes[-1] if codes else None
         _check_written(given)
         return result
 
     return invoke
+
+
+@pytest.fixture
+def refused(dpaudit: Invoke) -> Callable[..., tuple[str | None, str]]:
+    """Run a command that is refused: exit code 2 and one line. Return the code of the error, and
+    the line."""
+
+    def refusal(*words: Any) -> tuple[str | None, str]:
+        result = dpaudit(*words)
+        assert (result.exit_code, result.stdout) == (2, ""), (words, result.output)
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+        return result.code, result.stderr
+
+    return refusal
 
 
 @pytest.fixture(autouse=True)
