@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import pty
 import subprocess
@@ -73,14 +74,14 @@ def test_standard_error_that_was_closed_is_no_terminal(monkeypatch: pytest.Monke
     assert folded(LONG) == LONG
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("around", ["as in: {}", "as in: {}; see the docs", "({}), or", "'{}'?"])
-@pytest.mark.parametrize("before", range(0, 80, 7))
-def test_what_may_be_pasted_is_in_one_piece(command: str, around: str, before: int) -> None:
-    text = f"error: {'word ' * (before // 5)}{'x' * (before % 5)} {around.format(command)} " + LONG
-    lines = on_terminal(text).split("\n")
-    assert any(command in line for line in lines)
-    assert all(len(line) <= 80 or command in line for line in lines)
+def test_what_may_be_pasted_is_in_one_piece() -> None:
+    """Wherever the line would have to be broken."""
+    around = ("as in: {}", "as in: {}; see the docs", "({}), or", "'{}'?")
+    for command, words, before in itertools.product(COMMANDS, around, range(0, 80, 7)):
+        start = f"{'word ' * (before // 5)}{'x' * (before % 5)}"
+        lines = on_terminal(f"error: {start} {words.format(command)} {LONG}").split("\n")
+        assert any(command in line for line in lines)
+        assert all(len(line) <= 80 or command in line for line in lines)
 
 
 def test_prose_about_dpaudit_is_no_command() -> None:
