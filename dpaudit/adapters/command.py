@@ -239,7 +239,7 @@ class Command:
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
         if self.interleaved:
             return self.sample_each(repeat(dataset, size), rng)
-        program, seed = self._programs.living(), int(rng.integers(2**63))
+        program, seed = self._programs.running(), int(rng.integers(2**63))
         try:
             outcomes = program.batch(self._start(dataset), size, seed)
         except (Ended, TimedOut) as end:
@@ -253,19 +253,19 @@ class Command:
         seeds = rng.integers(2**63, size=len(asked)).tolist()
         requests, outcomes = list(zip(asked, seeds, strict=True)), list[Any]()
         while len(outcomes) < len(requests):
-            before, program = len(outcomes), self._programs.living()
+            before, program = len(outcomes), self._programs.running()
             try:
                 program.answer(requests, outcomes)
             except (Ended, TimedOut) as end:
                 if len(outcomes) > before:
-                    self._programs.lives()
+                    self._programs.draw_ended()
                 start, _ = requests[len(outcomes)]
                 has_begun = program.child.has_read
                 if isinstance(end, TimedOut) and self._watch.hint and self._watch.tells("hint"):
                     words = "the program %s has not answered its first request in time; %s"
                     _log.warning(words, self.name, _BUFFERED)
                 outcomes.append(self._programs.died(end, start, has_begun=has_begun))
-        self._programs.lives()
+        self._programs.draw_ended()
         return self._processed(outcomes)
 
     def close(self) -> None:

@@ -252,7 +252,7 @@ class Isolated:
         if self.interleaved:
             return self.sample_each(repeat(dataset, size), rng)
         number = self._numbered([dataset])[0]
-        process = self._processes.living()
+        process = self._processes.running()
         try:
             process.take(number, dataset)
             return process.draw_batch(number, size, _seed(rng))
@@ -282,7 +282,7 @@ class Isolated:
 
     def _drawn(self, arms: bytes, seed: int) -> Outputs:
         """Return at least one outcome, and at most one for each of the datasets."""
-        process = self._processes.living()
+        process = self._processes.running()
         end: Ended | TimedOut | None = None
         try:
             process.draw(arms, self._datasets, seed)
@@ -290,7 +290,7 @@ class Isolated:
             end = error
         outcomes = process.outcomes(len(arms))
         if len(outcomes):
-            self._processes.lives()
+            self._processes.draw_ended()
         # One that ended after its last draw took none with it.
         if end is None or len(outcomes) == len(arms):
             return outcomes
@@ -331,12 +331,12 @@ class IsolatedFunction:
     def __call__(self, dataset: Any) -> Any:
         """Return the output; `Raised` for an exception, and for the end of the process."""
         self._calls += 1
-        process = self._processes.living()
+        process = self._processes.running()
         try:
             outcome = process.answer(dataset, self._calls)
         except (Ended, TimedOut) as end:
             return self._processes.died(end, 0, has_begun=process.has_begun)
-        self._processes.lives()
+        self._processes.draw_ended()
         return outcome
 
     def close(self) -> None:

@@ -1,15 +1,14 @@
-"""Draws for dpaudit in a process of its own: a script for Python 3.8 and later.
+"""Draw for dpaudit in a process of its own: a script for Python 3.8 and later.
 
-It uses origin.py beside it, the standard library, and NumPy only where the mechanism does. dpaudit
-starts it, sends pickles of requests to its standard input and reads the replies, a line of JSON
-each. The outcome of a single draw is put into memory that both share as soon as it is made, and
-counted there: whatever ends this process, no draw that it made is lost, and it is known which one
-was under way.
+It needs origin.py next to it and the standard library, and uses NumPy only if the mechanism does.
+dpaudit starts it, sends pickled requests to its standard input and reads the replies, one line of
+JSON each. The outcome of a single draw is written to shared memory and counted there immediately:
+if this process dies, no finished draw is lost, and dpaudit knows which draw was under way.
 """
 
 from __future__ import annotations
 
-# Little, since whatever crashes is started again: all this takes some 10 ms.
+# Few imports, since a process that crashes is started again: these take some 10 ms.
 import binascii
 import functools
 import gc
@@ -23,38 +22,66 @@ import random
 import sys
 import types
 
-TYPE_CHECKING = False  # spares the import of typing
+TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-if not __name__.startswith("dpaudit."):  # the file beside, which must not hide the user's modules
+if not __name__.startswith("dpaudit."):  # run as a script: origin must not hide a user's module
     from origin import FAILURES, end_if_forked, post_processed, raised, words  # type: ignore[import-not-found]  # a script beside a script
 
     del sys.modules["origin"]
 else:
     from dpaudit.processes.origin import FAILURES, end_if_forked, post_processed, raised, words
 
-# Draws of a request at most, and bytes for outcomes that are not plain numbers.
+# Draws of a request, at most, and bytes for outcomes that are not plain numbers.
 SLOTS = 8192
 HEAP = 1 << 24
 MEMORY = 16 + 10 * SLOTS + HEAP
-# What a slot holds: nothing (its outcome is the next text on the heap), or one of these.
+# Content of a slot: a number, or TEXT if the outcome is the next line on the heap.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
-NOT_BEGUN = (1 << 64) - 1  # for the number of draws that have ended, before the first begins
-# Set where the clock is to be another one: the name that other_clock.py has, too.
+# Number of finished draws before the first draw begins.
+NOT_BEGUN = (1 << 64) - 1
+# Characters of a text whose JSON is kept for reuse, at most.
+_SHORT = 64
+# Environment variable that other_clock.py reads.
 _CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
-# The process that dpaudit has started, and not one that the mechanism forks.
+# The process that dpaudit has started; the mechanism may fork others.
 _OWNER = os.getpid()
 
 
+def main(make: Callable[[], Service]) -> None:
+    """Serve requests until standard input ends."""
+    sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
+    if os.environ.get(_CLOCK_SHIFT):
+        _file_of_dpaudit("processes", "other_clock.py").shift_as_asked()
+    # Input and output of the mechanism must not disturb requests and replies.
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    service = make()
+    while len(size := requests.read(8)) == 8:
+        name, arguments = pickle.loads(requests.read(int.from_bytes(size, "little")))
+        try:
+            reply = getattr(service, name)(**arguments)
+        except Refused as error:
+            reply = {"refused": str(error)}
+        header, data = reply if isinstance(reply, tuple) else (reply, b"")
+        replies.write(_text({**header, "bytes": len(data)}) + data)
+        replies.flush()
+
+
 class Refused(BaseException):
-    """What is wrong with the mechanism, or with what is asked of it: not an outcome of a draw."""
+    """The mechanism, or the request, cannot be used. It is no outcome of a draw."""
 
 
 class Layout:
-    """The shared memory: counters of the draws that have ended and of bytes of text; for each draw
-    the kind of its outcome, which dataset it is for, and a number; then texts, a line each."""
+    """The shared memory.
+
+    counters: finished draws, and bytes on the heap.  kinds, arms: for each slot the kind of its
+    outcome, and the number of its dataset.  floats, integers: two views of the numbers of the
+    slots.  heap: outcomes as lines of JSON.
+    """
 
     def __init__(self, memory: mmap.mmap) -> None:
         view = memoryview(memory)
@@ -66,247 +93,8 @@ class Layout:
         self.heap = view[16 + 10 * SLOTS :]
 
 
-def encode(value: Any) -> Any:
-    """Return an outcome as JSON has it: what that has no form for is a mapping with one key, which
-    starts with a dollar sign. Raises Refused when it cannot be handed over."""
-    kind = type(value)
-    if kind in (float, str, bool, type(None)):
-        return value
-    if kind is int:
-        return value if value.bit_length() < 64 else {"$int": hex(value)}
-    if kind is dict:
-        if all(type(key) is str and key[:1] != "$" for key in value):
-            node = {key: encode(one) for key, one in value.items()}
-        else:
-            node = {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
-        # Another process has another hash seed.
-        is_as_in_a_set = len(value) > 1 and _set_order().as_in_a_set(tuple(value))
-        return {"$as_in_a_set": node} if is_as_in_a_set else node
-    if kind in (list, tuple, set, frozenset):
-        parts = [encode(one) for one in value]
-        return parts if kind is list else {"$" + kind.__name__: parts}
-    form = _FORMS.get((kind.__module__, kind.__name__))
-    if form is not None:
-        return {"$" + kind.__name__: form(value)}
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
-        return _encoded_array(value)
-    if _has_torch() and _torch().is_tensor(kind):
-        return _encoded_array(_torch().readable(value).numpy())
-    tabular: Any = _tabular(value, _frames()) if _has_tables() else None
-    return _described(value) if tabular is None else tabular
-
-
-def _has_tables() -> bool:
-    return any(one in sys.modules for one in ("pandas", "polars", "pyarrow"))
-
-
-def _tabular(value: Any, frames: Any) -> Any:
-    """Return a frame, a series, or a value of one; None for any other value. frames: the module
-    that takes these to parts."""
-    kind = type(value)
-    if frames.is_frame(kind):
-        frame = frames.as_frame(value)
-        columns = [[encode(key), encode(one)] for key, one in frame.columns.items()]
-        return {"$frame": [frame.word, columns]}
-    if frames.is_series(kind):
-        series = frames.as_series(value)
-        return {"$series": [series.word, encode(series.entries)]}
-    parts = frames.scalar_parts(value)
-    return None if parts is None else {"$" + parts[0]: parts[1]}
-
-
-def _encoded_array(value: Any) -> Any:
-    kind, names, masked = value.dtype.kind, value.dtype.names, hasattr(value, "filled")
-    if names and not value.dtype.hasobject and not masked:
-        described = [(name, value.dtype[name].str) for name in names]
-        if sys.modules["numpy"].dtype(described) == value.dtype:  # without gaps, or further fields
-            return {"$structured": [described, list(value.shape), _base64(value.tobytes())]}
-    if names:
-        return encode({name: value[name] for name in names})
-    if kind == "O" or masked:
-        own = type(value).__name__
-        name = ("array" if own == "ndarray" else own) + f" of {value.dtype}"
-        return {"$derived": [name, encode(value.tolist())]} if value.ndim else encode(value.item())
-    if value.ndim == 0 and (kind in "biuU" or (kind == "f" and value.dtype.itemsize <= 8)):
-        return {"$scalar": [value.dtype.str, value.item()]}
-    if value.ndim == 0 and kind == "S":
-        return encode(value.item())
-    return {"$array": [value.dtype.str, list(value.shape), _base64(value.tobytes())]}
-
-
-def _described(value: Any) -> Any:
-    """Return an outcome of another type by its parts, or as the plain type that it derives from."""
-    kind, name = type(value), type(value).__qualname__
-    if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
-        return {"$enum": [name, value.name or repr(value.value)]}
-    fields = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "_fields", None)
-    if fields:
-        names = [one for one in fields if hasattr(value, one)]
-        return {"$record": [name, names, [encode(getattr(value, one)) for one in names]]}
-    bases: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple, set, frozenset)
-    for base in (one for one in bases if isinstance(value, one)):
-        return {"$derived": [name, encode(base(value))]}
-    raise Refused(
-        f"the mechanism returns a value of type {_place(kind)}{name}, which cannot be sent between "
-        "processes; give post_process a function that turns it into plain values, or lists of "
-        "these"
-    )
-
-
-@functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
-def _file_of_dpaudit(*names: str) -> Any:
-    """Return a file of dpaudit as a module: it need not be installed here."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    path = os.path.join(folder, *names)  # noqa: PTH118
-    name = "dpaudit_" + names[-1].partition(".")[0]
-    spec: Any = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _set_order() -> Any:
-    return _file_of_dpaudit("outcomes", "set_order.py")
-
-
-def _frames() -> Any:
-    return _file_of_dpaudit("outcomes", "frames.py")
-
-
-def _torch() -> Any:
-    """Return what seeds torch, and reads its tensors."""
-    return _file_of_dpaudit("torch_use.py")
-
-
-def _has_torch() -> bool:
-    return "torch" in sys.modules and bool(_torch().is_loaded())
-
-
-def _place(kind: type) -> str:
-    """Return the module in front of a type's name, unless it is a file that was run by its path."""
-    return "" if kind.__module__.startswith("dpaudit_file_") else f"{kind.__module__}."
-
-
-def _base64(data: Any) -> str:
-    return binascii.b2a_base64(data, newline=False).decode()
-
-
-# By name, so that nothing is imported that the mechanism does without.
-_FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
-    **dict.fromkeys([("builtins", "bytes"), ("builtins", "bytearray")], _base64),
-    **dict.fromkeys([("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")], str),
-    **dict.fromkeys([("datetime", one) for one in ("datetime", "date", "time")], str),
-    ("datetime", "timedelta"): lambda one: [one.days, one.seconds, one.microseconds],
-    ("builtins", "complex"): lambda one: [one.real, one.imag],
-}
-
-
-def _built(asked: dict[str, Any]) -> Callable[..., Any]:
-    found, init, path = resolved(asked["path"]), asked["init"], asked["path"]
-    if asked["factory"] or isinstance(found, type):
-        try:
-            found = found(**init) if isinstance(init, dict) else found(*(init or ()))
-        except FAILURES as error:
-            given = "" if init is None else f" with init={init!r}"
-            raise Refused(f"{path} cannot be made{given}: {words(error)}") from None
-    elif init is not None:
-        raise Refused(f"{path} is not a class, so init has no use; set factory: true to call it")
-    if asked["call"]:
-        found = _attribute(found, asked["call"], path)
-    if not callable(found):
-        if asked["factory"]:
-            raise Refused(f"the factory {path} returned {found!r:.60}, which cannot be called")
-        raise Refused(f"{path} cannot be called; name the method that draws with call")
-    return found  # type: ignore[no-any-return]  # `callable` narrows Any to Any
-
-
-def _signature(function: Any) -> Any:
-    """Return names, kinds and defaults of parameters; None where they cannot be read."""
-    inspect: Any = importlib.import_module("inspect")
-    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        name = getattr(function, "__qualname__", repr(function))
-        raise Refused(
-            f"{name} is an async or a generator function; give a plain function that "
-            "returns all at once"
-        )
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    return [[one.name, int(one.kind), one.default is one.empty] for one in parameters]
-
-
-def resolved(path: str) -> Any:
-    module, _, attribute = path.rpartition(":")
-    is_file = module.endswith(".py") or os.sep in module
-    try:
-        found = _file(module) if is_file else importlib.import_module(module)
-    except FAILURES as error:
-        raise Refused(f"{module!r} cannot be imported: {words(error)}") from None
-    for name in attribute.split("."):
-        found = _attribute(found, name, path)
-    return found
-
-
-def _file(path: str) -> Any:
-    file = importlib.import_module("pathlib").Path(path).resolve()
-    name = "dpaudit_file_" + "".join(one if one.isalnum() else "_" for one in str(file))
-    if name not in sys.modules:
-        sys.path.append(str(file.parent))
-        spec: Any = importlib.util.spec_from_file_location(name, file)
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-def _attribute(owner: Any, name: str, path: str) -> Any:
-    try:
-        return getattr(owner, name)
-    except AttributeError:
-        is_module = isinstance(owner, type(sys))
-        label = getattr(owner, "__file__", owner.__name__) if is_module else repr(owner)
-        raise Refused(f"target {path!r}: {label} has no {name!r}") from None
-
-
-def generators() -> list[Any]:
-    """Return all generators of this process that take a seed: any may be the mechanism's."""
-    gc.collect()  # puts all in one order, by age
-    numpy: Any = sys.modules.get("numpy")
-    theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
-    every = gc.get_objects()
-    found = [one for one in every if issubclass(type(one), (random.Random, *theirs))]
-    if _has_torch():  # of whose generators the collector keeps no list
-        kinds = _torch().generator_types()
-        own = [one for one in gc.get_referents(*every) if issubclass(type(one), kinds)]
-        found += {id(one): one for one in own}.values()
-    return [one for one in found if _reseed(one, 0, "to see whether it can be")]
-
-
-def _reseed(generator: Any, seed: int, purpose: str) -> bool:
-    number = child_seed(seed, purpose)
-    try:
-        if hasattr(generator, "bit_generator"):
-            bits = generator.bit_generator
-            bits.state = type(bits)(number).state
-        elif isinstance(generator, random.Random):
-            generator.seed(number)
-        elif hasattr(generator, "initial_seed"):
-            _torch().seed(generator, number)
-        else:
-            generator.seed([number >> (32 * word) & 0xFFFFFFFF for word in range(8)])
-    except Exception:  # noqa: BLE001  # of a source without a seed or a state, whatever it is
-        return False
-    return True
-
-
-def child_seed(seed: int, purpose: str) -> int:
-    """Return 256 bits that are different for every purpose."""
-    return random.Random(f"{seed} {purpose}").getrandbits(256)  # by SHA-512
-
-
 class Service:
-    """What is asked of this process, by name; every method returns what is replied."""
+    """Requests that this process serves; each method returns the reply."""
 
     def __init__(self) -> None:
         self._datasets: dict[int, Any] = {}
@@ -317,7 +105,7 @@ class Service:
     def set_up(
         self, target: bytes, memory: int, path: list[str], main: str | None, is_first: bool
     ) -> Any:
-        """Make the mechanism, once. main: the script that pickles of its objects refer to."""
+        """Make the mechanism. main: the script that its pickled objects refer to."""
         sys.path[:0] = [one for one in path if one not in sys.path]
         if main is not None:
             module = types.ModuleType("__mp_main__")
@@ -339,38 +127,78 @@ class Service:
         self._digests[number] = _digest(self._datasets[number])
         return {}
 
-    def _prepared(self, seed: int, how: Any, /, **more: Any) -> Callable[..., Any]:
-        """Seed every generator, and return what draws, given a dataset. how: the parameters that
-        take a generator (NumPy's, or without NumPy a `random.Random`) and the dataset, or None."""
+    def draw(self, count: int, seed: int, how: Any) -> Any:
+        """Make single draws, for the datasets whose numbers are in the shared memory."""
+        self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
+        self._check_unchanged()
+        return {}
+
+    def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
+        """Make many draws in one call; reply with an array, or with a list."""
+        dataset = self._datasets[number]
+        try:
+            outputs = self._with_torch_seeded(
+                lambda: self._prepared(seed, how, {batch: size})(dataset)
+            )
+        except FAILURES as error:
+            end_if_forked(_OWNER, error)
+            return {"failed": words(error)}
+        self._check_unchanged()
+        if _has_torch() and _torch().is_tensor(type(outputs)):
+            outputs = _torch().readable(outputs)
+        if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
+            outputs = importlib.import_module("numpy").asarray(outputs)
+        is_one = isinstance(outputs, (str, bytes, dict, set, frozenset))
+        count = len(outputs) if hasattr(outputs, "__len__") and not is_one else None
+        if count != size:
+            some = "1 output" if count == 1 else f"{count} outputs"
+            return {"got": type(outputs).__name__ if count is None else some}
+        is_array = hasattr(outputs, "dtype")
+        if is_array and outputs.dtype.kind in "biufcSU" and self._process is None:
+            return {"array": [outputs.dtype.str, list(outputs.shape)]}, outputs.tobytes()
+        listed = outputs.tolist() if is_array and outputs.ndim == 1 else outputs
+        return {"array": None}, _sent(_text, [self._processed(one) for one in listed])
+
+    def _with_torch_seeded(self, run: Callable[[], Any]) -> Any:
+        """Return the result of a run. Repeat a run that has imported torch, since its generators
+        were not seeded."""
+        had_torch = _has_torch()
+        result = run()
+        if _has_torch() and not had_torch:
+            self._left_over, self._layout.counters[1] = None, 0
+            result = run()
+        return result
+
+    def _prepared(
+        self, seed: int, how: Any, batch: dict[str, int] | None = None
+    ) -> Callable[..., Any]:
+        """Seed every generator; return a function that draws, given a dataset.
+
+        how: names of the parameters that take a generator (NumPy's, or without NumPy a
+        `random.Random`) and the dataset, or None.  batch: the parameter for the number of draws.
+        """
         rng, data = how
         if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
             importlib.import_module("numpy")
         numpy: Any = sys.modules.get("numpy")
-        if self._requests < 2:  # the mechanism may make one when it is called first
+        if self._requests < 2:  # the first call may make a generator
             self._generators = generators()
         self._requests += 1
         for place, one in enumerate(self._generators):
             _reseed(one, seed, f"generator {place}")
         if _has_torch():
             _torch().seed_globally(child_seed(seed, "torch"))
+        arguments = {**self._params, **(batch or {})}
         if rng is not None:
             make = numpy.random.default_rng if numpy else random.Random
-            more[rng] = make(child_seed(seed, "rng"))
-        draw = functools.partial(self._function, **self._params, **more)
+            arguments[rng] = make(child_seed(seed, "rng"))
+        draw = functools.partial(self._function, **arguments)
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 
-    def draw(self, count: int, seed: int, how: Any) -> Any:
-        """Make single draws, for the datasets that the shared memory says."""
-        had_torch = _has_torch()
-        reply = self._drawn(count, seed, how)
-        if _has_torch() and not had_torch:  # a draw has imported it, unseeded
-            self._left_over, self._layout.counters[1] = None, 0
-            reply = self._drawn(count, seed, how)
-        return reply
-
-    def _drawn(self, count: int, seed: int, how: Any) -> Any:
-        layout, draw, process = self._layout, self._prepared(seed, how), self._process
-        datasets, counters = self._datasets, layout.counters
+    def _draw_singly(self, count: int, draw: Callable[..., Any]) -> None:
+        """Write outcomes to the shared memory, as far as its heap has room."""
+        layout, process, datasets = self._layout, self._process, self._datasets
+        counters = layout.counters
         kinds, floats, integers = layout.kinds, layout.floats, layout.integers
         counters[0] = used = 0
         for place, arm in enumerate(bytes(layout.arms[:count])):
@@ -391,49 +219,22 @@ class Service:
                         integers[place], kinds[place] = value, INTEGER
                     elif kind is bool:
                         integers[place], kinds[place] = value, BOOLEAN
+                    elif kind is str and len(value) < _SHORT:
+                        text = _label(value)
                     else:
-                        is_short = kind is str and len(value) < 64
-                        text = _label(value) if is_short else _sent(_written, value)
+                        text = _sent(_written, value)
             if text is not None:
                 if len(text) > HEAP:
                     raise Refused(
                         f"an output of more than {HEAP:,} bytes; shorten it with post_process"
                     )
-                if used + len(text) > HEAP:  # waits for the next request
+                if used + len(text) > HEAP:  # begins the next request
                     self._left_over = text
                     break
                 layout.heap[used : used + len(text)] = text
                 used += len(text)
                 counters[1], kinds[place] = used, TEXT
             counters[0] = place + 1
-        self._check_unchanged()
-        return {}
-
-    def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
-        """Make many draws in one call; reply with an array, else with a list."""
-        had_torch = _has_torch()
-        try:
-            outputs = self._prepared(seed, how, **{batch: size})(self._datasets[number])
-            if _has_torch() and not had_torch:  # as for single draws
-                outputs = self._prepared(seed, how, **{batch: size})(self._datasets[number])
-        except FAILURES as error:
-            end_if_forked(_OWNER, error)
-            return {"failed": words(error)}
-        self._check_unchanged()
-        if _has_torch() and _torch().is_tensor(type(outputs)):
-            outputs = _torch().readable(outputs)
-        if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
-            outputs = importlib.import_module("numpy").asarray(outputs)
-        is_one = isinstance(outputs, (str, bytes, dict, set, frozenset))
-        count = len(outputs) if hasattr(outputs, "__len__") and not is_one else None
-        if count != size:
-            some = "1 output" if count == 1 else f"{count} outputs"
-            return {"got": type(outputs).__name__ if count is None else some}
-        is_array = hasattr(outputs, "dtype")
-        if is_array and outputs.dtype.kind in "biufcSU" and self._process is None:
-            return {"array": [outputs.dtype.str, list(outputs.shape)]}, outputs.tobytes()
-        listed = outputs.tolist() if is_array and outputs.ndim == 1 else outputs
-        return {"array": None}, _sent(_text, [self._processed(one) for one in listed])
 
     def _processed(self, output: Any) -> Any:
         try:
@@ -449,8 +250,285 @@ class Service:
                 raise Refused("the mechanism changes its input; change a copy instead")
 
 
+def _digest(dataset: Any) -> int:
+    try:
+        return hash(_frames().content(dataset) if _has_tables() else pickle.dumps(dataset))
+    except Exception:  # noqa: BLE001  # a dataset that cannot be pickled has no digest
+        return 0
+
+
+# Making the mechanism.
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, parts: Any) -> Any:
+        """Return an object that is imported or made here: not every version of NumPy reads the
+        pickles of another."""
+        kind, what, more = parts
+        if kind == "import":
+            return resolved(what)() if more else resolved(what)
+        if kind in ("pandas", "polars"):
+            return importlib.import_module(kind).DataFrame(what, **more)
+        return importlib.import_module("numpy").frombuffer(more, kind).reshape(what).copy()[()]
+
+
+def loaded(data: bytes, what: str) -> Any:
+    """Return the object of a pickle. Raises Refused, with `what` as its name."""
+    try:
+        return _Unpickler(io.BytesIO(data)).load()
+    except FAILURES as error:
+        raise Refused(f"{what} cannot be read by {sys.executable}: {words(error)}") from None
+
+
+def _built(asked: dict[str, Any]) -> Callable[..., Any]:
+    """Return the mechanism of an import path: a function, or an object made with `init`."""
+    made, init, path = resolved(asked["path"]), asked["init"], asked["path"]
+    if asked["factory"] or isinstance(made, type):
+        try:
+            made = made(**init) if isinstance(init, dict) else made(*(init or ()))
+        except FAILURES as error:
+            given = "" if init is None else f" with init={init!r}"
+            raise Refused(f"{path} cannot be made{given}: {words(error)}") from None
+    elif init is not None:
+        raise Refused(f"{path} is not a class, so init has no use; set factory: true to call it")
+    if asked["call"]:
+        made = _attribute(made, asked["call"], path)
+    if not callable(made):
+        if asked["factory"]:
+            raise Refused(f"the factory {path} returned {made!r:.60}, which cannot be called")
+        raise Refused(f"{path} cannot be called; name the method that draws with call")
+    return made  # type: ignore[no-any-return]  # `callable` narrows Any to Any
+
+
+def _signature(function: Any) -> Any:
+    """Return names, kinds and defaults of parameters; None where they cannot be read."""
+    inspect: Any = importlib.import_module("inspect")
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        name = getattr(function, "__qualname__", repr(function))
+        raise Refused(
+            f"{name} is an async or a generator function; give a plain function that "
+            "returns all at once"
+        )
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    return [[one.name, int(one.kind), one.default is one.empty] for one in parameters]
+
+
+def resolved(path: str) -> Any:
+    """Return the object of an import path, `module:attribute` or `file.py:attribute`."""
+    module, _, attribute = path.rpartition(":")
+    is_file = module.endswith(".py") or os.sep in module
+    try:
+        value = _file(module) if is_file else importlib.import_module(module)
+    except FAILURES as error:
+        raise Refused(f"{module!r} cannot be imported: {words(error)}") from None
+    for name in attribute.split("."):
+        value = _attribute(value, name, path)
+    return value
+
+
+def _attribute(owner: Any, name: str, path: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        is_module = isinstance(owner, type(sys))
+        label = getattr(owner, "__file__", owner.__name__) if is_module else repr(owner)
+        raise Refused(f"target {path!r}: {label} has no {name!r}") from None
+
+
+def _file(path: str) -> Any:
+    file = importlib.import_module("pathlib").Path(path).resolve()
+    name = "dpaudit_file_" + "".join(one if one.isalnum() else "_" for one in str(file))
+    if name not in sys.modules:
+        sys.path.append(str(file.parent))
+        _load(name, file)
+    return sys.modules[name]
+
+
+@functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
+def _file_of_dpaudit(*names: str) -> Any:
+    """Return a file of dpaudit, which need not be installed here, as a module."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    return _load("dpaudit_" + names[-1].partition(".")[0], os.path.join(folder, *names))  # noqa: PTH118
+
+
+def _load(name: str, file: Any) -> Any:
+    spec: Any = importlib.util.spec_from_file_location(name, file)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _set_order() -> Any:
+    return _file_of_dpaudit("outcomes", "set_order.py")
+
+
+def _frames() -> Any:
+    return _file_of_dpaudit("outcomes", "frames.py")
+
+
+def _torch() -> Any:
+    return _file_of_dpaudit("torch_use.py")
+
+
+def _has_torch() -> bool:
+    return "torch" in sys.modules and bool(_torch().is_loaded())
+
+
+def _has_tables() -> bool:
+    return any(one in sys.modules for one in ("pandas", "polars", "pyarrow"))
+
+
+# Seeding.
+
+
+def generators() -> list[Any]:
+    """Return all generators of this process that take a seed: any may be the mechanism's."""
+    gc.collect()  # puts all objects in one order, by age
+    numpy: Any = sys.modules.get("numpy")
+    theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
+    every = gc.get_objects()
+    kept = [one for one in every if issubclass(type(one), (random.Random, *theirs))]
+    if _has_torch():  # the collector does not list generators of torch
+        kinds = _torch().generator_types()
+        own = [one for one in gc.get_referents(*every) if issubclass(type(one), kinds)]
+        kept += {id(one): one for one in own}.values()
+    return [one for one in kept if _reseed(one, 0, "to see whether it can be")]
+
+
+def _reseed(generator: Any, seed: int, purpose: str) -> bool:
+    """Return whether a generator could be seeded."""
+    number = child_seed(seed, purpose)
+    try:
+        if hasattr(generator, "bit_generator"):
+            bits = generator.bit_generator
+            bits.state = type(bits)(number).state
+        elif isinstance(generator, random.Random):
+            generator.seed(number)
+        elif hasattr(generator, "initial_seed"):
+            _torch().seed(generator, number)
+        else:
+            generator.seed([number >> (32 * word) & 0xFFFFFFFF for word in range(8)])
+    except Exception:  # noqa: BLE001  # whatever a source without a seed or a state raises
+        return False
+    return True
+
+
+def child_seed(seed: int, purpose: str) -> int:
+    """Return 256 bits that differ for every purpose."""
+    return random.Random(f"{seed} {purpose}").getrandbits(256)  # by SHA-512
+
+
+# Outcomes as JSON; exchange.py reads them.
+
+
+def encode(value: Any) -> Any:
+    """Return an outcome as JSON. A value without a form in JSON becomes a mapping with one key,
+    which starts with a dollar sign. Raises Refused for a value that cannot be sent."""
+    kind = type(value)
+    if kind in (float, str, bool, type(None)):
+        return value
+    if kind is int:
+        return value if value.bit_length() < 64 else {"$int": hex(value)}
+    if kind is dict:
+        if all(type(key) is str and key[:1] != "$" for key in value):
+            node = {key: encode(one) for key, one in value.items()}
+        else:
+            node = {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
+        # The auditing process has another hash seed.
+        is_as_in_a_set = len(value) > 1 and _set_order().as_in_a_set(tuple(value))
+        return {"$as_in_a_set": node} if is_as_in_a_set else node
+    if kind in (list, tuple, set, frozenset):
+        parts = [encode(one) for one in value]
+        return parts if kind is list else {"$" + kind.__name__: parts}
+    form = _FORMS.get((kind.__module__, kind.__name__))
+    if form is not None:
+        return {"$" + kind.__name__: form(value)}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return _encoded_array(value)
+    if _has_torch() and _torch().is_tensor(kind):
+        return _encoded_array(_torch().readable(value).numpy())
+    tabular: Any = _tabular(value, _frames()) if _has_tables() else None
+    return _described(value) if tabular is None else tabular
+
+
+def _tabular(value: Any, frames: Any) -> Any:
+    """Return a frame, a series, or one of their values; None for any other value. frames: the
+    module that takes them apart."""
+    kind = type(value)
+    if frames.is_frame(kind):
+        frame = frames.as_frame(value)
+        columns = [[encode(key), encode(one)] for key, one in frame.columns.items()]
+        return {"$frame": [frame.word, columns]}
+    if frames.is_series(kind):
+        series = frames.as_series(value)
+        return {"$series": [series.word, encode(series.entries)]}
+    parts = frames.scalar_parts(value)
+    return None if parts is None else {"$" + parts[0]: parts[1]}
+
+
+def _encoded_array(value: Any) -> Any:
+    kind, names, masked = value.dtype.kind, value.dtype.names, hasattr(value, "filled")
+    if names and not value.dtype.hasobject and not masked:
+        described = [(name, value.dtype[name].str) for name in names]
+        if sys.modules["numpy"].dtype(described) == value.dtype:  # no gaps, no nested fields
+            return {"$structured": [described, list(value.shape), _base64(value.tobytes())]}
+    if names:
+        return encode({name: value[name] for name in names})
+    if kind == "O" or masked:
+        own = type(value).__name__
+        name = ("array" if own == "ndarray" else own) + f" of {value.dtype}"
+        return {"$derived": [name, encode(value.tolist())]} if value.ndim else encode(value.item())
+    if value.ndim == 0 and (kind in "biuU" or (kind == "f" and value.dtype.itemsize <= 8)):
+        return {"$scalar": [value.dtype.str, value.item()]}
+    if value.ndim == 0 and kind == "S":
+        return encode(value.item())
+    return {"$array": [value.dtype.str, list(value.shape), _base64(value.tobytes())]}
+
+
+def _described(value: Any) -> Any:
+    """Return a value of another type by its fields, or as the plain type that it derives from."""
+    kind, name = type(value), type(value).__qualname__
+    if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
+        return {"$enum": [name, value.name or repr(value.value)]}
+    fields = getattr(kind, "__dataclass_fields__", None) or getattr(kind, "_fields", None)
+    if fields:
+        names = [one for one in fields if hasattr(value, one)]
+        return {"$record": [name, names, [encode(getattr(value, one)) for one in names]]}
+    bases: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple, set, frozenset)
+    for base in (one for one in bases if isinstance(value, one)):
+        return {"$derived": [name, encode(base(value))]}
+    # A file that was run by its path has a module name of ours.
+    module = "" if kind.__module__.startswith("dpaudit_file_") else f"{kind.__module__}."
+    raise Refused(
+        f"the mechanism returns a value of type {module}{name}, which cannot be sent between "
+        "processes; give post_process a function that turns it into plain values, or lists of "
+        "these"
+    )
+
+
+def _base64(data: Any) -> str:
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+# By name, to import nothing that the mechanism does without.
+_FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
+    **dict.fromkeys([("builtins", "bytes"), ("builtins", "bytearray")], _base64),
+    **dict.fromkeys([("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")], str),
+    **dict.fromkeys([("datetime", one) for one in ("datetime", "date", "time")], str),
+    ("datetime", "timedelta"): lambda one: [one.days, one.seconds, one.microseconds],
+    ("builtins", "complex"): lambda one: [one.real, one.imag],
+}
+
+
 def _text(node: Any) -> bytes:
     return json.dumps(node).encode() + b"\n"
+
+
+_label = functools.lru_cache(maxsize=1024)(_text)
 
 
 def _written(value: Any) -> bytes:
@@ -458,8 +536,7 @@ def _written(value: Any) -> bytes:
 
 
 def _sent(write: Callable[[Any], Any], output: Any) -> Any:
-    """Return what `write` makes of an output: what that raises, the mechanism has not raised, but
-    for a lack of memory."""
+    """Return `write(output)`. Its exceptions are not the mechanism's, except a lack of memory."""
     try:
         return write(output)
     except RecursionError:
@@ -478,54 +555,5 @@ def _sent(write: Callable[[Any], Any], output: Any) -> Any:
         ) from None
 
 
-_label = functools.lru_cache(maxsize=1024)(_text)
-
-
-def _digest(dataset: Any) -> int:
-    try:
-        return hash(_frames().content(dataset) if _has_tables() else pickle.dumps(dataset))
-    except Exception:  # noqa: BLE001  # what cannot be pickled has no digest
-        return 0
-
-
-class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, parts: Any) -> Any:
-        """Return what is imported or made here; NumPy's pickles are not read by every version."""
-        kind, what, more = parts
-        if kind == "import":
-            return resolved(what)() if more else resolved(what)
-        if kind in ("pandas", "polars"):
-            return importlib.import_module(kind).DataFrame(what, **more)
-        return importlib.import_module("numpy").frombuffer(more, kind).reshape(what).copy()[()]
-
-
-def loaded(data: bytes, what: str) -> Any:
-    try:
-        return _Unpickler(io.BytesIO(data)).load()
-    except FAILURES as error:
-        raise Refused(f"{what} cannot be read by {sys.executable}: {words(error)}") from None
-
-
-def main(make: Callable[[], Service] = Service) -> None:
-    """Serve requests until standard input ends."""
-    sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
-    if os.environ.get(_CLOCK_SHIFT):
-        _file_of_dpaudit("processes", "other_clock.py").shift_as_asked()
-    # What the mechanism prints, or reads, must not come between requests and replies.
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    service = make()
-    while len(size := requests.read(8)) == 8:
-        name, arguments = pickle.loads(requests.read(int.from_bytes(size, "little")))
-        try:
-            reply = getattr(service, name)(**arguments)
-        except Refused as error:
-            reply = {"refused": str(error)}
-        header, data = reply if isinstance(reply, tuple) else (reply, b"")
-        replies.write(_text({**header, "bytes": len(data)}) + data)
-        replies.flush()
-
-
 if __name__ == "__main__":
-    main()
+    main(Service)
