@@ -1,1 +1,1 @@
-"""Processes that draw: how they are started, spoken to, watched and replaced."""
+"""Processes that draw: start, exchange, end, replacement, and their number."""

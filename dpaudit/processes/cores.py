@@ -1,4 +1,4 @@
-"""How many processes can compute at the same time: cores, and memory."""
+"""How many processes can run at the same time, by cores and by memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ _GROUPS = "sys/fs/cgroup"
 
 
 def cores(root: Path = Path("/")) -> int:
-    """Return how many cores this process may use: those of the machine, as far as its affinity and
-    the limit of its container allow. root: where the system's files are."""
+    """Return the number of cores that this process may use, by its affinity and the limit of its
+    container. root: folder of the system's files."""
     limits = [1.0 * _usable(), *_quotas(root)]
     return max(1, int(min(limits)))
 
 
 def _usable() -> int:
-    """Return the cores that the system lets this process run on."""
     if hasattr(os, "process_cpu_count"):  # Python 3.13; PYTHON_CPU_COUNT changes it
         return os.process_cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
@@ -27,12 +26,12 @@ def _usable() -> int:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """Yield the cores that control groups allow, as far as they set a limit: of version 2 every
-    group that this process is in, and of version 1 that of a container."""
+    """Yield the limits of control groups, in cores: for every group of this process in version 2,
+    for the container in version 1."""
     for folder in _groups(root):
         with suppress(OSError, ValueError, ZeroDivisionError):
             quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
-            yield int(quota) / int(period)  # "max" is no number, and no limit
+            yield int(quota) / int(period)  # not for "max"
     with suppress(OSError, ValueError, ZeroDivisionError):
         quota, period = (
             (root / _GROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text(encoding="ascii")
@@ -43,7 +42,7 @@ def _quotas(root: Path) -> Iterator[float]:
 
 
 def _groups(root: Path) -> list[Path]:
-    """Return the folders of the control groups (of version 2) that this process is in."""
+    """Return the folders of the control groups, version 2, of this process."""
     groups = root / _GROUPS
     own = groups
     with suppress(OSError, UnicodeDecodeError):
@@ -55,8 +54,8 @@ def _groups(root: Path) -> list[Path]:
 
 
 def room_for(processes: int, root: Path = Path("/")) -> int:
-    """Return how many processes as large as this one there is memory for, of so many; all of them
-    where the system does not say."""
+    """Return how many of these processes fit in memory if each is as large as this one; all where
+    the system does not say."""
     try:
         pages = int((root / "proc/self/statm").read_text(encoding="ascii").split()[1])
         left = min(_left(root))
@@ -66,8 +65,8 @@ def room_for(processes: int, root: Path = Path("/")) -> int:
 
 
 def _left(root: Path) -> Iterator[int]:
-    """Yield the bytes that the machine has left, and those that control groups (of version 2) do:
-    with what they keep of files, which they give up when it is needed."""
+    """Yield the free bytes of the machine, and of control groups, version 2. The cache of files
+    counts as free."""
     words = (root / "proc/meminfo").read_text(encoding="ascii").split()
     yield 1024 * int(words[words.index("MemAvailable:") + 1])
     for folder in _groups(root):

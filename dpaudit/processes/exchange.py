@@ -1,4 +1,4 @@
-"""What goes to a worker process, and what comes back: never a pickle, which could be anything."""
+"""Data to a worker process, and outcomes from it: never pickles, which could run any code."""
 
 from __future__ import annotations
 
@@ -27,27 +27,29 @@ from dpaudit.outcomes.frames import Frame, Series
 from dpaudit.outcomes.representation import AsInASet, InOrder
 from dpaudit.outcomes.special import Missing
 
-# The newest one that Python 3.8 reads.
+# The newest pickle protocol that Python 3.8 reads.
 _PROTOCOL = 4
 
 
 def pickled(value: Any, what: str) -> bytes:
-    """Return what a worker reads; NumPy arrays in a form that any version of NumPy reads. Raises
-    TargetError when it cannot be pickled."""
+    """Return a pickle for a worker, with NumPy arrays in a form that any version of NumPy reads.
+    Raises TargetError, with `what` as the name of the value."""
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
     except Exception as error:  # whatever a user's object raises when it is pickled
         raise TargetError(
             f"{what} cannot be sent to another process ({error}); name it by import path, or "
-            "leave out isolate"
+            "leave out isolate",
+            code="not-picklable",
         ) from error
     return stream.getvalue()
 
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Return an array, and what is imported or made there, as its parts; else None."""
+        """Return the parts of an array, or of an object that is imported or made in the worker;
+        else None."""
         if type(value) is Reference:
             return "import", value.path, value.called
         if type(value) is Inline:
@@ -67,7 +69,7 @@ def request(name: str, arguments: Mapping[str, Any]) -> bytes:
 
 
 def parsed(text: bytes) -> Any:
-    """Return the outcome that a text stands for. Raises ValueError when it is malformed."""
+    """Return the outcome of a line of JSON. Raises ValueError if it is malformed."""
     try:
         return decode(json.loads(text))
     except (TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -75,7 +77,7 @@ def parsed(text: bytes) -> Any:
 
 
 def decode(node: Any) -> Any:
-    """Return the value that parsed JSON stands for."""
+    """Return the value of parsed JSON, as `worker.encode` writes it."""
     if type(node) is list:
         return [decode(one) for one in node]
     if type(node) is not dict:
@@ -86,28 +88,27 @@ def decode(node: Any) -> Any:
     read = _FORMS.get(tag)
     if read is None:
         raise ValueError(f"the form {tag!r} is not known")
-    return read(node[tag])
+    body = node[tag]
+    # The body of a form with several parts is a list.
+    return read(*body) if tag in _OF_PARTS else read(body)
 
 
-def _structured(body: Any) -> Any:
-    fields, shape, data = body
+def array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
+    """Return an array of numbers or texts. Raises ValueError for other types."""
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise ValueError(f"an array of type {dtype}")
+    return np.frombuffer(data, kind).reshape(shape)
+
+
+def _structured(fields: Any, shape: Any, data: str) -> Any:
     dtype = np.dtype([(name, kind) for name, kind in fields])
     if dtype.hasobject:
         raise ValueError("an array of objects")
     return np.frombuffer(base64.b64decode(data), dtype).reshape(shape)[()]
 
 
-def _as_in_a_set(body: Any) -> Any:
-    return AsInASet(decode(body))
-
-
-def _scalar(body: Any) -> Any:
-    dtype, value = body
-    return np.dtype(dtype).type(value)
-
-
-def _derived(body: Any) -> Any:
-    name, value = body
+def _derived(name: str, value: Any) -> Any:
     plain = decode(value)
     kind: Any = type(plain)
     return _derived_type(name, kind)(plain)
@@ -118,28 +119,9 @@ def _derived_type(name: str, kind: Any) -> Any:
     return type(name, (kind,), {})
 
 
-def array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
-    """Return an array of numbers or texts. Raises ValueError for what is none."""
-    kind = np.dtype(dtype)
-    if kind.hasobject:
-        raise ValueError(f"an array of type {dtype}")
-    return np.frombuffer(data, kind).reshape(shape)
-
-
-def _array(body: Any) -> Any:
-    dtype, shape, data = body
-    return array(dtype, shape, base64.b64decode(data))[()]
-
-
-def _member(body: Any) -> Any:
-    kind, name = body
+def _member(kind: str, name: str) -> Any:
     made: Any = enum.Enum(kind.rpartition(".")[2], {name: name}, qualname=kind)  # type: ignore[misc]  # names come from elsewhere
     return made(name)
-
-
-def _record(body: Any) -> Any:
-    kind, names, values = body
-    return _record_type(kind, tuple(names))(*map(decode, values))
 
 
 @functools.cache
@@ -149,57 +131,48 @@ def _record_type(kind: str, names: tuple[str, ...]) -> Any:
     return made
 
 
-def _frame(body: Any) -> Any:
-    word, columns = body
-    return Frame(word, {decode(key): decode(entries) for key, entries in columns})
-
-
-def _moment(body: Any) -> Any:
-    name, text, nanoseconds = body
+def _moment(name: str, text: str, nanoseconds: int) -> Any:
     moment = _derived_type(name, datetime.datetime).fromisoformat(text)
     moment.nanosecond = nanoseconds
     return moment
 
 
-def _duration(body: Any) -> Any:
-    name, *parts, nanoseconds = body
-    duration = _derived_type(name, datetime.timedelta)(*parts)
+def _duration(name: str, days: int, seconds: int, microseconds: int, nanoseconds: int) -> Any:
+    duration = _derived_type(name, datetime.timedelta)(days, seconds, microseconds)
     duration.nanoseconds = nanoseconds
     return duration
 
 
-def _missing(body: Any) -> Any:
-    name, word = body
-    return _derived_type(name, Missing)(word)
-
-
-_FORMS: Mapping[str, Callable[[Any], Any]] = {
-    "$raised": lambda body: Raised(*map(str, body)),
+_OF_PARTS: Mapping[str, Callable[..., Any]] = {
+    "$raised": lambda *parts: Raised(*map(str, parts)),
+    "$scalar": lambda dtype, value: np.dtype(dtype).type(value),
+    "$derived": _derived,
+    "$complex": complex,
+    "$timedelta": datetime.timedelta,
+    "$array": lambda dtype, shape, data: array(dtype, shape, base64.b64decode(data))[()],
+    "$structured": _structured,
+    "$enum": _member,
+    "$record": lambda kind, names, values: _record_type(kind, tuple(names))(*map(decode, values)),
+    "$frame": lambda word, columns: Frame(word, {decode(key): decode(one) for key, one in columns}),
+    "$series": lambda word, entries: Series(word, decode(entries)),
+    "$moment": _moment,
+    "$duration": _duration,
+    "$missing": lambda name, word: _derived_type(name, Missing)(word),
+}
+_FORMS: Mapping[str, Callable[..., Any]] = {
+    **_OF_PARTS,
     "$tuple": lambda body: tuple(map(decode, body)),
     "$set": lambda body: set(map(decode, body)),
     "$frozenset": lambda body: frozenset(map(decode, body)),
     "$dict": lambda body: InOrder((decode(key), decode(value)) for key, value in body),
-    "$as_in_a_set": _as_in_a_set,
-    "$scalar": _scalar,
-    "$derived": _derived,
+    "$as_in_a_set": lambda body: AsInASet(decode(body)),
     "$int": lambda body: int(body, 16),
     "$bytes": base64.b64decode,
     "$bytearray": lambda body: bytearray(base64.b64decode(body)),
-    "$complex": lambda body: complex(*body),
     "$Decimal": Decimal,
     "$Fraction": Fraction,
     "$UUID": uuid.UUID,
     "$datetime": datetime.datetime.fromisoformat,
     "$date": datetime.date.fromisoformat,
     "$time": datetime.time.fromisoformat,
-    "$timedelta": lambda body: datetime.timedelta(*body),
-    "$array": _array,
-    "$structured": _structured,
-    "$enum": _member,
-    "$record": _record,
-    "$frame": _frame,
-    "$series": lambda body: Series(body[0], decode(body[1])),
-    "$moment": _moment,
-    "$duration": _duration,
-    "$missing": _missing,
 }

@@ -1,7 +1,7 @@
-"""Another clock for a process: `time` runs ahead by a fixed number of seconds, and `datetime` does
-for the user's own code.
+"""Another clock for a process: `time` runs ahead by a fixed number of seconds, and so does
+`datetime` for the user's own code.
 
-For Python 3.8 and without dpaudit, since worker.py uses it in a process of its own.
+It runs in Python 3.8 and without dpaudit, since worker.py uses it in a process of its own.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import os
 import time
 import types
 
-TYPE_CHECKING = False  # spares the import of typing
+TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
 # The environment variable with the number of seconds.
 SHIFT = "DPAUDIT_CLOCK_SHIFT"
-# Clocks that tell the time, as far as the system has them; not those of processor time.
+# Clocks of time, as far as the system has them, without those of processor time.
 _CLOCKS = ("REALTIME", "TAI", "MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "UPTIME_RAW")
 # Parts of the paths of modules that are installed.
 _PYTHONS = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # without pathlib
@@ -29,16 +29,15 @@ _OF_TIMES = {"gmtime": 0, "localtime": 0, "ctime": 0, "asctime": 0, "strftime": 
 
 
 def shift_as_asked() -> None:
-    """Shift the clocks if the environment asks for it, once: before the mechanism is imported,
-    since it may take functions out of `time`."""
+    """Shift the clocks once, if the environment asks for it: before the import of the mechanism,
+    which may take functions from `time`."""
     seconds = os.environ.get(SHIFT)
     if seconds and not hasattr(time.time, "shifted"):
         shift_clocks(float(seconds))
 
 
 def shift_clocks(seconds: float) -> None:
-    """Let all clocks of this process run ahead by some seconds: differences of two times stay what
-    they are."""
+    """Let all clocks of this process run ahead; differences of times stay the same."""
     nanoseconds = round(seconds * 1e9)
     for name in ("time", "monotonic", "perf_counter"):
         _replace(name, _ahead(getattr(time, name), seconds))
@@ -69,7 +68,7 @@ def _ahead_for(clock: Callable[[int], Any], more: Any, clocks: list[int]) -> Cal
 
 
 def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -> Any:
-    """Return a function of a time that takes the shifted time where it is given none."""
+    """Return a function of a time that uses the shifted time if it is given none."""
 
     def called(*arguments: Any) -> Any:
         is_given = len(arguments) > before and arguments[before] is not None
@@ -79,10 +78,8 @@ def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -
 
 
 def _shift_dates() -> None:
-    """Let the code of the user import a `datetime` whose present is the shifted one.
-
-    Installed modules import the true one: some are compiled for it.
-    """
+    """Replace `datetime` for the code of the user. Installed modules import the true one: some are
+    compiled for it."""
     shifted = types.ModuleType("datetime")
     vars(shifted).update(vars(datetime))
     for kind in (datetime.date, datetime.datetime):
@@ -97,7 +94,7 @@ def _shift_dates() -> None:
 
 
 def _is_own(scope: Any) -> bool:
-    """Return whether a module's names are of a file that is not installed."""
+    """Return whether the globals of a module belong to a file that is not installed."""
     file = (scope or {}).get("__file__") or ""
     return (
         bool(file) and not file.startswith(_PYTHONS) and not any(map(file.__contains__, _FOREIGN))
@@ -105,8 +102,8 @@ def _is_own(scope: Any) -> bool:
 
 
 def _with_shifted_present(true: Any) -> Any:
-    """Return a class that stands for `datetime.date` or `datetime.datetime`: its objects are of
-    the true type, and objects of the true type are its own."""
+    """Return a class that replaces `datetime.date` or `datetime.datetime`. It makes objects of the
+    true type, and counts them as its instances."""
 
     class Alike(type):
         def __instancecheck__(cls, value: Any) -> bool:
