@@ -282,8 +282,8 @@ def _spec(setting: Setting, nominal: float, seed: int) -> AuditSpec:
 def false_alarm(setting: Setting, nominal: float, seed: int) -> bool:
     """Audit once; return whether its result is wrong."""
     spec = _spec(setting, nominal, seed)
-    kept = schedule._MOST_LEARNED if setting.kept is None else setting.kept
-    with patch.object(schedule, "_MOST_LEARNED", kept):
+    kept = schedule.MAX_BUFFERED_DRAWS if setting.kept is None else setting.kept
+    with patch.object(schedule, "MAX_BUFFERED_DRAWS", kept):
         result = run_audit(spec)
     if result.verdict is Verdict.ERROR:
         raise RuntimeError(f"{setting.name}, seed {seed}: {result.error}")

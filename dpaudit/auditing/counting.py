@@ -188,9 +188,9 @@ class Counts:
 def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Objective) -> bool:
     """Return whether to freeze after so many draws: what is left of the budget is worth more than
     learning is."""
-    if spent < plan.freeze_at and not (plan.may_freeze(spent) and is_clear(found, aim)):
+    if spent < plan.freeze_at and not (plan.may_freeze_early(spent) and is_clear(found, aim)):
         return False
-    if not plan.may_count_on(spent):
+    if not plan.may_double(spent):
         return True
     if promises_nothing(found, aim):
         return False
@@ -223,17 +223,17 @@ class CountingStage:
     def learn(self, learned: Learned, draws: Drawer) -> Learned:
         """Return what is frozen. learned: from draws that were kept."""
         counts, ledger, plan = self._counts, self._ledger, self._plan
-        until = plan.counting_until(ledger.spent)
+        until = plan.next_freeze_check(ledger.spent)
         while True:
-            ledger.believe(learned.beliefs)
+            ledger.bet_with(learned.beliefs)
             measure = Measure(
                 learned.portfolio, others=counts.counters, rare_filter=counts.rare_filter
             )
-            sooner = plan.betting_until(ledger.spent, until, ledger.point.delta)
+            sooner = plan.next_refit(ledger.spent, until, ledger.point.delta)
             counts.add(self._count(measure, sooner, draws).others)
-            plan.goes_on(ledger.spent)
+            plan.plan_again(ledger.spent)
             (found, tables), aim, is_last = counts.found(), self._aim(), ledger.may_stop
-            is_due, due = ledger.spent >= until, plan.counting_until(ledger.spent)
+            is_due, due = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
             if is_due and not is_last:
                 is_last = is_enough(found, ledger.spent, plan, aim)
             # By the clock what is left of the budget may have become less.
@@ -241,7 +241,7 @@ class CountingStage:
             learned = learn_again(found, aim, tables, to_bet=not is_last)
             if is_last:
                 return learned
-            coming = plan.counting_next(ledger.spent, ledger.point.delta)
+            coming = plan.most_until_refit(ledger.spent, ledger.point.delta)
             counts.make_room(ledger.spent, coming, aim)
 
     def _count(self, measure: Measure, until: int, draws: Drawer) -> Counted:

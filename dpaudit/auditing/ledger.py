@@ -1,9 +1,9 @@
-"""What the audit of a pair has drawn, bet and seen so far."""
+"""The draws and bets of the audit of one pair."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,10 +44,12 @@ class PairProgress:
 
 
 class Ledger:
-    """The record of one pair, block by block, which its certificate follows from.
+    """The draws and bets of one pair, block by block; its certificate follows from them.
 
-    rounds: beliefs, each bet on from one block to another.  refuted_after: draws after which bets
-    refuted the claim.
+    point: of the claim's profile, which is bet against.
+    rounds: beliefs, in the order in which they were bet with.
+    blocks, heads: of all draws so far.  failures: exceptions among them.
+    spent: number of draws.  refuted_after: draws after which a bet refuted the claim.
     """
 
     def __init__(
@@ -67,56 +69,61 @@ class Ledger:
         self.refuted_after: int | None = None
 
     def settle(self, point: ProfilePoint) -> None:
-        """Choose the point of the claim's profile that is bet against, before anything is bet."""
+        """Choose the point to bet against; before any bet."""
         self.point = point
         self.wealth = Wealth(point, BETTING_SHARE * self._spec.alpha)
 
     @property
     def may_stop(self) -> bool:
-        """Whether a refutation ends the run: asked for, and enough budget left to confirm it."""
-        return self.refuted_after is not None and self.can_confirm(0)
+        """Whether a refutation ends the run: it may, and enough budget is left to confirm it."""
+        return self.refuted_after is not None and self._can_confirm(0)
 
-    def can_confirm(self, coming: int) -> bool:
-        """Return whether, after so many draws more, there is budget left to confirm with."""
-        room = self._plan.budget - self.spent - coming
-        return not self._spec.full and room >= self._plan.limits.confirming
-
-    def believe(self, beliefs: Beliefs) -> None:
-        """Bet on these from now on."""
+    def bet_with(self, beliefs: Beliefs) -> None:
         self.rounds.append(beliefs)
         self.wealth.believe(beliefs)
 
+    def looks_to_refutation(self, looks: Sequence[Tally]) -> int:
+        """Return the number of looks at a block up to the first that ends the run; all if none
+        does."""
+        first = None if self.refuted_after is not None else self.wealth.first_refuting(looks)
+        if first is None:
+            return len(looks)
+        draws = sum(look.draws for look in looks[: first + 1])
+        return first + 1 if self._can_confirm(draws) else len(looks)
+
     def count(self, stage: Stage, counted: Counted, *, is_bet_on: bool) -> None:
-        """Write down a block that a frozen rule has counted."""
+        """Record a block that was only counted."""
         self.failures += counted.failures
         self.heads += counted.heads
         self.write(stage, counted.tally, is_bet_on=is_bet_on)
 
     def write(self, stage: Stage, tally: Tally, *, is_bet_on: bool) -> None:
-        """Write a block down."""
+        """Record the tally of a block, bet on it, and report the progress."""
         if is_bet_on:
             self.wealth.record([tally])
         self.blocks.append(block_of(stage, len(self.rounds) - 1 if is_bet_on else None, tally))
         self.spent += tally.draws
         if self.refuted_after is None and self.wealth.refuted:
             self.refuted_after = self.spent
-        moment = PairProgress(
-            draws=self.spent,
-            budget=self._plan.budget,
-            is_planned=self._plan.is_final,
-            left=self._left,
-            wealth=math.exp(min(self.wealth.log_largest, 700.0)),
-            epsilon_lower=self.wealth.epsilon_lower,
-            point=self.point,
-            rounds=len(self.rounds),
-            gains=self.wealth.gains,
-        )
-        self._notify(moment)
-
-    @property
-    def _left(self) -> int | None:
-        """The draws still to be made, if that is known."""
-        room = self._plan.budget - self.spent
+        plan = self._plan
+        left = plan.budget - self.spent if plan.is_final else None
         if self.may_stop:
-            return min(room, max(self.spent, self._plan.limits.confirming))
-        return room if self._plan.is_final else None
+            left = min(plan.budget - self.spent, max(self.spent, plan.limits.confirming))
+        self._notify(
+            PairProgress(
+                draws=self.spent,
+                budget=plan.budget,
+                is_planned=plan.is_final,
+                left=left,
+                wealth=math.exp(min(self.wealth.log_largest, 700.0)),
+                epsilon_lower=self.wealth.epsilon_lower,
+                point=self.point,
+                rounds=len(self.rounds),
+                gains=self.wealth.gains,
+            )
+        )
+
+    def _can_confirm(self, coming: int) -> bool:
+        """Return whether the budget has room for a confirmation after `coming` more draws."""
+        room = self._plan.budget - self.spent - coming
+        return not self._spec.full and room >= self._plan.limits.confirming

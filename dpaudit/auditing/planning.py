@@ -286,7 +286,7 @@ def draws_needed(one: Certificate, share: float, factor: float, power: float) ->
 def certifying(samples: int, limits: Limits) -> int:
     """Return the draws that are left for the exact test, at least."""
     schedule = Plan(samples, None, limits)
-    counts = schedule.freeze_at > schedule.hold_until
+    counts = schedule.freeze_at > schedule.buffer_until
     # To learn by counting may go on, to half of the budget.
     return samples // 2 if counts else samples - schedule.freeze_at
 

@@ -373,9 +373,9 @@ def _has_room(one: Certificate, schedule: Schedule, spent: int) -> bool:
 def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
     """Return the blocks that are kept to learn from, and the draws after which that may have ended:
     how much is kept, of two numbers, is up to what was learned. kept: so many draws in all."""
-    ends, sizes = [plan.hold_until], list(plan.learning_sizes())
-    if kept > plan.hold_until and plan.keep_half():
-        ends.append(plan.hold_until)
+    ends, sizes = [plan.buffer_until], list(plan.learning_sizes())
+    if kept > plan.buffer_until and plan.keep_half():
+        ends.append(plan.buffer_until)
         sizes += plan.learning_sizes(ends[0])
     return sizes, ends
 
@@ -384,17 +384,17 @@ def _phases(plan: Plan, counted: int, delta: float) -> Iterator[list[int]]:
     """Yield the blocks that are counted to learn from, between one time to learn and the next, so
     many draws in all; where learning ends is up to what was learned, from a place on. delta: of the
     point that is bet against."""
-    spent = plan.hold_until
+    spent = plan.buffer_until
     until = spent + counted
-    if not plan.may_freeze(until):
+    if not plan.may_freeze_early(until):
         until = max(until, plan.freeze_at)
-    due = plan.counting_until(spent)
+    due = plan.next_freeze_check(spent)
     while counted and spent < until:
-        sizes = list(plan.counting_sizes(spent, plan.betting_until(spent, due, delta)))
+        sizes = list(plan.counting_sizes(spent, plan.next_refit(spent, due, delta)))
         spent += sum(sizes)
         yield sizes
         if spent >= due:
-            due = plan.counting_until(spent)
+            due = plan.next_freeze_check(spent)
 
 
 def _learning(
@@ -431,9 +431,9 @@ def _rounds(
     anew.update(ends[:-1])
     for _, spent in zip(learning, accumulate(one.draws for one in learning), strict=True):
         wanted.append(round_)
-        hold_until = next((end for end in ends if spent < end), 0)
-        is_kept = spent < hold_until and wants_refit(
-            learned_from, spent, hold_until, points, full=full
+        buffer_until = next((end for end in ends if spent < end), 0)
+        is_kept = spent < buffer_until and wants_refit(
+            learned_from, spent, buffer_until, points, full=full
         )
         if is_kept or spent in anew:
             round_, learned_from = 0 if round_ is None else round_ + 1, spent

@@ -381,7 +381,7 @@ class _Recorded:
             return learned
         self._counts = counts = Counts(selection, learned)
         while True:
-            rows = split.learn_from(plan.counting_until(spent) - spent)
+            rows = split.learn_from(plan.next_freeze_check(spent) - spent)
             for start in range(0, len(rows), plan.limits.block):
                 self._count(counts, self._fresh(rows[start : start + plan.limits.block]).release())
             spent += len(rows)
@@ -389,7 +389,7 @@ class _Recorded:
             if is_enough(found, spent, plan, aim):
                 self._ignored += counts.dropped()
                 return learn_again(found, aim, tables, to_bet=False)
-            counts.make_room(spent, plan.counting_next(spent, delta=0), aim)
+            counts.make_room(spent, plan.most_until_refit(spent, delta=0), aim)
 
     def _count(self, counts: Counts, draws: SelectionDraws) -> None:
         outcomes, is_d1 = draws.outcomes, draws.is_d1

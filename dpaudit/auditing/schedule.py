@@ -1,4 +1,4 @@
-"""How many draws, in what blocks, and when learning gives way to certifying."""
+"""The budget of one pair: number of draws, sizes of blocks, and the end of learning."""
 
 from __future__ import annotations
 
@@ -9,72 +9,89 @@ from dataclasses import dataclass
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 
-# Draws before all others, which count for nothing: made one by one to see what a mechanism is like;
-# and of each input, made twice from one seed to see whether the seed decides them.
-FIRST_CALLS, PROBE = 4, 32
+# Draws before all others, which count for nothing: single calls, which show what a mechanism is
+# like; and draws of each input, made twice from one seed, which show whether equal seeds give equal
+# outcomes.
+FIRST_CALLS = 4
+PROBE = 32
 PROBING_CALLS = FIRST_CALLS + 2 * 2 * PROBE
+
+# Sample buffer: outcomes kept in memory for fitting, and the largest block. Fewer when outcomes
+# have many columns, so that a buffer stays under about 50 MB.
+MAX_BUFFERED_DRAWS = 100_000
+_MAX_BUFFERED_VALUES = 4_000_000
+_LEAST_BUFFERED_DRAWS = 2_000
+
+# Blocks to learn from: the first one, and the factor by which each is larger than the last.
 FIRST_BLOCK = 100
-# By the clock, the first block is all that a slow mechanism may learn from: a quarter of the fewest
-# draws, as where these are asked for.
-_FIRST_BY_CLOCK = MINIMUM_SAMPLES // 4
-# Draws to certify with, at least, when the clock has run out.
-_LEAST_CERTIFYING = MINIMUM_SAMPLES - _FIRST_BY_CLOCK
-_GROWTH = 1.25
-# Draws to learn from, and of the largest block; both less when an outcome has many columns, so that
-# memory stays within some tens of megabytes.
-_MOST_LEARNED = 100_000
-_MOST_ENTRIES = 4_000_000
-_LEAST_ROWS = 2_000
-# Of what is counted, a clear refutation takes no more than this part of the budget.
-_SOONEST = 32
-# Later blocks are a sixteenth of what was drawn before, within these limits: a look costs little,
-# and a refutation is not noticed before the end of its block.
-_BLOCKS = 16
-_SMALLEST, _LARGEST = 64, 131_072
-# A small budget is cut into so many blocks, or there would be too few to compare.
-_FEWEST_BLOCKS = 15
-# So many blocks are enough to see how far a budget is, unless they get too large to share out among
-# many workers: more only make work.
-_ENOUGH_BLOCKS, _SHARED_OUT = 200, 524_288
-# The fewest blocks of a confirmation, and its fewest draws; of a mechanism that is called once for
-# each draw, and so may be slow, the fewest of a budget are enough.
-_CONFIRMING_BLOCKS = 16
-CONFIRMING = 1_000
-# A budget is divided into no more than about so many blocks, since each one is kept in the result.
+_BLOCK_GROWTH = 1.25
+# The buffer takes an eighth of the budget; a quarter of a budget so small that this is fewer draws
+# than a fit needs.
+_FEW_DRAWS = 1_000
+
+# Blocks that are only counted are 1/16 of the draws before them, within limits: a look costs
+# little, and a refutation shows only at the end of a block.
+_BLOCK_SHARE = 16
+_LEAST_BLOCK = 64
+_LARGEST_BLOCK = 131_072
+# A mechanism that makes one draw a call is slow: smaller blocks keep the display alive, and several
+# workers busy.
+_LARGEST_BLOCK_OF_SINGLE_DRAWS = 32_768
+# Blocks of a budget: at least 15, or there are too few to compare with each other; no more than
+# about 200 while they can be shared out among many workers; never more than about 16,384, since a
+# result keeps each.
+_LEAST_BLOCKS = 15
+_ENOUGH_BLOCKS = 200
+_LARGEST_SHARED_BLOCK = 524_288
 _MOST_BLOCKS = 16_384
-# One call a draw is slow: smaller blocks keep the display alive and several workers busy.
-_LARGEST_OF_SINGLE_DRAWS = 32_768
-# From one time to learn from counts to the next, draws grow by so much at most where what is rare
-# may refute: it is bet on as soon as it was seen. It is not learned so shortly before.
-_SOONER, _NEARLY = math.sqrt(2), 1.2
-# Twice the draws are as good as those after which to freeze, if they are this share of them.
-_NEAR = 0.6
-# Refitted after every block at first, later when the draws have doubled; where nothing ends sooner
-# by it, when they have doubled at first, later when they are so many times as many. There, or to
-# choose among points of a profile, not before this part of what is kept.
-_EAGER = 1_000
-_RARELY = 8
-_FIRST_FIT = 16
-# When draws are planned by the clock: the share of the time after which learning ends, as it ends
-# after that share of the draws elsewhere, and the share if there are few draws by then; that for
-# seeing how fast draws are made, in so many blocks at least; and what is planned for.
-_LEARNING, _LEARNING_FEW = 1 / 8, 1 / 4
-_FEW = 1_000
-_TIMING, _TIMED_BLOCKS = 0.05, 8
-_SMALLEST_TIMED = 4
-# Share of what is left of the time that is waited for those who will draw.
-_PATIENCE = 1 / 3
-_MARGIN = 0.9
+
+# Draws of a confirmation, at least, and its blocks: enough to see whether draws depend on their
+# call.
+CONFIRMING = 1_000
+_CONFIRMING_BLOCKS = 16
+
+# A claim that is clearly refuted is frozen early: after 1/32 of the budget.
+_EARLIEST_FREEZE = 1 / 32
+# Refit schedule while counting: whenever draws have doubled, unless that is near the freeze.
+_NEAR_FREEZE = 0.6
+# With δ > 0, a rare output can refute as soon as it is bet on: refit after every factor of √2, but
+# not within a factor of 1.2 before the next planned refit.
+_REFIT_GROWTH_FOR_RARE = math.sqrt(2)
+_NO_REFIT_BEFORE = 1.2
+# Refit schedule of the buffer: after every block at first, then whenever draws have doubled. A run
+# that a refutation does not end has no hurry: whenever draws have grown eightfold, and not before
+# 1/16 of the buffer.
+_REFIT_EACH_BLOCK_UNTIL = 1_000
+_REFIT_GROWTH_OF_FULL_RUNS = 8
+_FIRST_REFIT_OF_FULL_RUNS = 16
+
+# Where the clock plans the budget. Learning ends after an eighth of the time, as it ends after an
+# eighth of the draws elsewhere; after a quarter, if there are few draws by then.
+_LEARNING_TIME = 1 / 8
+_LEARNING_TIME_OF_FEW_DRAWS = 1 / 4
+# The rate is measured during 5 % of the time, in at least 8 blocks of 4 or more draws.
+_TIMING_TIME = 0.05
+_TIMED_BLOCKS = 8
+_LEAST_TIMED_BLOCK = 4
+# Workers may take a third of the time left to start; the plan fills 90 % of the time.
+_STARTING_TIME = 1 / 3
+_PLANNED_TIME = 0.9
+# A slow mechanism may learn from only this many draws, and certify with the rest of the fewest.
+_LEAST_LEARNED = MINIMUM_SAMPLES // 4
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """learned: draws to learn from at most. block: draws to hold the outcomes of at a time; a block
-    is larger only where a budget would have too many. confirming: draws of a confirmation, at
-    least."""
+    """Limits of memory, and the size of a confirmation, for the outputs of one mechanism.
 
-    learned: int = _MOST_LEARNED
-    block: int = _LARGEST
+    learned: outcomes in the sample buffer, at most.
+    block: draws whose outcomes are in memory at a time. A block is larger only where a budget would
+        have too many.
+    confirming: draws of a confirmation, at least.
+    """
+
+    learned: int = MAX_BUFFERED_DRAWS
+    block: int = _LARGEST_BLOCK
     confirming: int = CONFIRMING
 
     @property
@@ -84,21 +101,24 @@ class Limits:
 
 
 def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> Limits:
-    """Return limits for outcomes of so many columns.
+    """Return the limits for outcomes with this number of columns.
 
-    by_outputs: single outputs are certified, of which few draws show none.
+    single_draws: the mechanism is called once for each draw, and so may be slow.
+    by_outputs: single outputs are certified, which takes more draws.
     """
-    fewest = min(_LEAST_ROWS, 10 * _MOST_ENTRIES // max(1, columns))
-    rows = max(fewest, _MOST_ENTRIES // max(1, columns))
-    block = _LARGEST_OF_SINGLE_DRAWS if single_draws else _LARGEST
+    columns = max(1, columns)
+    least = min(_LEAST_BUFFERED_DRAWS, 10 * _MAX_BUFFERED_VALUES // columns)
+    rows = max(least, _MAX_BUFFERED_VALUES // columns)
+    block = _LARGEST_BLOCK_OF_SINGLE_DRAWS if single_draws else _LARGEST_BLOCK
     confirming = MINIMUM_SAMPLES if single_draws and not by_outputs else CONFIRMING
-    return Limits(min(_MOST_LEARNED, rows), min(block, rows), confirming)
+    return Limits(min(MAX_BUFFERED_DRAWS, rows), min(block, rows), confirming)
 
 
 class Plan:
-    """The budget of one pair: fixed by `samples`, or by the clock while learning, and then final.
+    """The budget of one pair, in draws of d1 and d2 together.
 
-    seconds: time for this pair; None: `samples` holds.
+    It is given by `samples`, or planned by the clock while the pair learns, and then final.
+    In all methods, `spent` is the number of draws made so far.
     """
 
     def __init__(
@@ -109,220 +129,223 @@ class Plan:
         clock: Callable[[], float] = time.perf_counter,
         late: Callable[[float, int], None] = lambda rate, spent: None,
     ) -> None:
-        """late: told the draws a second, and those made, when the time will not be enough."""
+        """seconds: time for this pair; None: `samples` is the budget.
+
+        late: called with draws per second and draws made, when the time will not be enough.
+        """
         self.limits = limits or Limits()
         self._budget = samples if seconds is None else None
-        self._seconds, self._clock, self._start = seconds, clock, clock()
+        self._seconds, self._clock, self._start = seconds or 0.0, clock, clock()
+        self._is_by_clock = seconds is not None
         self._late = late
-        self._held: int | None = None
+        # Size at which the clock closed the buffer, and whether it may take half of the budget.
+        self._closed_at: int | None = None
         self._keeps_half = False
-        # Draws that were timed, since when, and how many that gives a second.
-        self._timed, self._since = 0, math.nan
+        # Draws that were timed, since when, and draws per second.
+        self._timed, self._timed_since = 0, math.nan
         self._rate: float | None = None
 
     @property
     def budget(self) -> int:
-        """Draws allowed; while they are not planned, the most that learning may need."""
+        """Draws allowed; until the clock has planned them, the most that learning may need."""
         return 8 * self.limits.learned if self._budget is None else self._budget
 
     @property
     def is_final(self) -> bool:
-        """Whether the budget is planned, and not to be planned by the clock."""
+        """Whether the budget is planned, or was given."""
         return self._budget is not None
 
     @property
-    def hold_until(self) -> int:
-        """Draws to keep and learn from; by the clock, the most that there may be until it says that
-        there are enough."""
-        if self._seconds is not None:
-            return self.limits.learned if self._held is None else self._held
+    def buffer_until(self) -> int:
+        """Draws after which the sample buffer is closed; an upper limit until the clock does it."""
+        if self._is_by_clock:
+            return self.limits.learned if self._closed_at is None else self._closed_at
         return min(self.limits.learned, self.budget // 2 if self._keeps_half else self._usual)
 
     @property
     def freeze_at(self) -> int:
-        """Draws to learn from before the event of the exact bound is frozen: those that are kept,
-        and others that are counted, where these are as many again."""
-        return self._usual if self._usual >= 2 * self.limits.learned else self.hold_until
+        """Draws to learn from, kept or counted, before the event of the exact bound is frozen."""
+        return self._usual if self._usual >= 2 * self.limits.learned else self.buffer_until
 
     @property
     def _usual(self) -> int:
-        return max(self.budget // 8, min(self.budget // 4, _FEW))
+        return max(self.budget // 8, min(self.budget // 4, _FEW_DRAWS))
+
+    def _elapsed(self) -> float:
+        return self._clock() - self._start
 
     def keep_half(self) -> bool:
-        """Keep and learn from up to half of the budget, since the usual part showed nothing; return
-        whether that is more. Not by the clock, which may not leave the time for it, and not of few
-        draws, where even large leaks show nothing yet."""
-        usual = self.hold_until
-        self._keeps_half = self._seconds is None and usual >= min(_FEW, self.limits.learned)
-        return self.hold_until > usual
+        """Extend the buffer to half of the budget, since the usual part showed no leak.
 
-    def learned(self, spent: int) -> None:
-        """Take notice that a block has been learned from: by the clock, it may be enough."""
-        if self._seconds is None:
+        Returns whether it is larger now: not by the clock, which may not leave the time for it, and
+        not for few draws, where even large leaks show nothing yet.
+        """
+        usual = self.buffer_until
+        self._keeps_half = not self._is_by_clock and usual >= min(_FEW_DRAWS, self.limits.learned)
+        return self.buffer_until > usual
+
+    def check_clock(self, spent: int) -> None:
+        """Close the buffer after a block, if the clock says so."""
+        if not self._is_by_clock:
             return
-        elapsed = self._clock() - self._start
-        is_time = elapsed >= _LEARNING * self._seconds
-        is_late = elapsed >= _LEARNING_FEW * self._seconds
-        is_enough = spent >= self.limits.learned or (is_time and spent >= _FEW)
-        if is_enough or (is_late and spent >= MINIMUM_SAMPLES // 4):
-            self._held = spent
+        elapsed = self._elapsed()
+        is_late = elapsed >= _LEARNING_TIME_OF_FEW_DRAWS * self._seconds
+        is_time = elapsed >= _LEARNING_TIME * self._seconds and spent >= _FEW_DRAWS
+        is_full = spent >= self.limits.learned
+        if is_full or is_time or (is_late and spent >= _LEAST_LEARNED):
+            self._closed_at = spent
         elif is_late:
-            self._tell(spent / max(elapsed, 1e-9), spent, elapsed)
+            self._check_rate(spent / max(elapsed, 1e-9), spent, elapsed)
 
     @property
-    def patience(self) -> float:
-        """Seconds to wait for those who will draw, before draws are timed."""
-        return _PATIENCE * max(0.0, (self._seconds or 0.0) - (self._clock() - self._start))
+    def seconds_to_start(self) -> float:
+        """Seconds to wait for workers to start, before draws are timed."""
+        return _STARTING_TIME * max(0.0, self._seconds - self._elapsed())
 
     def timed_sizes(self, spent: int) -> Iterator[int]:
-        """Yield the sizes of blocks whose time is taken, without an end if any time is left: twice
-        as many draws each time, as long as that does not take too long."""
-        seconds, elapsed = self._seconds or 0.0, self._clock() - self._start
-        if elapsed >= _MARGIN * seconds:
-            return
-        rate = spent / max(elapsed, 1e-9)
-        size = float(_FEW)
-        while True:
-            known = rate if self._rate is None else self._rate
-            most = known * _TIMING * seconds / _TIMED_BLOCKS
-            size = max(_SMALLEST_TIMED, min(size, most))
-            yield int(size)
-            # As large as those that certify: what a small one takes beside its draws is seen, too.
-            # Never more than twice the last one: blocks of several workers come at once, and look
-            # as if they had taken no time.
-            size = min(2 * size, max(self.limits.block, _SHARED_OUT))
+        """Yield sizes of blocks that are drawn to measure the rate; none if no time is left.
 
-    def timed(self, size: int) -> bool:
-        """Take notice that such a block has come; return whether that is enough."""
+        Each has twice the draws of the last, while that does not take too long: the time that a
+        block takes in addition to its draws must be seen as in the blocks that certify. No more
+        than twice: blocks of several workers arrive together, as if they had taken no time.
+        """
+        elapsed = self._elapsed()
+        if elapsed >= _PLANNED_TIME * self._seconds:
+            return
+        first_rate = spent / max(elapsed, 1e-9)
+        size = float(_FEW_DRAWS)
+        while True:
+            rate = first_rate if self._rate is None else self._rate
+            most = rate * _TIMING_TIME * self._seconds / _TIMED_BLOCKS
+            size = max(_LEAST_TIMED_BLOCK, min(size, most))
+            yield int(size)
+            size = min(2 * size, max(self.limits.block, _LARGEST_SHARED_BLOCK))
+
+    def is_timed_enough(self, size: int) -> bool:
+        """Measure the rate after a block of this size; return whether that was the last one."""
         now = self._clock()
-        if math.isnan(self._since):  # what came before it does not say how long it took
-            self._since = now
+        if math.isnan(self._timed_since):  # the first block began at an unknown time
+            self._timed_since = now
             return False
         self._timed += size
-        self._rate = self._timed / max(now - self._since, 1e-9)
-        return now - self._since >= _TIMING * (self._seconds or 0.0)
+        self._rate = self._timed / max(now - self._timed_since, 1e-9)
+        return now - self._timed_since >= _TIMING_TIME * self._seconds
 
-    def ends_learning(self, spent: int) -> None:
-        """Plan the budget by the clock, now that draws have been timed."""
-        elapsed = self._clock() - self._start
+    def plan_by_clock(self, spent: int) -> None:
+        """Plan the budget, from the rate measured."""
+        elapsed = self._elapsed()
         rate = spent / max(elapsed, 1e-9) if self._rate is None else self._rate
-        self._tell(rate, spent, elapsed)
+        self._check_rate(rate, spent, elapsed)
         self._plan(spent, elapsed, rate)
 
-    def goes_on(self, spent: int) -> None:
-        """Plan what is left anew by the clock, before anything is drawn for the exact bound: to
-        learn takes time, and to count for it takes longer than to count."""
-        if self._seconds is not None and self._rate is not None:
-            self._plan(spent, self._clock() - self._start, self._rate)
+    def plan_again(self, spent: int) -> None:
+        """Plan the rest of the budget by the clock again, before any draw for the exact bound.
+
+        Learning takes time, too, and counting for it takes longer than counting alone.
+        """
+        if self._is_by_clock and self._rate is not None:
+            self._plan(spent, self._elapsed(), self._rate)
 
     def _plan(self, spent: int, elapsed: float, rate: float) -> None:
-        coming = int(rate * max(0.0, _MARGIN * (self._seconds or 0.0) - elapsed))
-        # Out of time or not, without draws to certify with all the others would be for nothing.
-        self._budget = spent + max(coming, spent // 8, _LEAST_CERTIFYING)
+        coming = int(rate * max(0.0, _PLANNED_TIME * self._seconds - elapsed))
+        # Even out of time: without draws to certify with, all others would be useless.
+        self._budget = spent + max(coming, spent // 8, MINIMUM_SAMPLES - _LEAST_LEARNED)
 
-    def _tell(self, rate: float, spent: int, elapsed: float) -> None:
-        if spent + rate * max(0.0, _MARGIN * (self._seconds or 0.0) - elapsed) < MINIMUM_SAMPLES:
+    def _check_rate(self, rate: float, spent: int, elapsed: float) -> None:
+        left = max(0.0, _PLANNED_TIME * self._seconds - elapsed)
+        if spent + rate * left < MINIMUM_SAMPLES:
             self._late(rate, spent)
 
     def learning_sizes(self, spent: int = 0) -> Iterator[int]:
-        """Yield sizes of blocks that are kept, from `spent` draws on, the last one cut to end where
-        that ends, as it stands when asked for."""
-        first = FIRST_BLOCK if self._seconds is None else _FIRST_BY_CLOCK
-        size = first + (_GROWTH - 1) * spent
-        while spent < self.hold_until:
-            block = min(round(size), self.hold_until - spent, self.limits.block)
+        """Yield sizes of blocks for the buffer; the last one ends where the buffer is closed."""
+        first = _LEAST_LEARNED if self._is_by_clock else FIRST_BLOCK
+        size = first + (_BLOCK_GROWTH - 1) * spent
+        while spent < self.buffer_until:
+            block = min(round(size), self.buffer_until - spent, self.limits.block)
             yield block
-            spent, size = spent + block, size * _GROWTH
+            spent, size = spent + block, size * _BLOCK_GROWTH
 
-    def counting_until(self, spent: int) -> int:
-        """Return the draws after which to see, from what was counted, whether to freeze."""
-        is_near = _NEAR * self.freeze_at < 2 * spent and spent < self.freeze_at
+    def next_freeze_check(self, spent: int) -> int:
+        """Return the draws after which to decide, from the counts, whether to freeze."""
+        is_near = _NEAR_FREEZE * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
 
     @staticmethod
-    def betting_until(spent: int, until: int, delta: float) -> int:
-        """Return the draws after which to learn anew from what was counted, if only to bet on it:
-        so many at most. Without a δ what is rare refutes no sooner than the rest."""
-        sooner = round(_SOONER * spent)
-        return sooner if delta > 0 and _NEARLY * sooner < until else until
+    def next_refit(spent: int, until: int, delta: float) -> int:
+        """Return the draws after which to refit, at most `until`. delta: of the point tested."""
+        early = round(_REFIT_GROWTH_FOR_RARE * spent)
+        return early if delta > 0 and _NO_REFIT_BEFORE * early < until else until
 
     @staticmethod
-    def counting_next(spent: int, delta: float) -> int:
-        """Return how many draws come until the next time to learn anew from what was counted, at
-        most, whatever the clock says."""
-        times = _SOONER * _NEARLY if delta > 0 else 2 / _NEAR
-        return math.ceil((times - 1) * spent)
+    def most_until_refit(spent: int, delta: float) -> int:
+        """Return the most draws that can come before the next refit, for any clock."""
+        growth = _REFIT_GROWTH_FOR_RARE * _NO_REFIT_BEFORE if delta > 0 else 2 / _NEAR_FREEZE
+        return math.ceil((growth - 1) * spent)
 
-    def may_freeze(self, spent: int) -> bool:
-        """Return whether enough was learned from where the claim is sure to be refuted."""
-        return spent >= self.budget // _SOONEST
+    def may_freeze_early(self, spent: int) -> bool:
+        """Return whether a claim that is clearly refuted may be frozen."""
+        return spent >= int(_EARLIEST_FREEZE * self.budget)
 
-    def may_count_on(self, spent: int) -> bool:
-        """Return whether there is room to double what is learned from: to half of the budget."""
+    def may_double(self, spent: int) -> bool:
+        """Return whether learning may take twice the draws: no more than half of the budget."""
         return 2 * spent <= self.budget // 2
 
-    def may_count_first(self, spent: int) -> bool:
-        """Return whether there is room to count as many as were kept, of which no more may be."""
-        return spent >= self.limits.learned and self.may_count_on(spent)
+    def may_count_after_buffer(self, spent: int) -> bool:
+        """Return whether learning may go on by counting, since the buffer is full."""
+        return spent >= self.limits.learned and self.may_double(spent)
 
     def counting_sizes(self, spent: int, until: int) -> Iterator[int]:
-        """Yield sizes of blocks to count and learn from, until so many draws were made."""
+        """Yield sizes of blocks that are only counted, up to `until` draws."""
+        least = min(_LEAST_BLOCK, self.budget // _LEAST_BLOCKS)
         while spent < until:
-            block = min(max(spent // _BLOCKS, self._smallest()), self._largest(), until - spent)
+            block = min(max(spent // _BLOCK_SHARE, least), self._largest(), until - spent)
             yield block
             spent += block
 
     def certifying_sizes(self, spent: int) -> Iterator[int]:
-        """Yield block sizes from `spent` draws to the end of the budget."""
-        while spent < self.budget:
-            block = min(
-                max(spent // _BLOCKS, self._smallest()), self._largest(), self.budget - spent
-            )
-            yield block
-            spent += block
+        """Yield sizes of blocks to the end of the budget."""
+        return self.counting_sizes(spent, self.budget)
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:
-        """Yield block sizes of the confirmation of a refutation after `spent` draws: many, so that
-        it shows when draws depend on the call that they were made in."""
+        """Yield sizes of blocks of a confirmation: as many draws as were made before, if they are
+        left, in many blocks, which show draws that depend on their call."""
         size = min(self.budget - spent, max(spent, self.limits.confirming))
         block = min(self._largest(), -(-size // _CONFIRMING_BLOCKS))
         for start in range(0, size, block):
             yield min(block, size - start)
 
-    def _smallest(self) -> int:
-        """Return the draws of the smallest block whose draws are only tallied."""
-        return min(_SMALLEST, self.budget // _FEWEST_BLOCKS)
-
     def _largest(self) -> int:
-        """Return the draws of the largest block whose draws are only tallied."""
-        usual = min(self.budget // _ENOUGH_BLOCKS, _SHARED_OUT)
+        usual = min(self.budget // _ENOUGH_BLOCKS, _LARGEST_SHARED_BLOCK)
         return max(self.limits.block, usual, self.budget // _MOST_BLOCKS)
 
 
 def wants_refit(
-    learned_from: int, available: int, freeze_at: int, points: int = 1, *, full: bool = False
+    learned_from: int, available: int, buffer_until: int, points: int = 1, *, full: bool = False
 ) -> bool:
-    """Return whether to learn anew from `available` draws; not shortly before the freeze does.
+    """Return whether to refit to the draws in the buffer; not shortly before it is closed.
 
-    points: of the claim's profile. To choose one of several, more draws are waited for.  full:
-    whether a refutation ends nothing, so that it need not come as soon as it can.
+    learned_from, available: draws at the last fit, and now.
+    points: of the claim's profile. The choice among several waits for more draws.
+    full: whether a refutation does not end the run.
     """
-    if (full or points > 1) and available < freeze_at // _FIRST_FIT:
+    is_patient = full or points > 1
+    if is_patient and available < buffer_until // _FIRST_REFIT_OF_FULL_RUNS:
         return False
-    if points > 1 and available < _EAGER:
+    if points > 1 and available < _REFIT_EACH_BLOCK_UNTIL:
         return False
-    if available <= _EAGER:
+    if available <= _REFIT_EACH_BLOCK_UNTIL:
         return not full or 2 * learned_from <= available
-    return (_RARELY if full else 2) * learned_from <= available <= freeze_at // 2
+    growth = _REFIT_GROWTH_OF_FULL_RUNS if full else 2
+    return growth * learned_from <= available <= buffer_until // 2
 
 
 def look_stride(size: int) -> int:
-    """Return how many draws apart the looks within a shuffled block are."""
+    """Return the draws between two looks at the bets, within a shuffled block of this size."""
     return max(16, size // 24)
 
 
 def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
-    """Return that the time given is not enough, and how long the fewest draws take."""
+    """Return a warning that the time given is too short. takes: seconds of the fewest draws."""
     each = "an audit, which needs" if pairs == 1 else f"{pairs} pairs, each of which needs"
     return (
         f"at {_short(rate)} draws per second {each} {MINIMUM_SAMPLES:,}, will take about "

@@ -87,7 +87,7 @@ def failing(dataset: int, rng: np.random.Generator) -> float:
 @pytest.fixture(autouse=True)
 def few_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep fewer draws, so that a budget of fewer draws is one to count in."""
-    monkeypatch.setattr(schedule, "_MOST_LEARNED", 5_000)
+    monkeypatch.setattr(schedule, "MAX_BUFFERED_DRAWS", 5_000)
 
 
 def audited(mechanism: Any, claim: Any = CLAIM, seed: int = 0, **more: Any) -> AuditResult:
@@ -205,7 +205,7 @@ def test_room_is_made_alike_by_workers_and_when_continued(
 @pytest.fixture
 def enough_kept(monkeypatch: pytest.MonkeyPatch, few_kept: None) -> None:
     """Keep as many as are needed for sequences to be learned anew from what is counted."""
-    monkeypatch.setattr(schedule, "_MOST_LEARNED", 10_000)
+    monkeypatch.setattr(schedule, "MAX_BUFFERED_DRAWS", 10_000)
 
 
 @pytest.mark.usefixtures("enough_kept")
@@ -334,7 +334,7 @@ def test_any_number_of_rows_is_counted_to_an_end(
     more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An eighth of the rows may be odd, and rows of both inputs are learned from in pairs."""
-    monkeypatch.setattr(schedule, "_MOST_LEARNED", 200)
+    monkeypatch.setattr(schedule, "MAX_BUFFERED_DRAWS", 200)
     rng = np.random.default_rng(0)
     size = 2_000 + more
     result = dpaudit.bound(rng.normal(size=size), rng.normal(size=size), PureDP(2.0))

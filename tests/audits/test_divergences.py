@@ -385,7 +385,7 @@ def test_the_witness_is_fixed_before_any_draw_that_certifies(
     monkeypatch: pytest.MonkeyPatch, claimed: float
 ) -> None:
     order: list[str] = []
-    counted = PairAudit._counted
+    counted = PairAudit._count
 
     def choosing(*given: Any) -> Any:
         order.append("chosen")

@@ -418,25 +418,25 @@ def test_blocks_are_planned_to_the_last_draw() -> None:
 def test_learning_goes_on_by_counting_where_that_doubles_it() -> None:
     plan = Plan(10**7, None)
     spent = sum(plan.learning_sizes())
-    assert spent == plan.hold_until == 100_000
+    assert spent == plan.buffer_until == 100_000
     ends = []
     while spent < plan.freeze_at:
-        spent += sum(plan.counting_sizes(spent, plan.counting_until(spent)))
+        spent += sum(plan.counting_sizes(spent, plan.next_freeze_check(spent)))
         ends.append(spent)
     assert ends == [200_000, 400_000, 1_250_000]
-    assert plan.may_count_on(2_500_000)
-    assert sum(plan.counting_sizes(2_500_000, plan.counting_until(2_500_000))) == 2_500_000
-    assert not plan.may_count_on(2_500_001)
+    assert plan.may_double(2_500_000)
+    assert sum(plan.counting_sizes(2_500_000, plan.next_freeze_check(2_500_000))) == 2_500_000
+    assert not plan.may_double(2_500_001)
     assert Plan(1_500_000, None).freeze_at == 100_000
 
 
 def test_half_is_kept_where_the_usual_part_showed_nothing() -> None:
     plan = Plan(10_000, None)
     spent = sum(plan.learning_sizes())
-    assert spent == plan.hold_until == 1_250
+    assert spent == plan.buffer_until == 1_250
     assert plan.keep_half()
     more = list(plan.learning_sizes(spent))
-    assert spent + sum(more) == plan.hold_until == plan.freeze_at == 5_000
+    assert spent + sum(more) == plan.buffer_until == plan.freeze_at == 5_000
     assert more[0] == 100 + spent // 4  # they go on to grow as they did
     assert not plan.keep_half()  # no more than once
     # Few draws show nothing of large leaks either; and no more are kept than there is room for.
@@ -445,9 +445,9 @@ def test_half_is_kept_where_the_usual_part_showed_nothing() -> None:
     assert not Plan(10_000, 60.0).keep_half()
     wide = Plan(10**5, None, Limits(learned=2_000))
     assert not wide.keep_half()
-    assert wide.may_count_first(2_000)
-    assert not Plan(10_000, None).may_count_first(1_250)
-    assert not Plan(10**6, None, Limits(learned=2_000)).may_count_first(500_000)
+    assert wide.may_count_after_buffer(2_000)
+    assert not Plan(10_000, None).may_count_after_buffer(1_250)
+    assert not Plan(10**6, None, Limits(learned=2_000)).may_count_after_buffer(500_000)
 
 
 def one_of_a_thousand(dataset: int, size: int, rng: np.random.Generator) -> Any:
@@ -496,26 +496,26 @@ def test_a_plan_by_the_clock_is_made_once() -> None:
         times.append(times[-1] + seconds)
 
     passes(1.0)
-    plan.learned(5_000)
+    plan.check_clock(5_000)
     assert (plan.freeze_at, plan.budget, plan.is_final) == (100_000, 800_000, False)
     passes(0.25)
-    plan.learned(6_000)  # an eighth of the time is over
+    plan.check_clock(6_000)  # an eighth of the time is over
     assert (plan.freeze_at, plan.is_final) == (6_000, False)
     sizes = plan.timed_sizes(6_000)
     drawn = [next(sizes)]
     passes(1.0)  # whoever draws has started late, which says nothing about how fast draws are
-    assert not plan.timed(drawn[0])
+    assert not plan.is_timed_enough(drawn[0])
     for is_enough in (False, False, True):
         passes(0.2)
         drawn.append(next(sizes))
-        assert plan.timed(drawn[-1]) == is_enough
+        assert plan.is_timed_enough(drawn[-1]) == is_enough
     rate = sum(drawn[1:]) / (3 * 0.2)
     assert drawn[0] == int(0.05 * 10 / 8 * 6_000 / 1.25)
-    plan.ends_learning(6_000)
+    plan.plan_by_clock(6_000)
     assert plan.budget == pytest.approx(6_000 + rate * (9.0 - 2.85), abs=1)
     assert plan.is_final
     passes(2.0)  # to learn thoroughly
-    plan.goes_on(6_000)
+    plan.plan_again(6_000)
     assert plan.budget == pytest.approx(6_000 + rate * (9.0 - 4.85), abs=1)
 
 
@@ -536,7 +536,7 @@ def test_by_the_clock_learning_ends_after_a_share_of_the_time(
     times = [0.0]
     plan = Plan(1_000, 10.0, clock=lambda: times[-1])
     times.append(10 * share)
-    plan.learned(spent)
+    plan.check_clock(spent)
     assert (plan.freeze_at <= spent) == is_enough
 
 
@@ -544,19 +544,19 @@ def test_out_of_time_no_draws_are_made_to_see_how_fast_they_are() -> None:
     times = [0.0]
     plan = Plan(1_000, 10.0, clock=lambda: times[-1])
     times.append(20.0)
-    plan.learned(400)
+    plan.check_clock(400)
     assert list(plan.timed_sizes(400)) == []
-    plan.ends_learning(400)
+    plan.plan_by_clock(400)
     assert (plan.budget, plan.is_final) == (475, True)
 
 
 def test_a_pair_that_has_no_time_left_gets_the_fewest_draws() -> None:
     plan = Plan(1_000, 0.0, clock=lambda: 7.0)
-    plan.learned(24)
+    plan.check_clock(24)
     assert plan.freeze_at > 24
-    plan.learned(25)
+    plan.check_clock(25)
     assert plan.freeze_at == 25
-    plan.ends_learning(25)
+    plan.plan_by_clock(25)
     assert plan.budget == 100
 
 
@@ -564,11 +564,11 @@ def test_slow_draws_are_timed_in_small_numbers() -> None:
     times = [0.0]
     plan = Plan(1_000, 20.0, clock=lambda: times[-1])
     times.append(5.0)
-    plan.learned(250)
+    plan.check_clock(250)
     sizes = plan.timed_sizes(250)
     assert [next(sizes), next(sizes)] == [6, 6]  # an eighth of a second at 50 draws a second
     for _ in range(3):  # of several workers, in the same moment: it looks as if they took no time
-        plan.timed(6)
+        plan.is_timed_enough(6)
     assert [next(sizes) for _ in range(3)] == [12, 25, 50]  # and yet no more than twice the last
 
 

@@ -140,7 +140,7 @@ def eager(two_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def counts_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few draws are kept to learn from, and more are counted."""
-    monkeypatch.setattr(schedule, "_MOST_LEARNED", 2_000)
+    monkeypatch.setattr(schedule, "MAX_BUFFERED_DRAWS", 2_000)
 
 
 @pytest.fixture

@@ -90,9 +90,9 @@ def test_a_plan_tells_when_it_learns_that_it_will_be_late() -> None:
     plan = Plan(0, 10.0, clock=lambda: now[0], late=lambda rate, spent: told.append((rate, spent)))
     assert next(plan.learning_sizes()) == 25
     now[0] = 5.0
-    plan.learned(25)
-    assert plan.hold_until == 25
-    plan.ends_learning(25)
+    plan.check_clock(25)
+    assert plan.buffer_until == 25
+    plan.plan_by_clock(25)
     assert told == [(5.0, 25)]
     # Three quarters of the fewest draws are left to certify with.
     assert (plan.budget, plan.freeze_at) == (100, 25)
