@@ -424,9 +424,9 @@ def narrowed(*, fresh: bool = True) -> Run:
             first = RareTable(store.rare_filter, store.kept, store.arms).order()
             counts = Counts(seen[0], learn_again(first, aim, to_bet=False))
             for one in seen[1:]:
-                counts.keep(rare(counts.rare_filter, one.outcomes, one.is_d1))
+                counts.rare.add(rare(counts.rare.rare_filter, one.outcomes, one.is_d1))
                 counts.make_room(3 * FEW, 3 * FEW, aim)
-        orders, _ = counts.found()
+        orders, _ = counts.candidates()
         rule = learn_again(orders[-1:], aim, to_bet=False).portfolio
         tallies = [
             Tally(by_arm(rule(one.outcomes), rule.levels, one.is_d1))

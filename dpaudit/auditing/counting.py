@@ -1,10 +1,14 @@
-"""Learning from counts: further draws are counted, and only rare outcomes are kept."""
+"""Learning from counts, after the sample buffer is full.
+
+Further draws are counted by the leading candidates, and only rare outputs are kept, in bounded
+memory.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,27 +34,31 @@ from dpaudit.sampling.chunks import Counted, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Drawer
 from dpaudit.wording import counted
 
-# Draws that are kept, at most.
+# Rare draws in memory, at most.
 MOST_KEPT = 16_384
-# How often an output must have come up to be let go is tried in steps of so much.
-_MORE_OFTEN = 1.2
+# Factor between the frequencies that are tried as the limit of what is evicted.
+_EVICTION_STEP = 1.2
 
 
 class RareStore:
-    """Rare draws, and the filter that lets them through.
+    """The rare draws among all draws so far, and the filter that selects them.
 
-    arms: (2,), the draws that they are all of, by input.
+    When memory is full, the filter is narrowed: the most frequent of the rare outputs are evicted,
+    and only counted from then on. The others are all that the narrower filter selects from the same
+    draws, so that their share is known.
+
+    arms: (2,), number of all draws, by input.
     """
 
     def __init__(self, rare_filter: RareFilter, selection: SelectionDraws) -> None:
-        """selection: draws to begin with."""
+        """selection: the first draws."""
         self.rare_filter = rare_filter
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
         self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
         self._parts = [selection.take(rows)]
-        # One of every value, label and key that was let go; those, and those without room.
-        self._seen: list[SelectionDraws] = []
-        self._let_go, self._lost = 0, 0
+        # One draw of each value, label and key that was evicted.
+        self._evicted: list[SelectionDraws] = []
+        self._evicted_draws = self._lost_draws = 0
         self._is_full = False
 
     @property
@@ -61,147 +69,137 @@ class RareStore:
 
     @property
     def seen(self) -> list[SelectionDraws]:
-        """The rare draws, and others that show what else there was."""
-        return [one for one in (self.kept, *self._seen) if one.size]
+        """The rare draws, and one draw of each output that was evicted."""
+        return [part for part in (self.kept, *self._evicted) if part.size]
 
     @property
     def size(self) -> int:
-        return sum(one.size for one in self._parts)
+        return sum(part.size for part in self._parts)
 
     def add(self, rare: Rare) -> None:
-        """Add what the filter let through of further draws: all of it or, where that is too much,
-        and from then on, nothing, for a part of them would not say how rare they are."""
+        """Add the rare ones of further draws: all or, when memory is full, none.
+
+        A part of them would not show how rare they are.
+        """
         self._is_full = self._is_full or self.size + rare.kept.size > MOST_KEPT
+        self._lost_draws += rare.lost
         if self._is_full:
-            self._lost += rare.kept.size + rare.lost
+            self._lost_draws += rare.kept.size
             return
         self._parts.append(rare.kept)
         self.arms = self.arms + np.array(rare.arms, dtype=np.int64)
-        self._lost += rare.lost
 
-    def has_room(self, draws: int) -> bool:
-        """Return whether there is room for what is to be expected of so many draws."""
-        return not self._is_full and self._is_enough(self.size, draws)
+    def has_room(self, coming: int) -> bool:
+        """Return whether the rare ones of `coming` more draws are expected to fit in memory."""
+        return not self._is_full and self._fits(self.size, coming)
 
-    def make_room(self, draws: int, spared: frozenset[str]) -> None:
-        """Let go of what came up most often, but in columns that are spared, and of hardly more
-        than it takes to have room for so many draws. Where nothing comes again, all stays."""
+    def make_room(self, coming: int, spared: frozenset[str]) -> None:
+        """Evict the most frequent outputs until the forecast for the draws to come fits in memory.
+
+        Evicts little more than that, nothing from the columns in `spared`, and nothing at all where
+        no output is repeated.
+        """
         kept = self.kept
 
-        def rest(often: int) -> int:
-            rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, often, spared)
+        def size_without(frequency: int) -> int:
+            rare_filter, _ = self.rare_filter.narrowed(kept.outcomes, frequency, spared)
             return int(np.count_nonzero(rare_filter.is_rare(kept.outcomes)))
 
-        usual = [OFTEN]
-        while usual[-1] < MOST_KEPT // 2:
-            usual.append(math.ceil(_MORE_OFTEN * usual[-1]))
-        place = bisect_left(usual, True, key=lambda often: not self._is_enough(rest(often), draws))
-        often = usual[max(0, place - 1)]
-        if place > 0 or 2 * rest(often) <= kept.size:
-            self._narrow(often, spared)
-        self._is_full = self._is_full and not self._is_enough(self.size, draws)
+        limits = [OFTEN]
+        while limits[-1] < MOST_KEPT // 2:
+            limits.append(math.ceil(_EVICTION_STEP * limits[-1]))
+        place = bisect_left(limits, True, key=lambda n: not self._fits(size_without(n), coming))
+        limit = limits[max(0, place - 1)]
+        if place > 0 or 2 * size_without(limit) <= kept.size:
+            self.rare_filter, firsts = self.rare_filter.narrowed(kept.outcomes, limit, spared)
+            rows = np.flatnonzero(self.rare_filter.is_rare(kept.outcomes))
+            self._parts = [kept.take(rows)]
+            self._evicted.append(kept.take(firsts))
+            self._evicted_draws += kept.size - self.size
+            self._is_full = False
+        self._is_full = self._is_full and not self._fits(self.size, coming)
 
-    def _narrow(self, often: int, spared: frozenset[str]) -> None:
-        kept = self.kept
-        self.rare_filter, firsts = self.rare_filter.narrowed(kept.outcomes, often, spared)
-        is_rare = self.rare_filter.is_rare(kept.outcomes)
-        self._parts = [kept.take(np.flatnonzero(is_rare))]
-        self._seen.append(kept.take(firsts))
-        self._let_go += kept.size - self.size
-        self._is_full = False
-
-    def _is_enough(self, size: int, draws: int) -> bool:
-        expected = size * draws / max(1, int(self.arms.sum()))
+    def _fits(self, size: int, coming: int) -> bool:
+        expected = size * coming / max(1, int(self.arms.sum()))
         return size + expected <= MOST_KEPT
 
     def dropped(self) -> list[str]:
-        """Return in words what is kept no more, and what there was no room for."""
-        found = []
-        if self._let_go:
-            found.append(
-                f"{counted(self._let_go, 'rare output')} that came up more often than others"
-            )
-        if self._lost:
-            found.append(f"{counted(self._lost, 'rare output')} for which there was no room")
-        return found
+        """Return remarks on outputs that were evicted, or for which there was no room."""
+        remarks = []
+        if self._evicted_draws:
+            rare = counted(self._evicted_draws, "rare output")
+            remarks.append(f"{rare} that came up more often than others")
+        if self._lost_draws:
+            rare = counted(self._lost_draws, "rare output")
+            remarks.append(f"{rare} for which there was no room")
+        return remarks
 
 
 class Counts:
-    """What draws that are counted have shown so far, beside those that were kept."""
+    """The buffer, the counts of later draws by the leading candidates, and the rare draws."""
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
-        """selection: draws that were kept.  learned: from these."""
-        # The rare rule goes on with the filter that found it.
+        """selection: the draws in the buffer.  learned: from them."""
+        # The filter of the rare rule, if there is one, selects further draws.
         rare_filter = learned.rare_filter or RareFilter.of(selection)
-        self._orders: Sequence[Candidate] = learned.leading
+        self._candidates: Sequence[Candidate] = learned.leading
         self._selection = selection
-        self._rare = RareStore(rare_filter, selection)
-        # Made from the draws that were kept: frequent outputs of one input need no further draws.
+        self.rare = RareStore(rare_filter, selection)
+        # Of the buffer alone: a frequent output of one input needs no further draws.
         self._frequent = RareTable.frequent(selection, rare_filter)
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """What to count draws by that come next."""
-        return tuple(one.counter for one in self._orders)
+        """One for each candidate, to count the next draws by."""
+        return tuple(candidate.counter for candidate in self._candidates)
 
-    @property
-    def rare_filter(self) -> RareFilter:
-        """What lets rare outputs through; another one when room has been made."""
-        return self._rare.rare_filter
-
-    def keep(self, rare: Rare) -> None:
-        """Keep what is rare of draws that come next."""
-        self._rare.add(rare)
-
-    def add(self, counted: Sequence[Tally]) -> None:
-        """Add draws. counted: by each counter."""
-        self._orders = [
-            one.counted_on(more.counts) for one, more in zip(self._orders, counted, strict=True)
+    def add(self, tallies: Sequence[Tally]) -> None:
+        """Add draws, counted by each of the counters."""
+        self._candidates = [
+            candidate.counted_on(tally.counts)
+            for candidate, tally in zip(self._candidates, tallies, strict=True)
         ]
 
-    def found(self) -> tuple[list[Candidate], list[RareTable]]:
-        """Return the orders, made from all draws so far, and the tables for the rare rule."""
-        rare = self._rare
-        table = RareTable(rare.rare_filter, rare.kept, rare.arms)
-        return [*self._orders, *table.order()], [table, self._frequent]
+    def candidates(self) -> tuple[list[Candidate], list[RareTable]]:
+        """Return the candidates, with the counts of all draws, and the tables of rare outputs."""
+        table = self._table()
+        return [*self._candidates, *table.order()], [table, self._frequent]
 
-    def make_room(self, spent: int, coming: int, aim: Objective) -> None:
-        """Evict the most frequent rare outputs until the forecast for the draws to come fits in
-        memory, except those of columns that may refute the claim."""
-        rare = self._rare
-        if rare.has_room(coming):
+    def make_room(self, spent: int, coming: int, objective: Objective) -> None:
+        """Evict rare outputs so that those of `coming` draws fit, except in columns that may
+        refute the claim."""
+        if self.rare.has_room(coming):
             return
-        table = RareTable(rare.rare_filter, rare.kept, rare.arms)
-        # What is left of the budget may depend on the clock, and what is evicted must not.
-        aim = replace(aim, coming=spent)
-        rare.make_room(coming, columns_that_may_refute(table.by_column(), table, self._orders, aim))
+        table = self._table()
+        # The rest of the budget may depend on the clock, which must not choose what is evicted.
+        objective = replace(objective, coming=spent)
+        spared = columns_that_may_refute(table.by_column(), table, self._candidates, objective)
+        self.rare.make_room(coming, spared)
 
     def kept(self) -> SelectionDraws:
-        """Return all draws that are still there to look at."""
-        return pool([self._selection, *self._rare.seen])
+        """Return the buffer and the rare draws."""
+        return pool([self._selection, *self.rare.seen])
 
-    def dropped(self) -> list[str]:
-        """Return what there was no room for."""
-        return self._rare.dropped()
+    def _table(self) -> RareTable:
+        return RareTable(self.rare.rare_filter, self.rare.kept, self.rare.arms)
 
 
-def is_enough(found: list[Candidate], spent: int, plan: Plan, aim: Objective) -> bool:
-    """Return whether to freeze after so many draws: what is left of the budget is worth more than
-    learning is."""
-    if spent < plan.freeze_at and not (plan.may_freeze_early(spent) and is_clear(found, aim)):
+def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Objective) -> bool:
+    """Return whether to freeze now, since the rest of the budget is worth more than learning is."""
+    is_early = spent < plan.freeze_at
+    if is_early and not (plan.may_freeze_early(spent) and is_clear(candidates, objective)):
         return False
     if not plan.may_double(spent):
         return True
-    if promises_nothing(found, aim):
+    if promises_nothing(candidates, objective):
         return False
-    return not gains_by_more(found, aim)
+    return not gains_by_more(candidates, objective)
 
 
 class CountingStage:
-    """Counts draws of one pair by the orders that promised most, and bets on them all the while;
-    `learn` once.
+    """Counts draws of one pair, bets on them, and refits at times; call `learn` once.
 
-    draws: how many there were.  warnings: of checks.
+    draws: number of draws counted.  warnings: of the checks of these draws.
     """
 
     def __init__(
@@ -211,49 +209,59 @@ class CountingStage:
         ledger: Ledger,
         checks: DrawChecks,
         counts: Counts,
-        aim: Callable[[], Objective],
+        objective: Callable[[], Objective],
     ) -> None:
-        """stream: pair and stage that name the random streams.  aim: what a rule is for now."""
+        """stream: pair and stage, which name the random streams.
+
+        objective: returns the objective of a rule that is frozen now.
+        """
         self.draws = 0
         self.warnings: list[str] = []
         self._stream, self._plan, self._ledger = stream, plan, ledger
-        self._checks, self._counts, self._aim = checks, counts, aim
+        self._checks, self._counts, self._objective = checks, counts, objective
         self._chunks = 0
 
-    def learn(self, learned: Learned, draws: Drawer) -> Learned:
-        """Return what is frozen. learned: from draws that were kept."""
+    def learn(self, learned: Learned, drawer: Drawer) -> Learned:
+        """Return the rules to freeze. learned: from the buffer."""
         counts, ledger, plan = self._counts, self._ledger, self._plan
         until = plan.next_freeze_check(ledger.spent)
         while True:
             ledger.bet_with(learned.beliefs)
             measure = Measure(
-                learned.portfolio, others=counts.counters, rare_filter=counts.rare_filter
+                learned.portfolio, others=counts.counters, rare_filter=counts.rare.rare_filter
             )
-            sooner = plan.next_refit(ledger.spent, until, ledger.point.delta)
-            counts.add(self._count(measure, sooner, draws).others)
+            refit_at = plan.next_refit(ledger.spent, until, ledger.point.delta)
+            counts.add(self._count(measure, refit_at, drawer).others)
             plan.plan_again(ledger.spent)
-            (found, tables), aim, is_last = counts.found(), self._aim(), ledger.may_stop
-            is_due, due = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
+            candidates, tables = counts.candidates()
+            objective, is_last = self._objective(), ledger.may_stop
+            is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
             if is_due and not is_last:
-                is_last = is_enough(found, ledger.spent, plan, aim)
-            # By the clock what is left of the budget may have become less.
-            until = due if is_due else min(until, due)
-            learned = learn_again(found, aim, tables, to_bet=not is_last)
+                is_last = is_enough(candidates, ledger.spent, plan, objective)
+            # The clock may have reduced the rest of the budget.
+            until = next_until if is_due else min(until, next_until)
+            learned = learn_again(candidates, objective, tables, to_bet=not is_last)
             if is_last:
                 return learned
             coming = plan.most_until_refit(ledger.spent, ledger.point.delta)
-            counts.make_room(ledger.spent, coming, aim)
+            counts.make_room(ledger.spent, coming, objective)
 
-    def _count(self, measure: Measure, until: int, draws: Drawer) -> Counted:
-        """Return what was counted until so many draws were made; what is rare of it is kept."""
+    def _count(self, measure: Measure, until: int, drawer: Drawer) -> Counted:
+        """Return the counts up to `until` draws; keep the rare ones."""
         total: Counted | None = None
         tallies: list[Tally] = []
-        for drawn in draws(self._to_count(measure, until)):
+        sizes = self._plan.counting_sizes(self._ledger.spent, until)
+        block = self._plan.limits.block
+        chunks = (
+            ToCount((*self._stream, place), size, measure, block)
+            for place, size in enumerate(sizes, self._chunks)
+        )
+        for drawn in drawer(chunks):
             self._chunks += 1
             tallies.append(drawn.tally)
             self._ledger.count("learning", drawn, is_bet_on=True)
             if drawn.rare is not None:
-                self._counts.keep(drawn.rare)
+                self._counts.rare.add(drawn.rare)
                 drawn = replace(drawn, rare=None)
             total = drawn if total is None else total + drawn
             if self._ledger.may_stop:
@@ -263,8 +271,3 @@ class CountingStage:
         self.draws += total.tally.draws
         self.warnings += self._checks.learned_again(tallies, measure.portfolio)
         return total
-
-    def _to_count(self, measure: Measure, until: int) -> Iterator[ToCount]:
-        sizes = self._plan.counting_sizes(self._ledger.spent, until)
-        for place, size in enumerate(sizes, self._chunks):
-            yield ToCount((*self._stream, place), size, measure, self._plan.limits.block)

@@ -163,7 +163,7 @@ class PairAudit:
         learned = stage.learn(learned, self._drawer)
         self._counted_draws = stage.draws
         self._warnings += stage.warnings
-        self._ignored += counts.dropped()
+        self._ignored += counts.rare.dropped()
         return learned
 
     def _fill_buffer(self, learned: Learned | None) -> Learned | None:

@@ -1,22 +1,20 @@
-"""How many draws an audit needs, so that it would catch a leak of a given size: from a short trial.
+"""Plans the draws of an audit, so that it would catch a leak of a given size: from short trials.
 
-The trial learns an event and how probable it is. The leak that is planned for is the least that is
-asked for, in this event: given that a draw is in it, the odds of its input are e^(factor ε). How
-many draws its exact test then needs is worked out as `--require-power` judges it afterwards
-(underpowered.py), so that the two agree.
+A trial learns an event and its probability. The leak that is planned for is in this event: given
+that a draw is in it, the odds of the inputs are e^(factor ε). The draws that the exact test then
+needs are computed as `--require-power` judges an audit (underpowered.py), so that the two agree.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.auditing.underpowered import foreseen, most_powerful, rounded
+from dpaudit.auditing.underpowered import fewest_draws, foreseen, limits_of, most_powerful
 from dpaudit.certificates.certificate import Certificate, FixedTest
 from dpaudit.certificates.result import AuditResult
 from dpaudit.errors import UsageError
@@ -24,41 +22,51 @@ from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
-# Draws of the first trial, and the fewest, where the usual ones take more than so many seconds.
-TRIAL, _LEAST, _SHORT = 10_000, 1_000, 10.0
-# Where nothing was seen that tells the inputs apart, and beside what was: events of other
-# probabilities.
-SHARES = (0.5, 0.1, 0.01, 0.001)
-# Added to the seed, so that the audit has other draws than the trials which chose their number.
-_OTHER_SEEDS = 2**32
-# The event of a single trial is at least as probable, but for this probability; and that of another
-# audit may have only this part of its share.
-_DOUBT, _SLACK = 0.01, 0.9
-# Further trials, each as large as the audit, within limits of draws and of seconds: how many
-# at a time, and how often. Events of audits that choose alike have nearly the same share.
-_SEVERAL, _ROUNDS = 8, 3
-# Audits choose alike whose numbers of draws differ by no more than this factor.
-_ALIKE = 1.2
-# Of several trials the one that needs most may need so many times what the next one does: one that
-# needs more has chosen an event of its own, as an audit does now and then.
-_OWN = 2.0
+# Draws of the first trial: 10,000, or those of ten seconds, but 1,000 at least.
+TRIAL = 10_000
+_LEAST_TRIAL = 1_000
+_TRIAL_SECONDS = 10.0
+# Further trials are as large as the audit, up to this number of draws: which event is chosen
+# depends on the number of draws. Up to three rounds of eight trials.
 _LARGEST = 400_000
-# Seconds that all trials together may take, those that are told of beforehand, and those of a short
-# trial that tell of the next one: in fewer of them, to begin takes longer than to draw.
-PATIENCE, _WORTH_TELLING, _TELLING = 30.0, 5.0, 0.5
-# In fewer seconds, the first trial may have spent most of them on what is loaded only once: it is
-# timed again.
-_LOADING = 2.0
+_TRIALS_OF_A_ROUND = 8
+_ROUNDS = 3
+# Audits whose numbers of draws differ by no more than this factor choose the same event.
+_SAME_EVENT = 1.2
+# A trial that needs more than twice the draws of the next one has chosen an unusual event, as an
+# audit does now and then; it is ignored.
+_UNUSUAL_EVENT = 2.0
+# Seconds for all trials together, and for a trial that is announced.
+PATIENCE = 30.0
+_WORTH_TELLING = 5.0
+# A trial of fewer seconds does not show the duration of the next one, since it starts for longer
+# than it draws.
+_LEAST_TO_PREDICT = 0.5
+# A first trial of fewer seconds may have spent them on imports: it is timed again.
+_IMPORT_SECONDS = 2.0
+# Added to the seed, so that the audit draws others than the trials that chose their number.
+_SEED_OFFSET = 2**32
+# Probability that the event of a single trial is rarer than assumed, and that trials which differ
+# by chance seem to show a leak.
+_DOUBT = 0.01
+# The share of draws in the event, in another audit, relative to that of the trial.
+_SHARE_IN_NEXT_AUDIT = 0.9
+# Events that `dpaudit plan` shows in addition to that of the trial, by their share of draws.
+SHARES = (0.5, 0.1, 0.01, 0.001)
+
+Run = Callable[[AuditSpec], AuditResult]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What was found for one pair.
+    """The plan for one pair.
 
-    share: of the draws, those in the event, at least, after what may be lost; words: the event of
-    the trial that needs most.  samples: draws of an audit; None where no number of them is enough.
-    certificate: of that trial.  differs: whether the trials together guessed the input better than
-    chance does: an event that chance has chosen says nothing of the next one.
+    share: least share of the draws that are in the event.  words: the event.
+    samples: draws of an audit; None where no number is enough.
+    certificate: of the trial that needs most draws.
+    differs: whether the trials together guessed the input better than chance. An event that chance
+        has chosen says nothing about the next audit.
     """
 
     share: float
@@ -70,8 +78,10 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """What was found for all pairs. trials: how many there were.  last: the last one's result.
-    draws: of the trials that showed it."""
+    """The plan for all pairs.
+
+    trials: number of all trials.  last: result of the last one.  draws: of the trials of the plan.
+    """
 
     pairs: tuple[Planned, ...]
     trials: int
@@ -80,24 +90,19 @@ class AuditPlan:
 
     @property
     def differs(self) -> bool:
-        """Whether the trials told the inputs of every pair apart."""
-        return all(one.differs for one in self.pairs)
+        """Whether the trials distinguished the inputs of every pair."""
+        return all(pair.differs for pair in self.pairs)
 
     @property
     def samples(self) -> int | None:
-        """Draws of an audit, enough for every pair; None where there is no such number, or where no
-        number would be honest."""
+        """Draws of an audit, enough for every pair; None where no number is, or is known."""
         return self.enough if self.differs else None
 
     @property
     def enough(self) -> int | None:
-        """The same for the events of the trials, be they those of chance."""
-        numbers = [one.samples for one in self.pairs]
-        return None if None in numbers else max(one for one in numbers if one is not None)
-
-
-Run = Callable[[AuditSpec], AuditResult]
-Say = Callable[[str], None]
+        """The same, even for events that chance may have chosen."""
+        numbers = [pair.samples for pair in self.pairs]
+        return None if None in numbers else max(n for n in numbers if n is not None)
 
 
 def plan(
@@ -110,15 +115,38 @@ def plan(
     within: Run | None = None,
     say: Say = lambda text: None,
 ) -> AuditPlan:
-    """Return how many draws an audit needs to catch a leak of `factor` > 1 times the claimed ε with
-    probability `power`.
+    """Return the draws that an audit needs to catch a leak.
 
-    All trials together take about half a minute, beside a first one that somebody asked for.
+    All trials together take about half a minute, in addition to a first one of given size.
 
-    run: carries out an audit; within: one of the fewest draws, and raises UsageError when it takes
-    longer than PATIENCE.  draws: of the first trial; None for as many as take some seconds.  say:
-    tells of what takes longer.  Raises UsageError for one that cannot be planned, and
-    MechanismError where the mechanism cannot be audited.
+    Parameters
+    ----------
+    spec : AuditSpec
+        The audit.
+    factor : float
+        Size of the leak, as a multiple of the claimed ε; above 1.
+    power : float
+        Probability to catch it, in (0, 1).
+    run : callable
+        Runs an audit.
+    draws : int, optional
+        Draws of the first trial. Default: those of some seconds.
+    within : callable, optional
+        Runs the shortest audit; raises UsageError if it takes longer than PATIENCE. Default: run.
+    say : callable
+        Called with an announcement of trials that take some seconds.
+
+    Returns
+    -------
+    AuditPlan
+        The plan, with `samples` of None where no number of draws is enough.
+
+    Raises
+    ------
+    UsageError
+        If such an audit cannot be planned.
+    MechanismError
+        If the mechanism cannot be audited.
     """
     _check(spec)
     left = PATIENCE
@@ -126,85 +154,84 @@ def plan(
         shortest = _trial_of(spec, MINIMUM_SAMPLES, 0)
         first = (within or run)(shortest)
         left -= first.seconds
-        if first.seconds < _LOADING:
+        if first.seconds < _IMPORT_SECONDS:
             again = run(shortest)
             left -= again.seconds
-            first = min(first, again, key=lambda one: one.seconds)
-        draws = _affordable(speed(first), left)
+            first = min(first, again, key=lambda trial: trial.seconds)
+        rate = speed(first)
+        fitting = min(TRIAL, left * rate, max(_TRIAL_SECONDS * rate, _LEAST_TRIAL))
+        draws = max(MINIMUM_SAMPLES, int(fitting))
         if draws > MINIMUM_SAMPLES:
-            if first.seconds >= _TELLING:
-                _announce(say, "a trial", draws, speed(first))
+            if first.seconds >= _LEAST_TO_PREDICT:
+                _announce(say, "a trial", draws, rate)
             first = run(_trial_of(spec, draws, 0))
             left -= first.seconds
     else:
         first = run(_trial_of(spec, draws, 0))
-    found = _planned([first], factor, power)
+    planned = _planned([first], factor, power)
     rate, number = speed(first), 1
     for _ in range(_ROUNDS):
-        samples = found.enough
+        samples = planned.enough
         if samples is None:
             break
         size = max(draws, min(samples, _LARGEST))
         if size > left * rate:
             break
-        # Of a short trial, learning took more than drawing did; a longer one is faster.
+        # A longer trial is faster: a short one spends more time on learning.
         _announce(say, "a trial", size, rate, about="at most")
-        # Trials as large as the audit: which event is chosen depends on the number of draws.
-        several = [run(_trial_of(spec, size, number))]
-        left -= several[0].seconds
-        rate = max(rate, speed(several[0]))
-        if (_SEVERAL - 1) * size > left * rate:
+        trials = [run(_trial_of(spec, size, number))]
+        left -= trials[0].seconds
+        rate = max(rate, speed(trials[0]))
+        others = _TRIALS_OF_A_ROUND - 1
+        if others * size > left * rate:
             break
-        _announce(say, f"{_SEVERAL - 1} trials", size, rate, _SEVERAL - 1)
-        several += [run(_trial_of(spec, size, number + one)) for one in range(1, _SEVERAL)]
-        number += _SEVERAL
-        left -= sum(one.seconds for one in several[1:])
-        rate = max(rate, speed(several[-1]))
-        found = _planned(several, factor, power)
-        if (found.enough or math.inf) <= _ALIKE * samples or size == _LARGEST:
+        _announce(say, f"{others} trials", size, rate, others)
+        trials += [run(_trial_of(spec, size, number + n)) for n in range(1, _TRIALS_OF_A_ROUND)]
+        number += _TRIALS_OF_A_ROUND
+        left -= sum(trial.seconds for trial in trials[1:])
+        rate = max(rate, speed(trials[-1]))
+        planned = _planned(trials, factor, power)
+        if (planned.enough or math.inf) <= _SAME_EVENT * samples or size == _LARGEST:
             break
-    return replace(found, trials=number)
+    return replace(planned, trials=number)
 
 
 def speed(result: AuditResult) -> float:
-    """Return draws a second of an audit as a whole."""
+    """Return the draws per second of an audit, learning included."""
     return result.draws / max(result.seconds, 1e-9)
 
 
-def _affordable(rate: float, left: float) -> int:
-    """Return draws of a first trial: fewer than usual where these would take long, and no more than
-    there is time for."""
-    fitting = min(TRIAL, left * rate, max(_SHORT * rate, _LEAST))
-    return max(MINIMUM_SAMPLES, int(fitting))
-
-
 def _announce(
-    say: Say, what: str, draws: int, rate: float, times: int = 1, *, about: str = "about"
+    say: Say, trials: str, draws: int, rate: float, times: int = 1, *, about: str = "about"
 ) -> None:
-    """Tell of what takes some seconds."""
     seconds = times * draws / rate
     if seconds >= _WORTH_TELLING:
-        say(f"{what} of {draws:,} draws: {about} {seconds:.0f} s")
+        say(f"{trials} of {draws:,} draws: {about} {seconds:.0f} s")
 
 
 def _check(spec: AuditSpec) -> None:
     """Raise UsageError for an audit that cannot be planned."""
     if spec.exact:
-        raise UsageError("an exact audit makes no draws, so there are none to plan")
+        raise UsageError(
+            "an exact audit makes no draws, so there are none to plan", code="nothing-to-plan"
+        )
     if all(point.epsilon == 0 for point in spec.tested.points()):
-        raise UsageError("a leak is planned for as a multiple of the claimed ε, which is 0 here")
+        raise UsageError(
+            "a leak is planned for as a multiple of the claimed ε, which is 0 here",
+            code="nothing-to-plan",
+        )
     hopeless = foreseen(replace(spec, samples=MAXIMUM_SAMPLES))
     if hopeless is not None:
-        raise UsageError(hopeless)
+        raise UsageError(hopeless, code="nothing-to-plan")
 
 
 def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
-    """Return an audit to learn from, of other draws than those of the audit itself."""
+    """Return an audit to plan with, whose seed differs from that of the audit itself."""
     return replace(
         spec,
         samples=draws,
         time=None,
-        seed=spec.seed + _OTHER_SEEDS + number,
+        seed=spec.seed + _SEED_OFFSET + number,
         full=True,
         workers=1,
         executor=None,
@@ -212,100 +239,75 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
         require_power=None,
         require_rare=None,
         expect=None,
-        no_trace=True,  # a trial shows how large a leak is, not where it comes from
+        no_trace=True,  # a trial shows the size of a leak, not its place
     )
 
 
 def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:
-    """Return what is enough for all trials, but for one that has chosen an event of its own."""
-    by_pair = list(zip(*(one.certificates for one in trials), strict=True))
-    is_several = len(trials) > 1
-    pairs = [
-        sorted((_of_one(one, factor, power, is_several) for one in certificates), key=_draws)
-        for certificates in by_pair
-    ]
-    chosen = tuple(
-        replace(_needs_most(found), differs=_differ(certificates))
-        for found, certificates in zip(pairs, by_pair, strict=True)
-    )
-    return AuditPlan(chosen, len(trials), trials[-1], sum(one.draws for one in trials))
+    """Return the draws that are enough for all trials, but for one with an unusual event."""
+    pairs = []
+    for certificates in zip(*(trial.certificates for trial in trials), strict=True):
+        every = [_of_trial(one, factor, power, is_single=len(trials) == 1) for one in certificates]
+        *others, most = sorted(every, key=_draws)
+        if others and _draws(most) > _UNUSUAL_EVENT * _draws(others[-1]):
+            most = others[-1]
+        pairs.append(replace(most, differs=_differ(certificates)))
+    return AuditPlan(tuple(pairs), len(trials), trials[-1], sum(one.draws for one in trials))
 
 
-def _needs_most(found: Sequence[Planned]) -> Planned:
-    """Return which of the trials of a pair, those that need few draws first, tells how many."""
-    *others, most = found
-    return others[-1] if others and _draws(most) > _OWN * _draws(others[-1]) else most
+def _draws(planned: Planned) -> float:
+    return math.inf if planned.samples is None else planned.samples
 
 
 def _differ(certificates: Sequence[Certificate]) -> bool:
-    """Return whether more guesses of the trials together were right than chance would have."""
+    """Return whether the trials together guessed the input better than chance."""
     tests = list(map(most_powerful, certificates))
-    right, wrong = sum(one.correct for one in tests), sum(one.wrong for one in tests)
+    right, wrong = sum(test.correct for test in tests), sum(test.wrong for test in tests)
     return bool(upper_tail(right, right + wrong, 0.5) <= _DOUBT)
 
 
-def _draws(one: Planned) -> float:
-    return math.inf if one.samples is None else one.samples
-
-
-def _of_one(one: Certificate, factor: float, power: float, is_one_of_several: bool) -> Planned:
-    test = most_powerful(one)
+def _of_trial(certificate: Certificate, factor: float, power: float, *, is_single: bool) -> Planned:
+    test = most_powerful(certificate)
     if test.method == "probabilistic":
         raise UsageError(
             "single outputs, by which the probabilistic definition is tested, are not planned for; "
-            "claim --definition approximate, which it implies"
+            "claim --definition approximate, which it implies",
+            code="nothing-to-plan",
         )
     inside = test.correct + test.wrong
-    share = _SLACK * inside / test.draws if is_one_of_several else _least_share(inside, test.draws)
+    share = inside / test.draws
+    if is_single and inside:
+        share = clopper_pearson_lower(inside, test.draws, _DOUBT)
+    share *= _SHARE_IN_NEXT_AUDIT
     words = " or ".join(event.words for event in test.events)
-    return Planned(share, words, draws_needed(one, share, factor, power), one)
+    return Planned(share, words, draws_needed(certificate, share, factor, power), certificate)
 
 
-def draws_needed(one: Certificate, share: float, factor: float, power: float) -> int | None:
-    """Return the fewest draws of an audit whose event has such a share of them; None where there is
-    no such number."""
-
-    def is_enough(samples: int) -> bool:
-        return _detectable(one, samples, share, power) <= factor * one.point.epsilon
-
-    if one.point.epsilon <= 0 or share <= 0:
+def draws_needed(certificate: Certificate, share: float, factor: float, power: float) -> int | None:
+    """Return the fewest draws of an audit whose event has this share of them; None where no number
+    is enough."""
+    epsilon = certificate.point.epsilon
+    if epsilon <= 0 or share <= 0:
         return None
-    # From below: SciPy before 1.17 has no Clopper-Pearson bounds of 10¹² draws.
-    enough = MINIMUM_SAMPLES
-    while not is_enough(enough):
-        enough *= 2
-        if enough >= MAXIMUM_SAMPLES:
-            return None
-    budgets = range(max(MINIMUM_SAMPLES, enough // 2), enough)
-    samples = budgets.start + bisect_left(budgets, True, key=is_enough)
-    while not is_enough(rounded(samples)):  # whole numbers of guesses go up and down a little
-        samples = math.ceil(1.01 * samples)
-    return rounded(samples)
+    return fewest_draws(
+        lambda samples: _detectable(certificate, samples, share, power) <= factor * epsilon
+    )
 
 
 def certifying(samples: int, limits: Limits) -> int:
-    """Return the draws that are left for the exact test, at least."""
+    """Return the least number of draws that are left for the exact test."""
     schedule = Plan(samples, None, limits)
     counts = schedule.freeze_at > schedule.buffer_until
-    # To learn by counting may go on, to half of the budget.
+    # Learning by counting may take up to half of the budget.
     return samples // 2 if counts else samples - schedule.freeze_at
 
 
-def _least_share(inside: int, draws: int) -> float:
-    """Return a share of draws that the event has at least, but for a small probability, after what
-    another audit may lose."""
-    return _SLACK * clopper_pearson_lower(inside, draws, _DOUBT) if inside else 0.0
-
-
-def _detectable(one: Certificate, samples: int, share: float, power: float) -> float:
+def _detectable(certificate: Certificate, samples: int, share: float, power: float) -> float:
     """Return the least ε that the exact test of such an audit catches."""
-    schedule, test, point = one.schedule, most_powerful(one), one.point
-    limits = Limits()
-    if schedule is not None:
-        limits = Limits(schedule.learned, schedule.block, schedule.confirming)
-    draws = certifying(samples, limits)
+    test, point = most_powerful(certificate), certificate.point
+    draws = certifying(samples, limits_of(certificate))
     if test.method == "clopper-pearson":
-        return _by_pair(one, draws, share, power)
+        return _detectable_by_pair(certificate, draws, share, power)
     side = 1.0 if test.two_guesses else 0.5
     return detectable_epsilon(
         math.floor(share * draws),
@@ -318,26 +320,25 @@ def _detectable(one: Certificate, samples: int, share: float, power: float) -> f
 
 
 def _alpha(test: FixedTest) -> float:
-    """Return the least error probability that a rule of this kind has in any audit: the audit may
-    find rules that the trial did not find."""
+    """Return the least error probability of a rule of this kind in any audit, which may find rules
+    that the trial did not find."""
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.share * min(test.share, shares[test.kind])
 
 
-def _by_pair(one: Certificate, draws: int, share: float, power: float) -> float:
-    """Return the same for the bounds of two inputs: the best of the events, in proportion."""
-    test, point = most_powerful(one), one.point
-    seen = (test.correct + test.wrong) / test.draws
+def _detectable_by_pair(certificate: Certificate, draws: int, share: float, power: float) -> float:
+    """Return the least ε that the bounds of two inputs catch: by the best of the events."""
+    test, point = most_powerful(certificate), certificate.point
+    seen, half = (test.correct + test.wrong) / test.draws, draws // 2
+    alpha = _alpha(test) / max(1, len(test.events))
     least = math.inf
     for event in test.events:
-        other, of = (event.count_d2, event.draws_d2)
+        other, of = event.count_d2, event.draws_d2
         if event.guess == "d2":
             other, of = event.count_d1, event.draws_d1
-        half = draws // 2
         behind = math.floor(half * (other / max(of, 1)) * share / seen)
-        alpha = _alpha(test) / max(1, len(test.events))
-        found = detectable_epsilon_pair(
+        epsilon = detectable_epsilon_pair(
             behind, half, behind, half, point.epsilon, point.delta, alpha, power=power
         )
-        least = min(least, found)
+        least = min(least, epsilon)
     return least

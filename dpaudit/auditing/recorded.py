@@ -385,9 +385,9 @@ class _Recorded:
             for start in range(0, len(rows), plan.limits.block):
                 self._count(counts, self._fresh(rows[start : start + plan.limits.block]).release())
             spent += len(rows)
-            (found, tables), aim = counts.found(), replace(aim, coming=split.left())
+            (found, tables), aim = counts.candidates(), replace(aim, coming=split.left())
             if is_enough(found, spent, plan, aim):
-                self._ignored += counts.dropped()
+                self._ignored += counts.rare.dropped()
                 return learn_again(found, aim, tables, to_bet=False)
             counts.make_room(spent, plan.most_until_refit(spent, delta=0), aim)
 
@@ -396,7 +396,7 @@ class _Recorded:
         every = [Tally(by_input(one, outcomes, is_d1)) for one in counts.counters]
         made = _arms_only(draws)
         counts.add(every)
-        counts.keep(rare(counts.rare_filter, outcomes, is_d1, 2 * MOST_RARE))
+        counts.rare.add(rare(counts.rare.rare_filter, outcomes, is_d1, 2 * MOST_RARE))
         self._learning.append(made)
 
     def _looks_tossed(self) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.auditing.checks import is_timed
+from dpaudit.auditing.checks import is_timed, listed
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Redrawn
 from dpaudit.certificates.replay import tally as replay_tally
@@ -41,8 +41,6 @@ _SUSPECT = 2.0
 _UNNOTICED = (1.0, 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 # A smaller probability is no reason for a warning.
 _UNLIKELY = 0.01
-# Variables that a warning names.
-_NAMED = 3
 
 _BY_TIMES = "outcomes depend on elapsed times, which differ between processes"
 _TOO_SLOW = "one draw takes {:.2g} s, and all of them may take 5 s"
@@ -160,8 +158,3 @@ def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: 
         f"{words}no new process was compared with this one, and if the outputs depend on that "
         "state, they are not independent and may refute a claim that holds"
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the first few names, joined."""
-    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")

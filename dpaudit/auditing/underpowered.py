@@ -1,11 +1,11 @@
-"""Whether an audit could have refuted its claim: an audit that cannot fail shows nothing."""
+"""Power of an audit: an audit that could not have refuted its claim shows nothing."""
 
 from __future__ import annotations
 
 import math
 import shlex
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
@@ -24,9 +24,6 @@ from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.power import POWER, draws_to_refute
 from dpaudit.wording import counted
-
-# Significant digits of a number of draws.
-_DIGITS = 3
 
 
 def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
@@ -48,35 +45,36 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
 
 
 def foreseen(spec: AuditSpec) -> str | None:
-    """Return why an audit cannot refute the claim, with the remedy, before anything is drawn; None
-    when it can.
+    """Return why an audit cannot refute its claim, known before it draws; None if it can.
 
-    With a time limit the number of draws is not known yet: see `too_few`.
+    With a time limit, the number of draws is not known yet: see `too_few`.
     """
-    # Inputs may be equal and yet different, such as 1 and True.
-    same = [are_equal(one.d1, one.d2) and repr(one.d1) == repr(one.d2) for one in spec.pairs]
+    # 1 and True are equal, but different inputs.
+    same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
     if same and all(same):
         return EQUAL_INPUTS
     return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:
-    """Return that `samples` draws cannot refute the claim even if each of them shows its input, and
-    how many could; None when they can."""
+    """Return that `samples` draws cannot refute the claim, even if each shows its input, and how
+    many could; None if they can."""
     points = spec.tested.points()
     if any(_can_refute(point, samples, spec.alpha) for point in points):
         return None
-    point = min(points, key=lambda one: _enough(one, spec.alpha))
-    told = "even if every draw tells d1 and d2 apart"
-    words = f"{counted(samples, 'draw')} cannot refute {_words(point)} {told}"
+    point = min(points, key=lambda point: _enough(point, spec.alpha))
+    words = (
+        f"{counted(samples, 'draw')} cannot refute {_words(point)} even if every draw tells d1 and "
+        "d2 apart"
+    )
     if no_draws_could(point, spec.alpha):
         return f"{words}, and no number of draws could"
     return f"{words}; at least {_enough(point, spec.alpha):,} could (samples)"
 
 
 def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
-    """Return that some pair would not have caught a leak of `factor` times the claimed ε, and which
-    leak it would have caught; None when all would. Certificates at ε = 0 are left out."""
+    """Return which leak the weakest pair would have caught, if that is above `factor` times the
+    claimed ε; None if it is not. Ignores certificates at ε = 0."""
     ratios = {
         most_powerful(one).detectable_epsilon / one.point.epsilon: one
         for one in certificates
@@ -85,19 +83,18 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
     worst = max(ratios, default=0.0)
     if worst <= factor:
         return None
-    one = ratios[worst]
-    of = f" on {one.pair}" if len(certificates) > 1 else ""
-    least = most_powerful(one).detectable_epsilon
+    weakest = ratios[worst]
+    of = f" on {weakest.pair}" if len(certificates) > 1 else ""
+    least = most_powerful(weakest).detectable_epsilon
     seen = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
     return (
         f"it would have caught {seen}{of}, but {factor:g} times the claim is ε = "
-        f"{factor * one.point.epsilon:.4g}; more draws may catch smaller ones (samples)"
+        f"{factor * weakest.point.epsilon:.4g}; more draws may catch smaller ones (samples)"
     )
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
-    """Return the exact test of the rule that would have refuted the smallest ε at the point of the
-    certificate."""
+    """Return the exact test, at the point of the certificate, that detects the smallest ε."""
     alike = [one for one in certificate.rules if one.point == certificate.fixed.point]
     return min(alike, key=lambda one: one.detectable_epsilon)
 
@@ -108,10 +105,10 @@ def misses_rare(
     points: Sequence[ProfilePoint],
     command: str | None = None,
 ) -> str | None:
-    """Return from which probability on an output that only one input gives would have been caught,
-    if that is above `probability` on some pair, and how many draws could; None if it is not.
+    """Return which outputs of only one input would have been caught, and how many draws are needed
+    for an output of this probability; None if it would have been caught on all pairs.
 
-    points: of the claim's profile.  command: the one that repeats the audit, if there is one.
+    points: of the claim's profile.  command: the command line that repeats the audit.
     """
     weak = [one for one in certificates if _caught_from(one) > probability]
     if not weak:
@@ -135,8 +132,7 @@ def misses_rare(
 
 
 def _option(name: str, value: str, command: str | None) -> str:
-    """Return an option as a flag for a command that names a mechanism, as a key for one that names
-    a file, or as a keyword."""
+    """Return an option in the form of the user: a flag, the key of a file, or a keyword."""
     if command is None:
         return f"{name}={value}"
     words = shlex.split(command)
@@ -147,8 +143,8 @@ def _option(name: str, value: str, command: str | None) -> str:
 
 
 def _caught_from(certificate: Certificate) -> float:
-    found = certificate.detectable_rare
-    return math.inf if found is None else found
+    least = certificate.detectable_rare
+    return math.inf if least is None else least
 
 
 def draws_for_rare(
@@ -158,54 +154,69 @@ def draws_for_rare(
     *,
     power: float = POWER,
 ) -> int | None:
-    """Return the draws that an audit like that of a certificate needs to refute the claim by an
-    output that only one input gives.
+    """Return the draws that an audit needs to catch an output that only one input gives.
 
     Parameters
     ----------
     certificate : Certificate
-        Of the audit: its error probability, and the part of its budget that it learned from.
+        Of a similar audit, with the same error probability and the same share of draws to learn
+        from.
     probability : float
         Probability with which one input gives the output, in (0, 1); the other never gives it.
     points : sequence of ProfilePoint
         Points of the claim's profile; the output has to refute one of them.
     power : float, default 0.9
-        The probability to refute the claim with, in (0, 1).
+        Probability with which the audit refutes the claim, in (0, 1).
 
     Returns
     -------
     int or None
         Draws of both inputs, rounded up to three digits; None where no number is enough.
     """
-    schedule, test = certificate.schedule, certificate.fixed
-    points = [one for one in points if one.delta < probability]
+    test = certificate.fixed
+    points = [point for point in points if point.delta < probability]
     if not points:
         return None
-    limits = Limits()
-    if schedule is not None:
-        limits = Limits(schedule.learned, schedule.block, schedule.confirming)
+    limits = limits_of(certificate)
     # The share of the rare rule, whether or not learning found one.
     alpha = RARE_SHARE * test.alpha / test.share
     usual = Plan(certificate.budget, None, limits).freeze_at
-    # Where the audit learned from more than usual, it may again learn from up to half.
+    # An audit that learned from more draws than usual may do so again, from up to half.
     learns_more = certificate.draws - test.draws > usual
 
     def is_enough(samples: int) -> bool:
         learned = [Plan(samples, None, limits).freeze_at, *([samples // 2] if learns_more else [])]
         caught = (
-            detectable_rare_of_any(points, one, samples - one, alpha, power=power)
-            for one in learned
+            detectable_rare_of_any(points, draws, samples - draws, alpha, power=power)
+            for draws in learned
         )
         return max(caught) <= probability
 
+    return fewest_draws(is_enough)
+
+
+def limits_of(certificate: Certificate) -> Limits:
+    """Return the limits that an audit had; the defaults where they were not recorded."""
+    schedule = certificate.schedule
+    if schedule is None:
+        return Limits()
+    return Limits(schedule.learned, schedule.block, schedule.confirming)
+
+
+def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
+    """Return the smallest budget that is enough, rounded up to three digits; None if none is.
+
+    is_enough: of a budget; nearly monotone.
+    """
+    # From below: SciPy before 1.17 has no Clopper-Pearson bounds for 10¹² draws.
     enough = MINIMUM_SAMPLES
     while not is_enough(enough):
         enough *= 2
-        if enough > MAXIMUM_SAMPLES:
+        if enough >= MAXIMUM_SAMPLES:
             return None
     budgets = range(max(MINIMUM_SAMPLES, enough // 2), enough)
     samples = budgets.start + bisect_left(budgets, True, key=is_enough)
-    # More draws are learned from beyond some budgets, which leaves fewer for the test.
+    # Not monotone: numbers of guesses are whole, and larger budgets may take more to learn from.
     while not is_enough(rounded(samples)):
         samples = math.ceil(1.01 * samples)
     return rounded(samples)
@@ -217,22 +228,22 @@ def rounded(number: int) -> int:
     >>> rounded(123_456), rounded(100)
     (124000, 100)
     """
-    unit: int = 10 ** max(0, len(str(number)) - _DIGITS)
+    unit: int = 10 ** max(0, len(str(number)) - 3)
     return -(-number // unit) * unit
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return that the event of the exact test could not have refuted the claim even if each draw in
-    it had shown its input; None when it could."""
+    """Return that the event of the exact test has too few draws to refute the claim, even if each
+    of them shows its input; None if there are enough."""
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
     seen = fixed.correct + fixed.wrong
     of = "" if seen == fixed.draws else " in the event"
-    more = "no number could" if no_draws_could(point, fixed.alpha) else "more draws help"
+    remedy = "no number could" if no_draws_could(point, fixed.alpha) else "more draws help"
     return (
         f"{counted(seen, 'draw')}{of} cannot refute {_words(point)}, even if every one tells d1 "
-        f"and d2 apart ({more})"
+        f"and d2 apart ({remedy})"
     )
 
 
@@ -247,34 +258,34 @@ def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
-    """Return that the recorded draws kept for the exact test cannot refute its point even if each
-    shows its input; None when they can, or have."""
+    """Return that the recorded draws of the exact test cannot refute the claim, even if each shows
+    its input; None if they can, or have."""
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
     if certificate.refuted or fixed.draws >= needed:
         return None
-    more = ", and no number could" if no_draws_could(point, fixed.alpha) else "; record more"
+    remedy = ", and no number could" if no_draws_could(point, fixed.alpha) else "; record more"
     return (
         f"the {fixed.draws:,} recorded outputs kept for the exact test cannot refute "
-        f"{_words(point)} even if every one tells d1 and d2 apart{more}"
+        f"{_words(point)} even if every one tells d1 and d2 apart{remedy}"
     )
 
 
 def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> str | None:
-    """Return that the guesses about canaries could not refute a claim even if all were right; None
-    when they could."""
+    """Return that the guesses about canaries cannot refute a claim, even if all are right; None if
+    they can."""
     best = Guesses(seen.canaries, seen.guesses, seen.guesses)
     point = claim.point()
     if one_run.p_value(best, point.epsilon, point.delta) <= 1 - confidence:
         return None
     hopeless = no_guesses_could(point, 1 - confidence)
-    more = ", and no number could" if hopeless else "; guess about more canaries"
+    remedy = ", and no number could" if hopeless else "; guess about more canaries"
     words = f"{counted(seen.guesses, 'guess')} cannot refute {_words(point)}"
-    return f"{words} even if all are right{more}"
+    return f"{words} even if all are right{remedy}"
 
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
-    """Return whether betting on all draws, or the exact test on its own, can refute a point."""
+    """Return whether betting on all draws, or the exact test alone, can refute a point."""
     exact = draws_to_refute(point.epsilon, point.delta, CERTIFICATION_SHARE * alpha)
     betting = draws_to_refute(point.epsilon, point.delta, BETTING_SHARE * alpha)
     return samples - Plan(samples, None).freeze_at >= exact or samples >= betting

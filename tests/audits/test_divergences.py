@@ -396,7 +396,7 @@ def test_the_witness_is_fixed_before_any_draw_that_certifies(
         return counted(self, stage, *given)
 
     monkeypatch.setattr(pair_audit, "limited_divergence", choosing)
-    monkeypatch.setattr(PairAudit, "_counted", counting)
+    monkeypatch.setattr(PairAudit, "_count", counting)
     result = dpaudit.audit(shifted, 0, 1, RenyiDP(2, claimed), samples=60_000)
     stage = certificate(result).fixed.stage
     assert order == ["chosen", stage]

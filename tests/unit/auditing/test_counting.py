@@ -46,11 +46,11 @@ def test_room_is_made_where_nothing_tells(share: float) -> None:
     counts = Counts(selection, learn(selection, AIM))
     for seed in range(1, 200):
         draws = side_by_side(1_000, seed, share)
-        counts.keep(rare(counts.rare_filter, draws.outcomes, draws.is_d1))
+        counts.rare.add(rare(counts.rare.rare_filter, draws.outcomes, draws.is_d1))
         counts.make_room(2_000 + 1_000 * seed, 2_000 + 1_000 * seed, AIM)
-    is_kept = bool(counts.rare_filter.is_rare(from_raw([[77.0, *[0.0] * 5]]))[0])
+    is_kept = bool(counts.rare.rare_filter.is_rare(from_raw([[77.0, *[0.0] * 5]]))[0])
     assert is_kept == (share > 0.5)
-    (let_go,) = counts.dropped()
+    (let_go,) = counts.rare.dropped()
     assert let_go.endswith("that came up more often than others")
     seen = RareFilter.seen(counts.kept())
     assert seen is not None
@@ -65,11 +65,13 @@ def test_what_is_let_go_does_not_depend_on_what_is_left_of_the_budget() -> None:
     for coming in (100, 10_000_000):
         counts = Counts(selection, learn(selection, AIM))
         more = side_by_side(60_000, 2, 0.9)
-        counts.keep(rare(counts.rare_filter, more.outcomes, more.is_d1))
+        counts.rare.add(rare(counts.rare.rare_filter, more.outcomes, more.is_d1))
         counts.make_room(80_000, 160_000, replace(AIM, coming=coming))
-        strange.append(counts.rare_filter.is_rare(side_by_side(50_000, 1, 0.9).outcomes).tolist())
+        strange.append(
+            counts.rare.rare_filter.is_rare(side_by_side(50_000, 1, 0.9).outcomes).tolist()
+        )
     assert strange[0] == strange[1]
-    assert counts.dropped()
+    assert counts.rare.dropped()
 
 
 def test_what_may_refute_the_claim_is_followed_by_its_own_sieve() -> None:
@@ -84,6 +86,6 @@ def test_what_may_refute_the_claim_is_followed_by_its_own_sieve() -> None:
         RARE,
         RARE,
     ]
-    rare_filter = Counts(selection, learned).rare_filter
+    rare_filter = Counts(selection, learned).rare.rare_filter
     assert rare_filter.is_rare(from_raw([-20.0, 0.1])).tolist() == [True, False]
     assert not RareFilter.of(selection).is_rare(from_raw([-20.0])).any()
