@@ -1,4 +1,4 @@
-"""Audits of one run: from guesses about canaries to a result."""
+"""Audits of one run, by guesses about which canaries it included (docs/method.md §12)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,31 @@ def audit_guesses(
     source: str = "guesses about canaries",
     has_blanks: bool = False,
 ) -> AuditResult:
-    """Return what guesses about the canaries of one run show. Raises UsageError.
+    """Return the result of guesses about the canaries of one run.
 
-    has_blanks: whether a file has canaries without a guess. The scores may have chosen their
-    number, which is a warning where δ > 0 (docs/method.md §12).
+    Parameters
+    ----------
+    seen : Guesses
+        Numbers of canaries, of guesses, and of correct guesses.
+    claim : PrivacyClaim
+        The claim to test.
+    confidence : float
+        1 minus the probability of a false alarm.
+    name, source : str
+        Name of the audit, and where the guesses come from.
+    has_blanks : bool
+        Whether a file has canaries without a guess. The scores may have chosen their number, which
+        is a warning for δ > 0.
+
+    Returns
+    -------
+    AuditResult
+        The result, with one certificate.
+
+    Raises
+    ------
+    UsageError
+        For more guesses than can be counted, and for a claim that guesses cannot test.
     """
     start = time.perf_counter()
     verify(claim=claim, confidence=confidence)
@@ -63,7 +84,7 @@ def audit_guesses(
 
 
 def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunCertificate:
-    """Return the certificate that follows from the counts."""
+    """Return the certificate of the counts. alpha: probability of a false alarm."""
     point = claim.point()
     p = one_run.p_value(seen, point.epsilon, point.delta)
     several = len(claim.points()) > 1
@@ -84,7 +105,7 @@ def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunC
 
 
 def _check(seen: Guesses, claim: PrivacyClaim) -> None:
-    """Raise UsageError for what cannot be counted, and for claims that guesses say nothing of."""
+    """Raise UsageError for too many guesses, and for a claim that guesses cannot test."""
     chosen = ", and choose their canaries without looking at the guesses"
     for count, most, noun, how in (
         (seen.guesses, one_run.MOST_GUESSES, "guesses", chosen),
@@ -93,14 +114,18 @@ def _check(seen: Guesses, claim: PrivacyClaim) -> None:
         if count > most:
             written = f"{count:,}" if count < 10**18 else f"{Decimal(count):.3g}"
             raise UsageError(
-                f"{written} {noun} are more than can be counted exactly; give at most {most:,}{how}"
+                f"{written} {noun} are more than can be counted exactly; give at most "
+                f"{most:,}{how}",
+                code="too-many-guesses",
             )
     if claim.counts_single_outputs:
         raise UsageError(
             "guesses say nothing about single outputs, but the probabilistic definition is about "
-            "these; claim the approximate definition, which it implies"
+            "these; claim the approximate definition, which it implies",
+            code="guesses-cannot-test-claim",
         )
     if claim.adversary is not None:
         raise UsageError(
-            "guesses are already the adversary's answers; leave adversary out of the claim"
+            "guesses are already the adversary's answers; leave adversary out of the claim",
+            code="guesses-cannot-test-claim",
         )

@@ -1,4 +1,4 @@
-"""Audits without sampling, for a mechanism that states the law of its output."""
+"""Audits without draws, of a mechanism that states the probability of each output (`pmf`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from dpaudit.stats import exact
 
 
 def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
-    """Return a certificate for every pair. Raises TargetError where a law is missing or none."""
+    """Return a certificate for every pair.
+
+    Raises TargetError for a mechanism without probabilities, or whose probabilities are no
+    distribution.
+    """
     answers = _answers(spec)
     found = []
     for pair in spec.pairs:
@@ -36,10 +40,11 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
 
 
 def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
-    """Return what the laws of two outputs, side by side, say about a claim."""
-    p = {place: one for place, (_, one, _) in enumerate(table)}
-    q = {place: other for place, (_, _, other) in enumerate(table)}
-    point = max(claim.points(), key=lambda one: exact.delta(p, q, one.epsilon) - one.delta)
+    """Return the certificate of two distributions. table: each output, with both probabilities."""
+    p = {place: of_d1 for place, (_, of_d1, _) in enumerate(table)}
+    q = {place: of_d2 for place, (_, _, of_d2) in enumerate(table)}
+    # The point of the claim's profile that is exceeded most.
+    point = max(claim.points(), key=lambda point: exact.delta(p, q, point.epsilon) - point.delta)
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)
     by_mass = claim.counts_single_outputs and violating.outcomes
@@ -61,13 +66,14 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
 
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
-    """Return what the adversary of a claim makes of outputs; None: they are seen as they are."""
+    """Return the function by which the adversary of a claim answers outputs; None without one."""
     claim = spec.tested
     if claim.adversary is None and claim.limits_adversaries:
         raise UsageError(
             "exact cannot test a computational claim without an adversary: it assumes an "
             "unlimited adversary, and the claim is about limited ones; give adversary, or leave "
-            "out exact"
+            "out exact",
+            code="option-missing",
         )
     if claim.adversary is None:
         return None

@@ -1,5 +1,8 @@
-"""Audits with one error probability together: their shares of it, and Holm's verdicts at the end
-(docs/method.md §9)."""
+"""Families of audits with one false-alarm probability, by Holm's procedure (docs/method.md §9).
+
+Each audit has an equal share, with which it may refute its claim alone. Once all have ended, the
+p-values of the others may add refutations.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +17,37 @@ from dpaudit.stats.p_values import holm_levels
 
 
 def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
-    """Return audits that are a family, each with an equal share of the error probability.
+    """Return audits as a family, each with an equal share of the false-alarm probability.
 
-    An audit that stops early does so at its share: a p-value that has just reached the level of all
-    is too large for Holm's procedure. name: of the family. Raises UsageError where there is no one
-    confidence, or not enough left for each.
+    An audit stops early at its share: a p-value just below the level of the family would be too
+    large for Holm's procedure.
+
+    name: of the family. Raises UsageError for audits of different confidence, and for shares that
+    are too small for a float.
     """
     drawn = [spec for spec in specs if not spec.exact]
     confidences = sorted({spec.confidence for spec in drawn})
     if len(confidences) > 1:
         listed = " and ".join(map(str, confidences[:2]))
         why = f"={listed}: audits that share an error probability (familywise) have one confidence"
-        raise UsageError(Name("confidence"), why, "; give it in defaults")
+        raise UsageError(
+            Name("confidence"), why, "; give it in defaults", code="family-of-several-confidences"
+        )
     if not drawn:
         return list(specs)
     all_of_them, size = confidences[0], len(drawn)
     own = share_of(all_of_them, size)
     if own >= 1:
         why = f"={all_of_them} leaves none of {size:,} audits (familywise) a share of the error"
-        raise UsageError(Name("confidence"), why, " probability; give less confidence")
+        raise UsageError(
+            Name("confidence"), why, " probability; give less confidence", code="family-too-large"
+        )
     family = Family(name, size, all_of_them, 1 - own)
     return [spec if spec.exact else _shared(spec, own, family) for spec in specs]
 
 
 def share_of(confidence: float, size: int) -> float:
-    """Return the confidence of one of so many audits: what an equal share leaves, rounded up.
+    """Return the confidence of one audit of a family of this size, rounded up.
 
     >>> share_of(0.95, 5)
     0.99
@@ -50,17 +59,17 @@ def share_of(confidence: float, size: int) -> float:
 
 
 def is_open(result: AuditResult) -> bool:
-    """Return whether what other audits show may still refute the claim."""
+    """Return whether the results of other audits of the family may still refute the claim."""
     family = result.family
     is_small = family is not None and result.p_value <= 1 - family.confidence
     return is_small and result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
 def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return results with the levels of Holm's procedure, each family by itself: once they all are
-    there. Of audits that are missing, because they were not selected, nothing is refuted.
+    """Return results with the levels of Holm's procedure, for each family, once all audits have
+    ended. An audit that was not selected refutes nothing.
     """
-    found = list(results)
+    final = list(results)
     for family in {one.family.name: one.family for one in results if one.family}.values():
         own = [
             place
@@ -70,12 +79,12 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
         p_values = [_p_value(results[place]) for place in own]
         reached = holm_levels(p_values, 1 - family.confidence, family.size)
         for place, level in zip(own, reached, strict=True):
-            found[place] = _settled(results[place], family, level)
-    return found
+            final[place] = _settled(results[place], family, level)
+    return final
 
 
 def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return results as they are while audits are missing: each has its share, and no more."""
+    """Return results while audits are missing: each may refute its claim at its share alone."""
     return [
         one if one.family is None else _settled(one, one.family, 1 - one.confidence)
         for one in results
@@ -83,8 +92,7 @@ def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:
 
 
 def _p_value(result: AuditResult) -> float:
-    """Return the p-value for Holm's procedure; what is refuted by its share alone comes first, and
-    an ERROR refutes nothing."""
+    """Return the p-value for Holm's procedure: 0 if refuted at its share, 1 for an ERROR."""
     if isinstance(result.ending, Failed):
         return 1.0
     return 0.0 if result.is_refuted_alone else result.p_value
@@ -92,7 +100,7 @@ def _p_value(result: AuditResult) -> float:
 
 def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
     alone = 1 - result.confidence
-    # What its share refutes stays refuted at its share, which says more.
+    # A claim refuted at its share keeps that level, which says more.
     own = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
     now = replace(result, family=own)
     return replace(now, underpowered=None) if now.verdict is Verdict.VIOLATION else now
@@ -100,6 +108,6 @@ def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
 
 def _shared(spec: AuditSpec, own: float, family: Family) -> AuditSpec:
     request = spec.request
-    if request is not None:  # as it is to be repeated, without the other audits
+    if request is not None:  # it repeats this audit alone
         request = {**request, "settings": {**request["settings"], "confidence": own}}
     return replace(spec, confidence=own, family=family, request=request)

@@ -1,9 +1,9 @@
-"""Every option of an audit, once: its name, values, default, check and help.
+"""The table of all options of an audit: name, values, default, check and help.
 
-From this table come the flags of the commands, the keys of configuration files and their JSON
-schema, the defaults and checks of an `AuditSpec`, the keywords of `dpaudit.audit`, and
-docs/options.md. A new option is one entry here, and, where it is read in a way of its own, one line
-in config/building.py or cli/flags.py.
+The table makes the flags of the commands, the keys of configuration files and their JSON schema,
+the defaults and checks of an `AuditSpec`, the keywords of `dpaudit.audit`, and docs/options.md. A
+new option is one entry here and, if it is read in a special way, one line in config/building.py or
+cli/flags.py.
 """
 
 from __future__ import annotations
@@ -27,32 +27,33 @@ from dpaudit.wording import did_you_mean, shown, why_no_confidence
 BoundMethod = Literal["game", "clopper-pearson"]
 OnError = Literal["auto", "outcome", "fail"]
 Expectation = Literal["violation", "pass"]
-# Whose an option is: keys of a mechanism, of its inputs, of the audit, parameters of the claim; of
-# a whole file; or of the run alone, which no file says.
+# The owner of an option: a key of a mechanism, of its inputs or of the audit, a parameter of the
+# claim, a key of a whole file, or a flag of one run, which no file has.
 Owner = Literal["mechanism", "inputs", "audit", "claim", "file", "run"]
 Section = Literal["What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
 Check = Callable[[Any], str | None]
 
 MINIMUM_SAMPLES = 100
-# Counts of so many are still exact as floats, in which the bounds are computed.
+# Counts up to here are exact as floats, in which the bounds are computed.
 MAXIMUM_SAMPLES = 10**15
 
-# A reference to an axis of the matrix, which is replaced before values are checked.
+# A reference to a name of the matrix, which is replaced before values are checked.
 REFERENCE = r"\$\{([^}]*)\}"
 Reference = Annotated[str, Meta(pattern=f"^{REFERENCE}$")]
 Number = int | float | Reference
 Words = Annotated[str, Meta(min_length=1)]
-# Until config/schema.py says which, since these hold options themselves.
+# A list of mappings with options; config/schema.py has their types.
 _NESTED = list[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """What values an option takes.
+    """The values that an option takes.
 
-    type: in a file.  words: what such a value is, for messages and the schema, unless the help says
-    it.  metavar: how the help shows it.  choices: all that there are.  accepts: whether a keyword's
-    value is one, if the kind says; a file's values are checked by their type.
+    type: of a value in a file, which is checked by it.
+    words: description of a value, for messages and the schema; "" if the help has it.
+    metavar: name of a value in the help.  choices: all values, if they are few.
+    accepts: checks the value of a keyword.
     """
 
     type: Any
@@ -76,7 +77,7 @@ def _is_named(value: Any) -> bool:
 
 
 def _is_listed(value: Any) -> bool:
-    """Whether a value is several ones, rather than a single text, which lists its letters."""
+    """Return whether a value is a collection; a text is not, although it lists its letters."""
     return isinstance(value, Collection) and not isinstance(value, str | bytes)
 
 
@@ -104,11 +105,12 @@ OUTPUTS = Kind(Annotated[list[Any], Meta(min_length=2)], metavar="VALUES", accep
 class Option:
     """One option of an audit.
 
-    name: the key of a file, and the keyword.  of: whose it is.  help: a sentence or two.
-    must: what a value must be, as the end of a message; derived from kind and help where empty.
-    default: of an AuditSpec.  unless: what holds where nothing is given, if that is no value.
-    flag: None where there is none.  short: a second one.  usual: among the first in the help.
-    check: returns why a value is refused, with what to do, or None.  more: where docs say more.
+    name: the key of a file, and the keyword.  of: its owner.  help: a sentence or two.
+    must: end of a message, "must be ..."; "" for one made of kind and help.
+    default: of an AuditSpec.  unless: the default in words, if it is no value.
+    flag: on the command line, None without one, "" for the name.  short: a second flag.
+    usual: whether it is among the first in the help.
+    check: returns why a value is refused, with the remedy, or None.  more: a page of the docs.
     """
 
     name: str
@@ -138,7 +140,7 @@ class Option:
 
     @property
     def default_words(self) -> str:
-        """What holds where nothing is given; empty where that is nothing."""
+        """The default in words; "" without one."""
         if self.unless or self.default is None or self.default == ():
             return self.unless
         if isinstance(self.default, bool):
@@ -146,7 +148,7 @@ class Option:
         return f"{self.default:,}" if isinstance(self.default, int) else str(self.default)
 
     def verify(self, value: Any) -> None:
-        """Raise UsageError for a value that an audit cannot have."""
+        """Raise UsageError for a value outside the range of the option."""
         if value is None and self.default in (None, ()) and self.unless != "required":
             return
         why = self._why_not(value)
@@ -177,7 +179,7 @@ def refused(name: str, value: Any, why: str) -> UsageError:
 
 
 def _number(kind: type, words: str, *bounds: tuple[Callable[[Any], bool], str]) -> Check:
-    """Return a check of numbers of one kind. bounds: what holds for them, and why not otherwise."""
+    """Return a check of numbers. bounds: pairs of a condition, and the reason to refuse others."""
 
     def check(value: Any) -> str | None:
         if not isinstance(value, kind) or isinstance(value, bool):
@@ -366,8 +368,8 @@ _TABLE = (
         usual=True, must="a number from 0.5 to below 1, such as 0.99", default=0.99,
         check=_confidence),
     _batch("familywise", SWITCH,
-        "One error probability for all audits of a file together, by Holm's procedure: a key "
-        "beside audits, not in one. --confidence is then that of all of them.", section="Budget",
+        "Share one false-alarm probability across all audits of the file (Holm). In YAML: a "
+        "top-level key. --confidence is then that of all of them.", section="Budget",
         must="true or false: whether all audits of the file have one error probability together",
         more="configuration.md#one-error-probability-for-a-batch"),
     _budget("seed", SEED,
@@ -475,17 +477,17 @@ DEFAULTS: Mapping[str, Any] = {one.name: one.default for one in _TABLE}
 
 
 def verify(**given: Any) -> None:
-    """Raise UsageError for the first option whose value an audit cannot have."""
+    """Raise UsageError for the first value outside the range of its option."""
     for name, value in given.items():
         OPTIONS[name].verify(value)
 
 
 def owned(*owners: Owner) -> tuple[Option, ...]:
-    """Return the options of mechanisms, of audits and so on, in the order of the table."""
+    """Return the options of these owners, in the order of the table."""
     return tuple(one for one in _TABLE if one.of in owners)
 
 
 def flag_of(name: str) -> str:
-    """Return an option as the command line spells it."""
+    """Return the flag of an option."""
     option = OPTIONS.get(name)
     return f"--{name}" if option is None else option.flag or name

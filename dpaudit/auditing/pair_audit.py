@@ -361,7 +361,7 @@ class PairAudit:
                 f"all {spent} draws of both inputs raised an exception, the first one "
                 f"{first.words}; an audit needs outputs: "
                 f"{what_to_check(self._spec.target, first.kind)}",
-                code="only-exceptions",
+                code="always-raises",
             )
 
     def _check_inputs(self) -> None:

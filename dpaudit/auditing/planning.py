@@ -213,16 +213,16 @@ def _check(spec: AuditSpec) -> None:
     """Raise UsageError for an audit that cannot be planned."""
     if spec.exact:
         raise UsageError(
-            "an exact audit makes no draws, so there are none to plan", code="nothing-to-plan"
+            "an exact audit makes no draws, so there are none to plan", code="plan-impossible"
         )
     if all(point.epsilon == 0 for point in spec.tested.points()):
         raise UsageError(
             "a leak is planned for as a multiple of the claimed ε, which is 0 here",
-            code="nothing-to-plan",
+            code="plan-impossible",
         )
     hopeless = foreseen(replace(spec, samples=MAXIMUM_SAMPLES))
     if hopeless is not None:
-        raise UsageError(hopeless, code="nothing-to-plan")
+        raise UsageError(hopeless, code="plan-impossible")
 
 
 def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
@@ -272,7 +272,7 @@ def _of_trial(certificate: Certificate, factor: float, power: float, *, is_singl
         raise UsageError(
             "single outputs, by which the probabilistic definition is tested, are not planned for; "
             "claim --definition approximate, which it implies",
-            code="nothing-to-plan",
+            code="plan-impossible",
         )
     inside = test.correct + test.wrong
     share = inside / test.draws

@@ -1,4 +1,4 @@
-"""A result, recomputed from what it records: numbers from the tallies, blocks by the schedule."""
+"""Recomputes a result from its record: the numbers from the tallies, the blocks by the schedule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dpaudit.auditing.exact_pmf import certify
 from dpaudit.auditing.familywise import settled, share_of, unsettled
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import several_points
-from dpaudit.auditing.schedule import CONFIRMING, Limits, Plan, look_stride, wants_refit
+from dpaudit.auditing.schedule import CONFIRMING, Plan, look_stride, wants_refit
+from dpaudit.auditing.underpowered import limits_of
 from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Schedule
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate
@@ -31,11 +32,11 @@ from dpaudit.stats.witness import Witness
 # Other versions of the libraries may round differently in the last places.
 _RELATIVE = 1e-6
 
-# Draws of a confirmation, at least: of a mechanism that is called once for each draw, and of one
-# that makes many draws a call, or of any in versions before.
+# Least draws of a confirmation: of a mechanism that is called once for each draw, and of others. In
+# older versions, all had the second number.
 _CONFIRMING = (MINIMUM_SAMPLES, CONFIRMING)
 
-# How findings name the numbers.
+# Fields of a certificate, and their names in findings.
 _NAMES = {
     "refuted": "refuted",
     "draws": "draws",
@@ -47,23 +48,29 @@ _NAMES = {
     "delta_lower": "δ at least",
     "p_value": "p-value",
 }
-# The first version of result files that says which rare outputs would have been refuted.
-_WITH_RARE = 6
+# First version of result files with `detectable_rare`.
+_VERSION_WITH_RARE = 6
 _STAGES = ("learning", "certification", "confirmation", "recorded")
 _NOT_BET_ON = ("confirmation", "recorded")
 
-# What an exact test is computed from, and its events, which are looked at by themselves.
+# Fields of an exact test that it is computed from, and its events, which are compared separately.
 _GIVEN = ("stage", "method", "accused", "events")
+# Fields of a certificate that do not follow from its counts.
 _REMARKS = ("pair", "warnings", "adjacency", "notes", "redrawn")
 
-# What is compared, as it was recorded, and as it is recomputed.
+# Name of a value, the recorded value, and the recomputed one.
 Finding = tuple[str, Any, Any]
 
 
 def recheck(result: AuditResult) -> list[str]:
-    """Return what does not agree with the recorded draws, one sentence each; empty when all does.
+    """Return the parts of a result that do not follow from its record, one sentence each.
 
-    What the tallies mean, and that the draws were made at all, no file can show.
+    No file can show the meaning of the tallies, or that the draws were made.
+
+    Returns
+    -------
+    list of str
+        Empty if everything agrees, and for a result with the verdict ERROR.
     """
     if result.verdict is Verdict.ERROR:
         return []
@@ -79,27 +86,27 @@ def recheck(result: AuditResult) -> list[str]:
 
 
 def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list[str]:
-    """Return what does not follow from the p-values of all audits of a family, one sentence each;
-    empty when all does. has_ended: whether all are there."""
+    """Return the parts of a family of audits that do not follow from their p-values, one sentence
+    each; empty if everything agrees. has_ended: whether all audits are there."""
+    members = [(one, one.family) for one in results if one.family is not None]
     families: dict[str, list[Family]] = {}
-    for one in results:
-        if one.family is not None:
-            families.setdefault(one.family.name, []).append(one.family)
+    for _, family in members:
+        families.setdefault(family.name, []).append(family)
     findings = [
         f"{name}: its audits do not agree on how many they are, and how sure"
         for name, own in families.items()
         if len({(one.size, one.confidence) for one in own}) > 1 or len(own) > own[0].size
     ]
-    members = Counter((one.family.name, one.name) for one in results if one.family is not None)
+    names = Counter((family.name, one.name) for one, family in members)
     findings += [
-        f"{family}: the audit {name!r} stands {times} times in it, and counts once"
-        for (family, name), times in members.items()
+        f"{family_name}: the audit {name!r} stands {times} times in it, and counts once"
+        for (family_name, name), times in names.items()
         if times > 1
     ]
     findings += [
         f"{one.name}: chance has no part in it, so that it shares no error probability"
-        for one in results
-        if one.family is not None and not one.ending.by_chance
+        for one, _ in members
+        if not one.ending.by_chance
     ]
     if findings:
         return findings
@@ -113,8 +120,8 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
             ("confidence of its share", recorded.confidence, own_share),
         ):
             if not _agree(*both):
-                said = "recorded {!r}, recomputed {!r}".format(*both)
-                findings.append(f"{recorded.name}: {name}: {said}")
+                difference = "recorded {!r}, recomputed {!r}".format(*both)
+                findings.append(f"{recorded.name}: {name}: {difference}")
     return findings
 
 
@@ -130,7 +137,7 @@ def _of_pairs(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
-    """Yield whether the claim follows from that for one record and one run."""
+    """Yield whether the claim tested follows from the claim for one record and one run."""
     one_run = result.claim
     if result.repeated is not None:
         one_run = result.repeated.claim
@@ -142,7 +149,7 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_request(result: AuditResult) -> Iterator[Finding]:
-    """Yield what the request has in its settings, too; those of older files have no name."""
+    """Yield values that are in the settings of the request, too; older files have none."""
     settings = (result.request or {}).get("settings")
     if isinstance(settings, Mapping) and "name" in settings:
         yield "name", result.name, settings["name"]
@@ -152,7 +159,7 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
 def _compared(
     recorded: Any, computed: Any, but: Collection[str], words: str = "{}"
 ) -> Iterator[Finding]:
-    """Yield all fields of two certificates or tests but some. words: what findings call a field."""
+    """Yield the fields of two certificates or tests, but some. words: their names in findings."""
     for name in (one.name for one in fields(computed) if one.name not in but):
         yield words.format(name), getattr(recorded, name), getattr(computed, name)
 
@@ -174,7 +181,7 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
     try:
         tested = [one.betting_point, *(test.point or one.betting_point for test in one.rules)]
         for point in tested:
-            # But for other rounding in the last places.
+            # Other versions may round differently in the last places.
             is_implied = result.claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
             yield "the point tested is one of the claim's", True, is_implied
         yield from _draws(one)
@@ -189,7 +196,7 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         if one.unseen is not None:
             yield from _compared(one.unseen, computed.unseen, (), "{} of what was new")
         yield from _numbers(one, computed)
-        is_older = result.first_version is not None and result.first_version < _WITH_RARE
+        is_older = result.first_version is not None and result.first_version < _VERSION_WITH_RARE
         rare = None if is_older else computed.detectable_rare
         yield "probability of rare outputs that are refuted", one.detectable_rare, rare
         if one.schedule is not None:
@@ -200,7 +207,7 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
 
 
 def _rules(one: Certificate) -> Iterator[Finding]:
-    """Yield whether the portfolio is one that may be frozen."""
+    """Yield whether the rules may be frozen together."""
     kinds = [test.kind for test in one.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
     if one.fixed.stage == "confirmation":
@@ -211,7 +218,7 @@ def _rules(one: Certificate) -> Iterator[Finding]:
     rest = 1 - sum(shares[kind] for kind in kinds if kind != "main")
     for test in one.rules:
         share = shares.get(test.kind, rest)
-        # A single rule has all of the share; in a confirmation it may be of any kind.
+        # A single rule, of any kind in a confirmation, has the whole share.
         yield f"share of the {test.kind} rule", test.share, share if len(kinds) > 1 else 1.0
 
 
@@ -225,7 +232,7 @@ def _draws(one: Certificate) -> Iterator[Finding]:
 
 
 def _are_in_order(one: Certificate) -> bool:
-    """Whether stages and rounds come in order, and the exact test had draws of its own."""
+    """Return whether stages and rounds are in order, and the exact test had separate draws."""
     stages = [_STAGES.index(block.stage) for block in one.blocks]
     rounds = [block.round for block in one.blocks if block.round is not None]
     certified = {block.round for block in one.blocks if block.stage == "certification"}
@@ -236,7 +243,7 @@ def _are_in_order(one: Certificate) -> bool:
 
 
 def _evidence(result: AuditResult, one: Certificate) -> Evidence:
-    """Return what the numbers must follow from."""
+    """Return the recorded evidence, from which the numbers must follow."""
     fixed = one.fixed
     if fixed.method == "probabilistic" and not result.claim.counts_single_outputs:
         raise ValueError("the probabilistic test belongs to the probabilistic definition")
@@ -274,7 +281,7 @@ def _limited(claim: PrivacyClaim, one: Certificate) -> tuple[Witness, float] | N
 
 
 def _is_thinned(one: Certificate) -> bool:
-    """Whether the draws of the exact test are a random part of fixed numbers of draws."""
+    """Return whether the exact test counted a random part of fixed numbers of draws."""
     if one.fixed.stage != "recorded":
         return False
     if one.recording is None:
@@ -320,12 +327,12 @@ def _interval(one: Certificate) -> Iterator[Finding]:
 
 
 def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterator[Finding]:
-    """Yield what was recorded and what the schedule asks for.
+    """Yield the recorded blocks, and the blocks of the schedule.
 
-    Where the clock planned the budget, how much was learned from depends on it, and is taken as it
-    was.
+    Where the clock planned the budget, it chose the number of draws to learn from, which is taken
+    from the record.
     """
-    plan = Plan(one.budget, None, Limits(schedule.learned, schedule.block, schedule.confirming))
+    plan = Plan(one.budget, None, limits_of(one))
     learning, certifying, confirming = (
         [block.draws for block in one.blocks if block.stage == stage]
         for stage in ("learning", "certification", "confirmation")
@@ -343,13 +350,13 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
             _rounds(claim, one.blocks, ends, later, full=full)
             for full in (schedule.full and not schedule.by_clock, False)
         )
-        # In versions before, runs that go on to the end learned as often as others.
+        # In older versions, runs that continue after a refutation refitted as often as others.
         yield "rounds of the blocks", recorded, before if recorded == before else now
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming else wanted
     yield "blocks of the certification", certifying, made
     rounds = list(map(beliefs_of, one.rounds))
-    # Others would begin with what has been lost.
+    # A new bettor would start with the stake that another one has lost.
     bettors = {(len(each.posteriors), len(each.rules)) for each in one.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
     refuted = first_refuted(one.betting_point, one.alpha_betting, rounds, one.blocks)
@@ -366,13 +373,13 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
 
 
 def _has_room(one: Certificate, schedule: Schedule, spent: int) -> bool:
-    """Whether a refutation after so many draws ends the run."""
+    """Return whether a refutation after `spent` draws ends the run."""
     return not schedule.full and one.budget - spent >= schedule.confirming
 
 
 def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
-    """Return the blocks that are kept to learn from, and the draws after which that may have ended:
-    how much is kept, of two numbers, is up to what was learned. kept: so many draws in all."""
+    """Return the sizes of the blocks in the buffer, and the draws after which it may have been
+    closed: at the usual size, or at half of the budget. kept: draws in the buffer."""
     ends, sizes = [plan.buffer_until], list(plan.learning_sizes())
     if kept > plan.buffer_until and plan.keep_half():
         ends.append(plan.buffer_until)
@@ -381,9 +388,11 @@ def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
 
 
 def _phases(plan: Plan, counted: int, delta: float) -> Iterator[list[int]]:
-    """Yield the blocks that are counted to learn from, between one time to learn and the next, so
-    many draws in all; where learning ends is up to what was learned, from a place on. delta: of the
-    point that is bet against."""
+    """Yield the sizes of the blocks that are counted between two fits.
+
+    counted: draws counted in all. The fits decided where learning ended.  delta: of the point that
+    is bet against.
+    """
     spent = plan.buffer_until
     until = spent + counted
     if not plan.may_freeze_early(until):
@@ -400,8 +409,10 @@ def _phases(plan: Plan, counted: int, delta: float) -> Iterator[list[int]]:
 def _learning(
     kept: list[int], recorded: Sequence[int], later: list[int], stopped: bool
 ) -> list[int]:
-    """Return the blocks to learn from; when one refuted, that is the last one, and cut at a look if
-    it was kept."""
+    """Return the sizes of the blocks to learn from.
+
+    A block that refuted the claim is the last one; if it was kept, it is cut at a look.
+    """
     wanted = [*kept, *later]
     if not stopped:
         return wanted
@@ -420,22 +431,21 @@ def _rounds(
     *,
     full: bool,
 ) -> list[int | None]:
-    """Return the round that each block to learn from is to be bet on in. full: as of
-    `wants_refit`."""
+    """Return the round of bets on each block to learn from. full: as in `wants_refit`."""
     learning = [block for block in blocks if block.stage == "learning"]
     points = len(claim.points())
     wanted: list[int | None] = []
     round_, learned_from = None, 0
-    # Of what is counted, it is learned from at the beginning of every phase.
-    anew = set(accumulate(map(sum, later[:-1]), initial=ends[-1])) if later else set()
-    anew.update(ends[:-1])
+    # While counting, a fit begins every phase.
+    refits = set(accumulate(map(sum, later[:-1]), initial=ends[-1])) if later else set()
+    refits.update(ends[:-1])
     for _, spent in zip(learning, accumulate(one.draws for one in learning), strict=True):
         wanted.append(round_)
         buffer_until = next((end for end in ends if spent < end), 0)
         is_kept = spent < buffer_until and wants_refit(
             learned_from, spent, buffer_until, points, full=full
         )
-        if is_kept or spent in anew:
+        if is_kept or spent in refits:
             round_, learned_from = 0 if round_ is None else round_ + 1, spent
     return wanted
 

@@ -132,15 +132,15 @@ class RecordedAudit:
                 raise UsageError(
                     f"{where}{counted(draws, 'draw')}{of} cannot certify anything; "
                     f"give at least {least}",
-                    code="too-few-draws",
+                    code="recording-too-small",
                 )
         if all(map(_is_empty, self.outcomes.columns)):
             raise UsageError(
-                f"{every}every outcome is NaN; record what the mechanism returned", code="only-nan"
+                f"{every}every outcome is NaN; record what the mechanism returned", code="nothing-computed"
             )
         if self.scores_only and len(self.outcomes.columns) != 1:
             raise UsageError(
-                "scores must be single numbers, one for each draw", code="scores-not-numbers"
+                "scores must be single numbers, one for each draw", code="recording-invalid"
             )
 
     @property
@@ -165,7 +165,7 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **fields: Any) -> Recorde
         raise UsageError(
             f"the recordings of d1 and d2 are identical ({fields['pair']}), which never happens "
             "with two separate recordings; give one recording of each input",
-            code="recordings-identical",
+            code="draws-repeat",
         )
     is_d1 = np.repeat([True, False], [table.size for table in tables])
     # Two samples have no order of coins; any will do.
@@ -208,7 +208,7 @@ def _read(raw: Raw, arm: str, *, types: bool = True) -> Outcomes:
     try:
         return from_raw(raw, types=types, text_orders=False)
     except MechanismError as error:
-        raise UsageError(f"the outcomes of {arm}: {error}", code="outcomes-not-read") from error
+        raise UsageError(f"the outcomes of {arm}: {error}", code="recording-invalid") from error
 
 
 @auditor_errstate()

@@ -1,4 +1,4 @@
-"""What an audit was asked for, in words and digests: a journal is continued for the same only."""
+"""The request of an audit, in words and digests: a journal continues only the same request."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from dpaudit.targets.target import (
 )
 from dpaudit.wording import shown
 
-# By name of what was asked for: in words, and as a digest of all of it.
+# For each option: its value in words, shortened, and a digest of the whole value.
 Request = dict[str, list[str]]
 
-# What neither the draws nor what is made of them depend on: how it is run, and what is said of it.
+# Fields on which neither the draws nor their evaluation depend.
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
@@ -50,13 +50,13 @@ _FIXED = (
 
 
 def request(spec: AuditSpec) -> Request:
-    """Return all that decides what is drawn and what is made of it."""
+    """Return the options, inputs and code that decide the draws and their evaluation."""
     asked = {
         field.name: [_words(spec, field.name), digest(getattr(spec, field.name))]
         for field in fields(spec)
         if field.name not in _FREE
     }
-    # Of the family, what all of it may err decides which refutations are looked at once more.
+    # The confidence of the family decides which refutations are compared with new processes.
     whole = False if spec.family is None else spec.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     seed = hash_seed()
@@ -70,7 +70,7 @@ def request(spec: AuditSpec) -> Request:
 
 
 def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> str:
-    """Return in words what differs; the empty text when nothing does."""
+    """Return the differences between two requests in words; "" if there are none."""
     names = [name for name in {**then, **now} if _differ(name, then, now)]
     found = "; ".join(_difference(name, then.get(name), now.get(name)) for name in names)
     return f"{found} ({_FIXED})" if {"samples", "time"} & set(names) else found
@@ -78,10 +78,10 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
     if name.startswith(_CODE) or name == VARIABLE:
-        # Files are found or not by where the command is run, which is no difference by itself.
-        # Nor is a process without a fixed hash seed: no other one has its hashes in any case.
+        # A file may be found from another folder only, which is no difference. Nor is a process
+        # without a fixed hash seed: no other process has its hashes in any case.
         return name in then and name in now and then[name][1] != now[name][1]
-    # An option that one version of dpaudit does not have is as if it was not given there.
+    # An option that one version of dpaudit does not have was not given there.
     absent = ("", digest(DEFAULTS.get(name)))
     return then.get(name, absent)[1] != now.get(name, absent)[1]
 
@@ -94,12 +94,12 @@ def _difference(name: str, then: Sequence[str] | None, now: Sequence[str] | None
 
 
 def digest(value: Any) -> str:
-    """Return a digest of a value of a request: the same in another process, for equal values."""
+    """Return a digest of a value: the same in every process, for equal values."""
     return hashlib.blake2b(_canonical(value).encode(errors="surrogatepass")).hexdigest()[:24]
 
 
 def _canonical(value: Any) -> str:
-    """Return a text for a value; objects of unknown types are told apart as far as they pickle."""
+    """Return a text that identifies a value; other types are identified by their pickle."""
     match value:
         case Enum():
             return f"{type(value).__qualname__} {value.name}"
@@ -131,7 +131,7 @@ def _joined(name: str, parts: Any) -> str:
 
 
 def _function(function: Callable[..., Any]) -> str:
-    """Return where a function is, and its source where that is known."""
+    """Return the place of a function, and its source where that is known."""
     named = function if hasattr(function, "__qualname__") else type(function)
     source = ""
     with suppress(OSError, TypeError):
@@ -153,7 +153,7 @@ def _words(spec: AuditSpec, name: str) -> str:
 
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
-    """Yield the files that what is named in a request is found in, as they are named."""
+    """Yield the import paths and programs in a request, with their files."""
     own = [*spec.attacks, spec.claim.adversary]
     for name in dict.fromkeys([*_named(spec.target), *own]):
         file = _file(name) if isinstance(name, str) else None
@@ -162,13 +162,13 @@ def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
 
 
 def _named(target: Any) -> Iterator[str]:
-    """Yield import paths, and the words of commands."""
+    """Yield the import paths and the words of commands in a target."""
     match target:
         case ImportedTarget(path=path, post_process=function, params=params, init=init):
             imported = [one.path for one in (*references(params), *references(init))]
             yield from filter(None, [path, function, *imported])
         case IsolatedTarget(target=ImportedTarget() as inner):
-            # What is to be imported elsewhere, is not imported here to look where it is.
+            # A module of another process is not imported here only to find its file.
             yield from (path for path in _named(inner) if is_file(path.rpartition(":")[0]))
         case CommandTarget(words=words, post_process=function):
             yield from filter(None, [*words[:2], function])
@@ -181,14 +181,14 @@ def _named(target: Any) -> Iterator[str]:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module that is named, or of a program; None where there is none."""
+    """Return the file of a module or a program; None where there is none."""
     module, colon, _ = name.rpartition(":")
     if not colon:
         found = shutil.which(name)
         return Path(found or name)
     if is_file(module):
         return Path(module)
-    with suppress(DpauditError):  # the audit says what is wrong with it
+    with suppress(DpauditError):  # the audit raises it
         resolve(name)
     file = getattr(sys.modules.get(module), "__file__", None)
     return None if file is None else Path(file)

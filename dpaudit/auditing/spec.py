@@ -1,4 +1,4 @@
-"""What to audit: everything an audit depends on, in one frozen value."""
+"""The specification of an audit: everything that its result depends on, in one frozen value."""
 
 from __future__ import annotations
 
@@ -22,37 +22,36 @@ if TYPE_CHECKING:
 
 
 class DrawnSeed(int):
-    """A seed that was drawn at random, as any other might have been: a journal keeps its own."""
+    """A seed that was drawn at random. An audit that continues a journal takes the journal's."""
 
 
 class PairSearch(Protocol):
-    """Finds pairs for an audit that has none; the search itself is in a room above."""
+    """A search that finds pairs for an audit without any (dpaudit/searching)."""
 
     def find(
         self, spec: AuditSpec, on_progress: Callable[[Progress], None] | None
     ) -> tuple[AuditSpec, Searched]:
-        """Return the audit with pairs, and how they were found. Raises MechanismError."""
+        """Return the audit with its pairs, and a record of the search. Raises MechanismError."""
         ...
 
     def describe(self) -> str:
-        """Return in words what is searched."""
+        """Return the space of the search in words."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
-    """One audit: is `claim` refuted for `target` on one of `pairs`?
+    """One audit: does a pair of inputs refute the claim for the target?
 
-    search: finds the pairs, where there are none.
-
-    claim: for one run of the mechanism; what is tested follows from it and the runs of the target.
-    group: in how many records the inputs may differ; the claim is for as many already.
-    grouped: where these are several, the claim for one.
-    request: the settings that all this was built from, as a result keeps them.
-    command: the command line that asks for this audit alone.
-    files: those that the settings name, so that no result is written over them.
-    family: audits that it shares an error probability with; `confidence` is what that leaves it.
-    All others are options: dpaudit/auditing/options.py, docs/options.md.
+    search: finds the pairs, if `pairs` is empty.
+    claim: for one run of the mechanism; `tested` is the claim for all runs of an output.
+    group: number of records in which the inputs may differ. The claim is for this number already.
+    grouped: the claim for one record, where `group` is larger.
+    request: the settings of the audit, as a result keeps them.
+    command: command line that repeats this audit alone.
+    files: files that the settings name; no result is written over them.
+    family: audits with which it shares a false-alarm probability; `confidence` is for its share.
+    The other fields are options: dpaudit/auditing/options.py, docs/options.md.
 
     Raises UsageError for a value outside its range.
     """
@@ -94,17 +93,22 @@ class AuditSpec:
     def __post_init__(self) -> None:
         verify(claim=self.claim)
         if not self.pairs and self.search is None:
-            raise UsageError(f"audit {self.name!r} has no pair of datasets; give d1 and d2")
+            raise UsageError(
+                f"audit {self.name!r} has no pair of datasets; give d1 and d2", code="option-missing"
+            )
         if self.search is not None and self.exact:
             raise UsageError(
                 *("a search draws, and ", Name("exact"), " makes no draws; "),
                 "give one of them",
+                code="options-conflict",
             )
         verify(**{one.name: getattr(self, one.name) for one in owned("audit")})
         check_executor(self.executor, self.workers)
         if self.resume and self.journal is None:
             why = " needs the journal to continue from; give "
-            raise UsageError(Name("resume"), why, Name("journal"), " DIR as well")
+            raise UsageError(
+                Name("resume"), why, Name("journal"), " DIR as well", code="option-missing"
+            )
         if self.require_power is not None:
             self._check_power()
         if self.require_rare is not None:
@@ -112,62 +116,69 @@ class AuditSpec:
         for name in ("floating_point", "timing", "attacks"):
             if self.exact and getattr(self, name):
                 why = " makes no draws; give one of them"
-                raise UsageError(Name(name), " needs draws, and ", Name("exact"), why)
+                parts = Name(name), " needs draws, and ", Name("exact"), why
+                raise UsageError(*parts, code="options-conflict")
         try:
             compose([self.claim] * self.runs)
         except ClaimError as error:
             why = f"={self.runs} leaves nothing to test: "
-            raise ClaimError(Name("repeat"), why, *error.parts) from error
+            raise ClaimError(Name("repeat"), why, *error.parts, code=error.code) from error
 
     def _check_power(self) -> None:
-        power, allowed = Name("require_power"), Name("allow_underpowered")
-        if self.allow_underpowered:
-            raise UsageError("give ", power, " or ", allowed, ", not both: they ask for opposites")
+        self._refuse_with_allow_underpowered("require_power")
         if all(point.epsilon == 0 for point in self.tested.points()):
             why = " is a multiple of the claimed ε, which is 0 here; leave it out"
-            raise UsageError(power, why)
+            raise UsageError(Name("require_power"), why, code="option-not-applicable")
 
     def _check_rare(self, probability: float) -> None:
-        rare, allowed = Name("require_rare"), Name("allow_underpowered")
-        if self.allow_underpowered:
-            raise UsageError("give ", rare, " or ", allowed, ", not both: they ask for opposites")
-        if self.tested.counts_single_outputs:
-            why = " is not known for the probabilistic definition; claim approximate DP, which it "
-            raise UsageError(rare, why, "implies, or leave it out")
-        if self.bound != "game":
-            why = f" is not known for {self.bound}; leave one of them out"
-            raise UsageError(rare, " with ", Name("bound"), why)
+        self._refuse_with_allow_underpowered("require_rare")
         least = min(point.delta for point in self.tested.points())
-        if probability <= least:
+        why: tuple[str, ...] = ()
+        if self.tested.counts_single_outputs:
+            why = (
+                " is not known for the probabilistic definition; claim approximate DP, which it ",
+                "implies, or leave it out",
+            )
+        elif self.bound != "game":
+            why = (
+                *(" with ", Name("bound")),
+                f" is not known for {self.bound}; leave one of them out",
+            )
+        elif probability <= least:
             why = (
                 f"={probability:g} is at most the δ of the claim, {least:.3g}, which allows such "
-                "outputs, so that no number of draws refutes them; give a larger probability"
+                "outputs, so that no number of draws refutes them; give a larger probability",
             )
-            raise UsageError(rare, why)
+        if why:
+            raise UsageError(Name("require_rare"), *why, code="option-not-applicable")
+
+    def _refuse_with_allow_underpowered(self, name: str) -> None:
+        if self.allow_underpowered:
+            allowed, why = Name("allow_underpowered"), ", not both: they ask for opposites"
+            raise UsageError("give ", Name(name), " or ", allowed, why, code="options-conflict")
 
     @property
     def draws_ahead(self) -> bool:
-        """Whether from the start somebody else draws the next blocks while this process learns from
-        the last."""
+        """Whether other processes draw from the start, while this one learns."""
         return not is_serial(self.executor, self.workers)
 
     @property
     def runs(self) -> int:
-        """How many independent runs of the mechanism are one output."""
+        """Number of independent runs of the mechanism in one output."""
         return self.target.times if isinstance(self.target, RepeatedTarget) else 1
 
     @property
     def tested(self) -> PrivacyClaim:
-        """The claim for all runs of an output together. Raises ClaimError where none follows."""
+        """The claim for all runs of an output. Raises ClaimError where none follows."""
         return self.claim if self.runs == 1 else compose([self.claim] * self.runs)
 
     @property
     def alpha(self) -> float:
-        """Probability of error that one pair may spend."""
+        """Error probability of one pair."""
         return (1 - self.confidence) / max(1, len(self.pairs))
 
     def may_refute(self, p_value: float) -> bool:
-        """Return whether a p-value of one pair may yet refute the claim, by what other audits of a
-        family show; at the level of the audit alone a certificate says it."""
+        """Return whether a p-value of one pair may refute the claim, given the results of the other
+        audits of the family. Whether it does alone, the certificate shows."""
         family = self.family
         return family is not None and p_value * len(self.pairs) <= 1 - family.confidence
