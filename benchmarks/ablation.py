@@ -287,7 +287,10 @@ class Case:
         """Learn from as many draws as an audit keeps: half of them where fewer promise nothing."""
         plan = Plan(self.draws, None, self._limits)
         while True:
-            selection, coming = self._selection(plan.hold_until, seed), self.draws - plan.hold_until
+            selection, coming = (
+                self._selection(plan.buffer_until, seed),
+                self.draws - plan.buffer_until,
+            )
             point = ProfilePoint(self._claimed, self.specimen.delta)
             learned = learning.learn(selection, Objective(point, coming), learning.ATTACKS)
             if learned.promises or not plan.keep_half():

@@ -136,7 +136,8 @@ class RecordedAudit:
                 )
         if all(map(_is_empty, self.outcomes.columns)):
             raise UsageError(
-                f"{every}every outcome is NaN; record what the mechanism returned", code="nothing-computed"
+                f"{every}every outcome is NaN; record what the mechanism returned",
+                code="nothing-computed",
             )
         if self.scores_only and len(self.outcomes.columns) != 1:
             raise UsageError(

@@ -94,7 +94,8 @@ class AuditSpec:
         verify(claim=self.claim)
         if not self.pairs and self.search is None:
             raise UsageError(
-                f"audit {self.name!r} has no pair of datasets; give d1 and d2", code="option-missing"
+                f"audit {self.name!r} has no pair of datasets; give d1 and d2",
+                code="option-missing",
             )
         if self.search is not None and self.exact:
             raise UsageError(
