@@ -2,7 +2,7 @@
 
 `audit` is the one function most callers need; `bound` audits recorded outputs. Names are
 imported when they are first used, so that importing the package has no side effect and costs
-nothing. The definitions that can be claimed are public here by being registered.
+nothing. Registered definitions are public here.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        others = [one for names in _HOMES.values() for one in names]
+        others = [other for names in _HOMES.values() for other in names]
         return sorted([*others, *_definitions(), "__version__"])
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), name)
     # `from dpaudit import cli` asks here first; only classes can be definitions.
-    found = _definitions().get(name) if name[:1].isupper() else None
-    if found is None:
+    definition = _definitions().get(name) if name[:1].isupper() else None
+    if definition is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return definition
 
 
 def __dir__() -> list[str]:
@@ -65,4 +65,4 @@ def __dir__() -> list[str]:
 
 def _definitions() -> dict[str, Any]:
     registry = import_module("dpaudit.claims.registry")
-    return {one.__name__: one for one in registry.DEFINITIONS.values()}
+    return {kind.__name__: kind for kind in registry.DEFINITIONS.values()}

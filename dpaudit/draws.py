@@ -1,8 +1,9 @@
-"""Draws of both inputs, in two types: what may certify, and what may be learned from.
+"""Draws of both inputs, in two types: fresh draws, which may certify, and draws to learn from.
 
-A draw that enters a bound or a bet must not have been looked at when the event was fixed. So fresh
-draws can only be tallied by something frozen before them; to learn from them is to give them up.
-"""
+A draw that enters a bound or a bet must not have been seen when the event was fixed. So fresh draws
+can only be tallied by a function that was frozen before; to learn from them, they must be released,
+and cannot certify any more. Certification keeps only tallies of its draws: integers by level and
+arm."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ LevelArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionDraws:
-    """Draws to learn from: `outcomes`, and by which input (`is_d1`: (size,) of bool)."""
+    """Draws to learn from: their outcomes, and whether each was made on d1, (size,) of bool."""
 
     outcomes: Outcomes
     is_d1: NDArray[np.bool_]
@@ -37,7 +38,7 @@ class SelectionDraws:
 
 
 def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
-    """Return all selection draws as one."""
+    """Return several blocks of draws as one block."""
     if len(parts) == 1:
         return parts[0]
     outcomes = concatenate([part.outcomes for part in parts])
@@ -46,7 +47,7 @@ def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshDraws:
-    """Draws that nothing has looked at, their inputs picked by independent fair coins."""
+    """Draws that were not used yet; an independent fair coin picked the input of each."""
 
     _outcomes: Outcomes = field(repr=False)
     _is_d1: NDArray[np.bool_] = field(repr=False)
@@ -58,14 +59,15 @@ class FreshDraws:
     def looks(
         self, level: Callable[[Outcomes], LevelArray], levels: int, stride: int
     ) -> tuple[Tally, ...]:
-        """Return a tally for every `stride` draws, in the order of drawing; `level` is frozen."""
+        """Return a tally of each `stride` consecutive draws. level: frozen before these draws."""
         looks = -(-self.size // stride)
         place = np.arange(self.size) // stride * levels + level(self._outcomes)
         counts = by_arm(place, looks * levels, self._is_d1)
         return tuple(map(Tally, counts.reshape(looks, levels, 2)))
 
     def release(self, size: int | None = None) -> SelectionDraws:
-        """Give up the first `size` draws (all) as evidence, to learn from them."""
+        """Return the first `size` draws (default: all), which then must not certify, to learn
+        from."""
         every = SelectionDraws(self._outcomes, self._is_d1)
         return every if size is None or size >= self.size else every.take(slice(size))
 
@@ -75,9 +77,9 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """counts: (levels, 2), draws by level and arm (0: d1, 1: d2). Tallies of one shape add up.
+    """Counts of draws by level and arm, (levels, 2), d1 first. Tallies of one shape add up.
 
-    Raises ValueError for an array of another shape, or of numbers that are not integers.
+    Raises ValueError for another shape, or numbers that are not integers.
     """
 
     counts: IntArray
@@ -98,16 +100,17 @@ class Tally:
 
     @property
     def arms(self) -> tuple[int, int]:
-        """Draws of d1 and of d2."""
+        """Numbers of draws of d1 and of d2."""
         return int(self.counts[:, 0].sum()), int(self.counts[:, 1].sum())
 
     def event(self, levels: NDArray[np.bool_]) -> tuple[int, int]:
-        """Return how many draws of d1 and of d2 are at the given levels."""
+        """Return the numbers of draws of d1 and of d2 at the given levels, a mask."""
         return int(self.counts[levels, 0].sum()), int(self.counts[levels, 1].sum())
 
     def game(self, guesses: NDArray[np.int64]) -> Game:
         """Return the distinguishing game of a rule: (levels,) of 1, -1 or 0 (abstain)."""
-        # A worker plays no games, and needs no SciPy, which takes as long to import as all else.
+        # Imported here: workers do not need SciPy, which takes as long to import as everything
+        # else.
         from dpaudit.stats.game import Game
 
         first, second = guesses > 0, guesses < 0
@@ -124,9 +127,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomTally:
-    """counts: (atoms, 2), draws of single raw outputs by arm; arms: all draws of d1 and d2.
+    """Counts of single outputs by arm, (atoms, 2). arms: numbers of all draws of d1 and of d2.
 
-    Raises ValueError for an array of another shape, or of numbers that are not integers.
+    Raises ValueError for another shape, or numbers that are not integers.
     """
 
     counts: IntArray

@@ -1,4 +1,4 @@
-"""One root error. `exit_code` is what the command line returns for it."""
+"""The errors that dpaudit raises on purpose, with one root class."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 
 class Name(str):
-    """An option's name in a message: a keyword, until somebody knows that it was a flag."""
+    """The name of an option in a message, as a Python keyword; the command line shows its flag."""
 
     __slots__ = ()
 
 
 class Given(Name):
-    """An option with a value in a message, as Python writes it, until somebody knows that it was a
-    flag or a key of a file. typed: as these write it."""
+    """An option with a value in a message, as Python writes it. typed: as a command line and a file
+    write it."""
 
     __slots__ = ("typed",)
     typed: str
@@ -58,12 +58,12 @@ class DpauditError(Exception):
             self.code = code
 
     def spelled(self, spell: Callable[[Name], str]) -> tuple[str, ...]:
-        """Return the parts of the message, with the names of options as `spell` has them.
+        """Return the parts of the message, with the names of options spelled by `spell`.
 
         Parameters
         ----------
         spell : callable
-            From the name of an option to what stands for it.
+            Maps the name of an option to its spelling.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class UsageError(DpauditError):
     Attributes
     ----------
     exit_code : int
-        What the command line returns for it: 2.
+        Exit code of the command line: 2.
     """
 
     exit_code = 2
@@ -127,7 +127,7 @@ class ClaimError(UsageError, ValueError):
 
 
 class DatasetError(UsageError):
-    """A dataset that cannot be read, or a pair that is not a pair."""
+    """A dataset that cannot be read, or two inputs that are no pair."""
 
     code = "dataset"
 
@@ -145,7 +145,7 @@ class ConfigurationError(UsageError):
 
 
 class JournalError(UsageError):
-    """A journal that cannot be written, or not be continued as asked; the message says why."""
+    """A journal that cannot be written, or cannot be continued as asked."""
 
     code = "journal"
 
@@ -156,13 +156,13 @@ class MechanismError(DpauditError):
     Attributes
     ----------
     exit_code : int
-        What the command line returns for it: 3.
+        Exit code of the command line: 3.
     """
 
     code = "mechanism"
 
 
 class AttackError(MechanismError):
-    """A user's own attack failed: not a verdict either."""
+    """An attack of the user failed: not a verdict either."""
 
     code = "attack"

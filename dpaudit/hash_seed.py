@@ -1,7 +1,7 @@
-"""The seed of the hashes of texts, which decides the order of a set."""
+"""The hash seed of Python, which determines the order of texts in a set."""
 
-# PYTHONHASHSEED where a user sets none. Under this seed the hashes of common names of keys do not
-# collide in a set of two or three (a and b, count and total, min and max, true and false), so that
-# an order that no set has shows. Under a random seed, 8 % of pairs collide.
+# Value of PYTHONHASHSEED unless the user sets another. With this seed, common names of keys (a and
+# b, count and total, min and max, true and false) do not collide in a set of two or three, so that
+# an order of keys that no set has is noticed. With a random seed, 8 % of pairs collide.
 USUAL = "102"
 VARIABLE = "PYTHONHASHSEED"

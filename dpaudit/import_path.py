@@ -1,4 +1,4 @@
-"""Import paths: `package.module:attr` and `path/to/file.py:attr`."""
+"""Objects named by import paths: `package.module:attr` and `path/to/file.py:attr`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from dpaudit.float_errors import user_errstate
 from dpaudit.watching import step
 from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file
 
+# Longest list of names in a message.
 LISTED = 10
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -35,42 +36,44 @@ _NO_PATH = (
 
 
 def resolve(path: str) -> Any:
-    """Return what an import path names; runs the code of the module.
+    """Return the object that an import path names; runs the code of its module.
 
     path: `package.module:attr`, with the working directory importable as under `python -m`, or
-    `path/to/file.py:attr`; `attr` may be dotted. Raises TargetError, which lists what is there.
+    `path/to/file.py:attr`; `attr` may be dotted. Raises TargetError, which lists the names there.
     """
     module_name, attribute = split(path)
     make_importable(os.getcwd())
     module = file_module(module_name) if is_file(module_name) else _named_module(module_name)
-    found: Any = module
+    value: Any = module
     for name in attribute.split("."):
-        found = _attribute(found, name, path)
-    return found
+        value = _attribute(value, name, path)
+    return value
 
 
 def loaded(path: str) -> Any:
-    """Return what an import path names if its module is loaded and has it, else None."""
+    """Return the object that an import path names; None unless its module is loaded already."""
     module_name, _, attribute = path.rpartition(":")
     name = _unique(Path(module_name).resolve()) if is_file(module_name) else module_name
-    found: Any = sys.modules.get(name)
+    value: Any = sys.modules.get(name)
     for part in attribute.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def split(path: str) -> tuple[str, str]:
-    """Return the module (or file) and the attribute. Raises TargetError when one is missing."""
+    """Return the module (or file) and the attribute. Raises TargetError if one is missing."""
     module_name, colon, attribute = path.rpartition(":")
     if not colon:
-        raise TargetError(_without_colon(path))
+        raise _without_colon(path)
     if "::" in path:
-        raise TargetError(f"target {path!r}: write one colon, {_with_one_colon(path)}")
+        why = f"target {path!r}: write one colon, {_with_one_colon(path)}"
+        raise TargetError(why, code="import-path-invalid")
     if module_name and "(" in attribute:
         named = f"{module_name}:{attribute.partition('(')[0]}"
-        raise TargetError(f"target {path!r}: name the function alone, without a call, {named}")
+        why = f"target {path!r}: name the function alone, without a call, {named}"
+        raise TargetError(why, code="import-path-invalid")
     if not module_name or not all(part.isidentifier() for part in attribute.split(".")):
-        raise TargetError(_NO_PATH.format(path))
+        raise TargetError(_NO_PATH.format(path), code="import-path-invalid")
     return module_name, attribute
 
 
@@ -80,7 +83,8 @@ def is_file(module_name: str) -> bool:
 
 
 def located(path: str, base: Path | None) -> str:
-    """Return the import path of a file that is found in `base`, not in the working directory."""
+    """Return an import path with `base` in front, if its file is there and not in the working
+    directory."""
     module_name, colon, attribute = path.rpartition(":")
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
         return path
@@ -88,40 +92,46 @@ def located(path: str, base: Path | None) -> str:
 
 
 def public_callables(owner: Any) -> list[str]:
-    """Return the names a user may call in a module or object, those defined there first."""
+    """Return the public callables of an object; of a module, those it defines, if there are any."""
     names = [name for name in vars_of(owner) if not name.startswith("_")]
     callables = [name for name in names if callable(getattr(owner, name, None))]
     if not isinstance(owner, ModuleType):
         return callables
     home = owner.__name__
-    own = [one for one in callables if getattr(getattr(owner, one), "__module__", None) == home]
+    own = [name for name in callables if getattr(getattr(owner, name), "__module__", None) == home]
     return own or callables
 
 
 def vars_of(owner: Any) -> list[str]:
-    """Return the attribute names of a module in the order of its source, else of `dir`."""
+    """Return the attribute names: of a module in the order of its source, else sorted."""
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Return `" There is: x, y."`, with ten names at most, or `""` for no names."""
+    """Return `" There is: x, y."`, with at most ten names, or `""` for no names."""
     names = list(names)
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f" There is: {', '.join(names[:LISTED])}{more}." if names else ""
 
 
 def _with_one_colon(path: str) -> str:
-    """Return what `file.py::Class::method`, as pytest has it, is to dpaudit."""
+    """Return the import path for `file.py::Class::method`, the notation of pytest."""
     module_name, _, attribute = path.partition("::")
     return f"{module_name}:{attribute.replace('::', '.').replace(':', '.')}"
 
 
-def _without_colon(path: str) -> str:
+def _without_colon(path: str) -> TargetError:
+    if path.endswith(".py") and not Path(path).is_file():
+        return TargetError(_why_without_colon(path), code="module-not-found")
+    return TargetError(_why_without_colon(path), code="import-path-invalid")
+
+
+def _why_without_colon(path: str) -> str:
     if path.endswith(".py"):
         if not Path(path).is_file():
             return f"{_no_such_file(path, Path(path).resolve())} A target is named {path}:NAME."
         there = ""
-        with suppress(TargetError):  # of its code, which is said once the function is named
+        with suppress(TargetError):  # its code fails: reported when the function is named
             make_importable(os.getcwd())
             there = list_names(public_callables(file_module(path)))
         ending = f".{there}" if there else ""
@@ -148,7 +158,7 @@ def _without_colon(path: str) -> str:
 
 
 def _in_file(path: str) -> str:
-    """Return what `folder/file/function` is meant to be, or `folder/file`, if there is the file."""
+    """Return the import path for `folder/file/function` or `folder/file`, if the file exists."""
     head, _, tail = path.rpartition("/")
     if Path(f"{path}.py").is_file():
         return f"{path}.py:NAME"
@@ -157,7 +167,7 @@ def _in_file(path: str) -> str:
 
 def _is_module(name: str) -> bool:
     make_importable(os.getcwd())
-    with suppress(Exception, SystemExit):  # of the code of the packages that it is in
+    with suppress(Exception, SystemExit):  # the code of a parent package may raise anything
         return importlib.util.find_spec(name) is not None
     return False
 
@@ -167,7 +177,7 @@ def _is_package(name: str) -> bool:
 
 
 def _inside(module: ModuleType) -> str:
-    """Return what a module is, and how what is in it is named."""
+    """Return `module` or `package`, and how to name an object in it."""
     name, callables = module.__name__, public_callables(module)
     modules = _siblings(name)
     if modules and not callables:
@@ -184,10 +194,12 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
     if isinstance(owner, ModuleType) and label.startswith(FILE_PREFIX):
         label = str(owner.__file__)
-    # A module that it imports is nothing to audit.
-    named = [one for one in vars_of(owner) if not isinstance(getattr(owner, one, None), ModuleType)]
+    # Modules that it imports cannot be audited.
+    names = vars_of(owner)
+    named = [each for each in names if not isinstance(getattr(owner, each, None), ModuleType)]
     raise TargetError(
-        f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, named)}{there}"
+        f"target {path!r}: {label} has no {name!r}.{did_you_mean(name, named)}{there}",
+        code="name-not-found",
     )
 
 
@@ -196,17 +208,18 @@ def _named_module(name: str) -> ModuleType:
         with step(f"importing {name}"), user_errstate():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # Only a missing part of the very path asked for is a wrong name; anything else is a
-        # dependency that the module itself failed to find.
+        # If a part of the path itself is missing, the name is wrong. Otherwise the module could not
+        # import something that it needs.
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            raise TargetError(_no_such_module(name, error.name)) from None
+            why = _no_such_module(name, error.name)
+            raise TargetError(why, code="module-not-found") from None
         raise _broken(name, error) from error
     except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
 
 
 def make_importable(folder: str) -> None:
-    """Let modules in a folder be imported, as those in the working directory under `python -m`."""
+    """Put a folder first on sys.path, as `python -m` does with the working directory."""
     if folder not in sys.path and "" not in sys.path:
         sys.path.insert(0, folder)
 
@@ -222,31 +235,33 @@ def _no_such_module(name: str, missing: str) -> str:
 
 
 def _siblings(parent: str) -> list[str]:
-    """Return the public modules in a package; of the whole path for the empty name."""
+    """Return the public modules in a package; for the empty name, those on sys.path."""
     if not parent:
         return modules_on_path()
     modules = pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", []))
-    return [one.name for one in modules if not one.name.startswith("_")]
+    return [module.name for module in modules if not module.name.startswith("_")]
 
 
 def modules_on_path() -> list[str]:
-    """Return the public modules that a user may have meant: those of Python itself never are."""
+    """Return the public modules on sys.path, without those of the standard library."""
     names = (module.name for module in pkgutil.iter_modules())
-    return [one for one in names if one[0] != "_" and one not in sys.stdlib_module_names]
+    return [name for name in names if name[0] != "_" and name not in sys.stdlib_module_names]
 
 
 def file_module(name: str) -> ModuleType:
-    """Return the module of a Python file, which is run the first time. Raises TargetError."""
+    """Return the module of a Python file, run on first use. Raises TargetError."""
     file = Path(name).resolve()
     if not file.is_file():
-        raise TargetError(_no_such_file(name, file))
+        raise TargetError(_no_such_file(name, file), code="module-not-found")
     unique = _unique(file)
     return sys.modules[unique] if unique in sys.modules else _executed(unique, file, name)
 
 
 def _unique(file: Path) -> str:
-    """Return the name of a file's module. It depends on the path alone, so that a worker process
-    that loads the same file can unpickle what another one has sent."""
+    """Return the name of a file's module in sys.modules.
+
+    It depends on the path only, so that worker processes can unpickle each other's objects.
+    """
     digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
     return f"{FILE_PREFIX}{file.stem}_{digest}"
 
@@ -262,7 +277,8 @@ def _no_such_file(name: str, file: Path) -> str:
 def _executed(unique: str, file: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(unique, file)
     if spec is None or spec.loader is None:
-        raise TargetError(f"{name!r} is not a Python file; its name must end in .py")
+        why = f"{name!r} is not a Python file; its name must end in .py"
+        raise TargetError(why, code="import-path-invalid")
     module = importlib.util.module_from_spec(spec)
     sys.modules[unique] = module
     try:
@@ -278,7 +294,8 @@ def _executed(unique: str, file: Path, name: str) -> ModuleType:
 
 @contextmanager
 def _folder_first(folder: str) -> Iterator[None]:
-    """Let a file import its neighbours: before everything while it loads, last afterwards."""
+    """Let a file import modules of its folder: first on sys.path while it loads, last
+    afterwards."""
     sys.path.insert(0, folder)
     try:
         yield
@@ -294,11 +311,12 @@ def _broken(name: str, error: BaseException) -> TargetError:
         message += " (name it as package.module:function to use relative imports)"
     missing = isinstance(error, ModuleNotFoundError)
     remedy = f"; install it where {sys.executable} finds it" if missing else ""
-    return TargetError(" ".join(message.split()) + _place(error) + remedy)
+    text = " ".join(message.split()) + _place(error) + remedy
+    return TargetError(text, code="import-failed")
 
 
 def _place(error: BaseException) -> str:
-    """Return the innermost line of code that is not the import machinery's."""
+    """Return file and line of the innermost frame outside of the import system, in brackets."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -308,14 +326,14 @@ def _place(error: BaseException) -> str:
 
 
 def describe_non_file(path: Path) -> str:
-    """Return what a path leads to that is no regular file, such as `"a folder"`; else `""`."""
+    """Return the kind of a path that is no regular file, such as `"a folder"`; else `""`."""
     try:
         return describe_mode(path.stat().st_mode)
-    except (OSError, ValueError):  # not there, or a link to what is not; or no path at all
+    except (OSError, ValueError):  # missing, a broken link, or not a valid path
         is_link = path.is_symlink()
     return f"a symbolic link to {str(path.readlink())!r}, which is not there" if is_link else ""
 
 
 def describe_mode(mode: int) -> str:
-    """Return what is no regular file, by the mode that the system says; else `""`."""
-    return next((name for is_one, name in _KINDS if is_one(mode)), "")
+    """Return the kind of a file that is not regular, from its `st_mode`; else `""`."""
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "")

@@ -1,7 +1,7 @@
-"""Seed the generators of torch and read its tensors, where a mechanism has loaded it: it is never
-imported here.
+"""Seed the generators of torch and read its tensors, if the mechanism has loaded torch.
 
-For Python 3.8 and later, without imports of dpaudit, since drawing processes run this file too.
+This module never imports torch, nor dpaudit: drawing processes run this file under Python 3.8 and
+later.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# The words of the Mersenne Twister in the state of a generator on the CPU: where they begin, in
-# bytes, and how many there are. A seed is the first word; this is the second one of this seed.
+# The Mersenne Twister in the state of a CPU generator: offset in bytes, and number of words. The
+# first word is the seed; for this seed, the second word is known, which checks the layout.
 _FIRST, _WORDS = 24, 624
 _SEED, _SECOND = 5489, 1301868182
 
 
 def is_loaded() -> bool:
-    """Return whether a mechanism may draw from torch."""
+    """Return whether torch is loaded, so that a mechanism may draw from it."""
     return hasattr(sys.modules.get("torch"), "set_rng_state")  # None while it is being imported
 
 
 def generator_types() -> tuple[type[Any], ...]:
-    """Return the class of torch's generators; nothing where torch is not loaded."""
+    """Return the class of torch's generators, in a tuple; () if torch is not loaded."""
     return (sys.modules["torch"].Generator,) if is_loaded() else ()
 
 
@@ -35,13 +35,13 @@ def is_tensor(kind: type[Any]) -> bool:
 
 
 def readable(tensor: Any) -> Any:
-    """Return a tensor of the same numbers that NumPy can read."""
+    """Return a tensor with the same numbers that NumPy can read."""
     tensor = tensor.detach().cpu()
     return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
 
 
 def seed_globally(number: int) -> None:
-    """Seed the global generators of torch, of the CPU and of all devices, where torch is loaded."""
+    """Seed the global generators of torch, of the CPU and of all devices, if torch is loaded."""
     if is_loaded():
         torch: Any = sys.modules["torch"]
         torch.manual_seed(number % 2**63)
@@ -49,8 +49,10 @@ def seed_globally(number: int) -> None:
 
 
 def seed(generator: Any, number: int) -> None:
-    """Seed a generator of torch by 256 bits of a number. Of a seed, a generator on the CPU takes 32
-    bits alone, and among 10,000 seeds two would be equal with a probability of 1 %."""
+    """Seed a generator of torch with 256 bits of a number, if it is on the CPU.
+
+    `manual_seed` uses only 32 bits there: among 10,000 seeds, two are equal with probability 1 %.
+    """
     torch: Any = sys.modules["torch"]
     if str(generator.device) == "cpu":
         generator.manual_seed(_SEED)
@@ -65,8 +67,8 @@ def seed(generator: Any, number: int) -> None:
 
 
 def global_restorer() -> Callable[[], None]:
-    """Return what brings the global generators back to their present states; nothing to do where
-    torch is not loaded."""
+    """Return a function that restores the present states of the global generators, if torch is
+    loaded."""
     if not is_loaded():
         return lambda: None
     torch: Any = sys.modules["torch"]

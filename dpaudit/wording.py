@@ -1,4 +1,4 @@
-"""What messages say of numbers and places, in the same words everywhere."""
+"""Texts of messages: numbers with nouns, near names, packages to install, safe output."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-# A note on an audit whose outputs equal seeds do not repeat, though no call has changed a variable.
+# Note on an audit that equal seeds do not repeat, although no call changes a variable.
 UNSEEDED = (
     "the mechanism draws randomness that no seed controls, from the operating system or a native "
     "library: another run will differ"
 )
-# Of the names of modules that are files, run by their paths: no message shows them.
+# Prefix of the names of modules that were run from files; no message shows such a name.
 FILE_PREFIX = "dpaudit_file_"
 
-# Not compiled yet: most runs that take a moment show nothing that it is for.
+# Characters to escape. Compiled on first use, since most runs have none to escape.
 _STEERING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
     "\ufffe\uffff]"
 )
-# `::error::` begins a line, after blanks; `##[error]` may stand anywhere in one.
+# Commands of GitHub Actions: `::error::` at the start of a line, `##[error]` anywhere.
 _COMMAND = r"(?m)((?:^|\r)[^\S\n]*):(?=:)|#(?=#\[)"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural but for one.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     >>> counted(1, "draw"), counted(2000, "draw"), counted(2, "guess")
     ('1 draw', '2,000 draws', '2 guesses')
@@ -35,50 +35,51 @@ def counted(number: int, noun: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with escapes for what steers a terminal or a CI system, or is shown otherwise
-    than it is written: control characters but for tabs and the ends of lines, changes of direction,
-    halves of characters, commands of GitHub Actions. XML has a form for all that is left.
+    """Return a text with escapes for characters and commands that a terminal or CI would act on.
+
+    Escaped are control characters (except tabs and line ends), changes of direction, surrogates and
+    commands of GitHub Actions. The result is valid in XML.
 
     >>> visible("red: \\x1b[31m")
     'red: \\\\x1b[31m'
     """
-    return inert(re.sub(_STEERING, lambda found: ascii(found[0])[1:-1], text))
+    return inert(re.sub(_STEERING, lambda match: ascii(match[0])[1:-1], text))
 
 
 def inert(text: str) -> str:
-    """Return a text no line of which is a command of GitHub Actions.
+    """Return a text with escapes for commands of GitHub Actions.
 
     >>> inert("a::b"), inert(" ::error::c")
     ('a::b', ' \\\\x3a:error::c')
     """
     return re.sub(
-        _COMMAND, lambda found: rf"{found[1]}\x3a" if found[0][-1] == ":" else r"\x23", text
+        _COMMAND, lambda match: rf"{match[1]}\x3a" if match[0][-1] == ":" else r"\x23", text
     )
 
 
 def in_a_line(text: str) -> str:
-    """Return a text whose lines are one, with spaces between them."""
+    """Return the lines of a text as one line, joined by spaces."""
     return " ".join(text.splitlines())
 
 
 def shortened(text: str, width: int = 60) -> str:
-    """Return a text on one line, cut to so many characters."""
+    """Return a text on one line, cut to `width` characters."""
     line = " ".join(text.split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def shown(value: object, width: int = 60) -> str:
-    """Return a value as Python writes it, on one line, cut to so many characters."""
+    """Return the `repr` of a value on one line, cut to `width` characters."""
     return shortened(repr(value), width)
 
 
-# How alike two names must be, from 0 to 1, for one to be a slip of the other; what only shares its
-# length or its ending with another is not.
-_NEAR = 0.66
-# Of a name with fewer letters nobody can tell what it is a slip of.
+# Similarity (0 to 1, difflib) from which a name may be a misspelling of another. Names that only
+# share a length or an ending are less similar.
+_SIMILAR = 0.66
+# Shorter names are too short for a guess.
 _LETTERS = 3
-# So many names are listed beside the one that was meant.
-_FEW = 12
+# Up to this many known names are listed next to the guess.
+_FEW_NAMES = 12
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
@@ -87,36 +88,41 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
-    """Return the nearest known name, and all of them where there is none or they are few."""
+    """Return the nearest known name, and the list of all names if it is short or no name is
+    near."""
     meant = did_you_mean(wrong, known)
-    return meant if meant and len(known) > _FEW else f"{meant} Known: {', '.join(known)}"
+    return meant if meant and len(known) > _FEW_NAMES else f"{meant} Known: {', '.join(known)}"
 
 
 def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
-    """Return the same for the name of a file; names: of what is there of that kind. One may also be
-    near without its ending, which all of a kind share."""
+    """Return `did_you_mean` for a file name.
+
+    names: the files of that kind in the folder, which are also compared without their endings.
+    """
     known = list(names)
     near = _alike(wrong, known)
     if near:
         return _guess(near[0])
-    # Imported here, since most runs have no slip in them.
+    # Imported here, since most runs do not need it.
     import difflib
 
     stem, ending = _parts(wrong)
     of_kind = {
-        one: one + other
-        for one, other in map(_parts, known)
-        if difflib.SequenceMatcher(None, other.lower(), ending.lower()).ratio() >= _NEAR
+        name: name + suffix
+        for name, suffix in map(_parts, known)
+        if difflib.SequenceMatcher(None, suffix.lower(), ending.lower()).ratio() >= _SIMILAR
     }
     close = [stem] if stem in of_kind else []
     if not close and len(stem) >= _LETTERS - 1:
-        close = difflib.get_close_matches(stem, of_kind, n=1, cutoff=_NEAR)
+        close = difflib.get_close_matches(stem, of_kind, n=1, cutoff=_SIMILAR)
     return _guess(of_kind[close[0]] if close else None)
 
 
 def why_no_confidence(value: float, example: str) -> str | None:
-    """Return why a number is no confidence; None where it is one. Below 0.5 lies what most people
-    mean as the probability of a false alarm."""
+    """Return why a number is not a valid confidence; None if it is valid.
+
+    A number below 0.5 is probably meant as the probability of a false alarm.
+    """
     if 0.5 <= value < 1:
         return None
     from decimal import Decimal  # most runs need none
@@ -127,22 +133,23 @@ def why_no_confidence(value: float, example: str) -> str | None:
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a wrong one is in another case, begins, or nearly is."""
+    """Return the known name that equals a wrong name but for case, begins with it, or is
+    similar."""
     names = list(known)
     near = _alike(wrong, names)
     letters = len(wrong.lstrip("-."))
     if not near and letters >= _LETTERS:
         import difflib
 
-        near = difflib.get_close_matches(wrong, names, n=1, cutoff=_NEAR)
+        near = difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR)
     if not near and letters == _LETTERS - 1 and wrong.isalpha():
-        near = [one for one in names if _lacks_a_letter(wrong, one)]
+        near = [name for name in names if _lacks_a_letter(wrong, name)]
         near = near if len(near) == 1 else []
     return near[0] if near else None
 
 
 def _lacks_a_letter(wrong: str, name: str) -> bool:
-    """Return whether a word is a name without one of its letters, but not the first."""
+    """Return whether a word is a name without one letter, other than the first."""
     return any(wrong == name[:place] + name[place + 1 :] for place in range(1, len(name)))
 
 
@@ -152,10 +159,10 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def _alike(wrong: str, names: list[str]) -> list[str]:
-    """Return the names that are a wrong one in another case, else those that begin with it."""
-    near = [one for one in names if one.lower() == wrong.lower()]
+    """Return the names equal to a wrong name but for case, else the names that begin with it."""
+    near = [name for name in names if name.lower() == wrong.lower()]
     if not near and len(wrong) >= _LETTERS:
-        near = sorted((one for one in names if one.startswith(wrong)), key=len)
+        near = sorted((name for name in names if name.startswith(wrong)), key=len)
     return near
 
 
@@ -165,7 +172,8 @@ def _guess(near: str | None) -> str:
 
 Extra = Literal["figures", "html", "dask", "parquet", "learned", "search"]
 
-# As in pyproject.toml, without versions.
+# Packages of each extra in pyproject.toml, without versions. Messages name the packages, since a
+# package index may not have dpaudit itself.
 EXTRAS: Mapping[Extra, tuple[str, ...]] = {
     "figures": ("matplotlib",),
     "html": ("jinja2", "matplotlib"),
@@ -177,7 +185,7 @@ EXTRAS: Mapping[Extra, tuple[str, ...]] = {
 
 
 def install_command(extra: Extra) -> str:
-    """Return the command that installs what an extra needs.
+    """Return the command that installs the packages of an extra.
 
     >>> install_command("html")
     'pip install jinja2 matplotlib'

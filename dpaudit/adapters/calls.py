@@ -1,4 +1,8 @@
-"""Any callable as a `Mechanism` in this process: one call a draw, or a batch at a time."""
+"""The `Mechanism` interface, and callables in this process: one call per draw, or per batch.
+
+An exception that a call raises is the outcome of its draw. The end of a whole process is handled in
+`dpaudit.processes.child`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """A callable, and how it is called."""
+    """A callable of the user, and how to call it."""
 
     name: str
     function: Function
@@ -50,7 +54,7 @@ class _Calls:
         return (self.function, self.post_process, self.params)
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing, since no process was started."""
 
     def _arguments(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return self.params if self.how.rng is None else {**self.params, self.how.rng: rng}
@@ -58,7 +62,7 @@ class _Calls:
 
 @dataclass(frozen=True, slots=True)
 class SingleDraws(_Calls):
-    """One call a draw; an exception that a call raises is the outcome of that draw."""
+    """A callable that is called once for each draw."""
 
     interleaved = types_by_draw = True
 
@@ -73,24 +77,24 @@ class SingleDraws(_Calls):
         return collect_outputs(draws, len(inputs), partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
-        """Return the function of the dataset alone."""
+        """Return the callable as a function of the dataset alone."""
         return bind(self._each(), self._arguments(rng), self.how.data)
 
     def _each(self) -> Function:
-        """Return the function of one output."""
+        """Return the callable, which returns one output instead of a batch of one."""
         alone = self.how.alone
         return self.function if alone is None else partial(_only, self.name, self.function, alone)
 
 
 @dataclass(frozen=True, slots=True)
 class Batches(_Calls):
-    """One call for many draws."""
+    """A callable that is called once for many draws."""
 
     interleaved = False
 
     @property
     def types_by_draw(self) -> bool:
-        return False  # one number among others may set the type of a whole batch
+        return False  # one float may turn a whole array into floats
 
     @property
     def batch(self) -> str:
@@ -98,7 +102,7 @@ class Batches(_Calls):
 
     @property
     def doubt(self) -> str | None:
-        """A warning where the parameter that is taken for the number of outputs may be another."""
+        """A warning if the parameter `size` has a default, and may not be the number of outputs."""
         if self.how.usual in (None, 1):
             return None
         batch = self.batch
@@ -134,7 +138,7 @@ class Batches(_Calls):
 
 
 def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
-    """Return the output of a call for one."""
+    """Return the output of a call that is asked for a batch of one."""
     outputs = function(*dataset, **arguments, **{batch: 1})
     return _as_batch(outputs, name, batch, 1)[0]
 
@@ -142,8 +146,11 @@ def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments:
 def calls(
     function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any], data: str | None
 ) -> Iterator[Any]:
-    """Return an iterator over the outputs for `inputs`, as `bind` does: by position where arguments
-    come first in the signature, which spares a draw some 40 ns more."""
+    """Return an iterator over the outputs for `inputs`, one call for each.
+
+    Arguments that come first in the signature are given by position, which saves about 40 ns per
+    draw compared with `bind`.
+    """
     names = names_after_dataset(function)[: len(arguments)] if arguments else []
     if data is None and set(names) == set(arguments):
         return map(function, inputs, *(repeat(arguments[name]) for name in names))
@@ -151,22 +158,21 @@ def calls(
 
 
 def names_after_dataset(function: Function) -> list[str]:
-    """Return the parameters that may be given by position, in order, without the first one."""
+    """Return the parameters after the first that may be given by position, in order."""
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
         return []
-    by_position = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, parameters)
-    return [one.name for one in by_position][1:]
+    by_position = takewhile(lambda each: each.kind is each.POSITIONAL_OR_KEYWORD, parameters)
+    return [parameter.name for parameter in by_position][1:]
 
 
 def bind(function: Function, arguments: Mapping[str, Any], data: str | None = None) -> Function:
-    """Return `function` of the dataset alone, with the keyword `arguments` filled in.
+    """Return `function` as a function of the dataset alone, with keyword `arguments` filled in.
 
-    As a lambda written out for these names, it costs a draw some 30 ns, where functools.partial
-    and `**arguments` cost 100 to 130.
-    data: the parameter that takes the dataset; None: the first one.
-    """
+    data: parameter for the dataset; None for the first. The result is a lambda with the names
+    written out, which adds about 30 ns per draw; functools.partial and `**arguments` add 100 to
+    130."""
     if not arguments and data is None:
         return function
     if not all(map(_is_name, [*arguments, *filter(None, [data])])):
@@ -175,7 +181,7 @@ def bind(function: Function, arguments: Mapping[str, Any], data: str | None = No
     scope = {f"_{place}": value for place, value in enumerate(arguments.values())}
     given = ["dataset" if data is None else f"{data}=dataset"]
     given += [f"{name}=_{place}" for place, name in enumerate(arguments)]
-    # The names are identifiers, so that nothing of the user's is evaluated.
+    # All names are identifiers, so that no expression of the user is evaluated.
     words = f"lambda dataset: _function({', '.join(given)})"
     return eval(words, {"_function": function, **scope})  # type: ignore[no-any-return]  # noqa: S307
 
@@ -187,7 +193,7 @@ def _is_name(text: str) -> bool:
 def apply_post_process(
     function: Function | None, outputs: list[Any], watch: Watch | None = None
 ) -> list[Any]:
-    """Return what post-processing makes of outputs; an exception stays what it is."""
+    """Return the post-processed outputs; exceptions are not post-processed."""
     if function is None:
         return outputs
     watched = nullcontext if watch is None else partial(watch.calls, "post_process")
@@ -203,10 +209,13 @@ def _composed(outer: Function, inner: Function) -> Function:
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
-    """Return a batch as a list, or as an array what is one or knows how to be one (pandas)."""
+    """Return a batch as a list, or as an array if it is one or converts to one (pandas).
+
+    Raises MechanismError unless it has `size` outputs.
+    """
     count: int | None = None
     if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
-        with suppress(TypeError):  # it has no length
+        with suppress(TypeError):  # raised by values without a length
             count = len(outputs)
     if count == size and isinstance(outputs, np.ndarray):
         return outputs
@@ -219,47 +228,51 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
 
 
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
-    """Return the error of a batch that failed as a whole. what: it did, a verb first."""
+    """Return the error of a batch that failed as a whole. what: what the call did, verb first."""
     return MechanismError(
         f"{name} {what} for a batch of {batch}={size}, which hides the outcome of each draw; with ",
         *(ONE_BY_ONE, ", dpaudit calls it once for each draw, and this counts as an outcome"),
+        code="batch-failed",
     )
 
 
 def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
-    """Return the error of a batch of another size."""
+    """Return the error of a batch that has another size than asked for. got: its size, or type."""
     wanted = counted(size, "output")
     if got == type(None).__name__:
         return MechanismError(
             f"{name} returned None for {batch}={size} and was asked for {wanted}; did the function "
-            "forget to return?"
+            "forget to return?",
+            code="wrong-number-of-outputs",
         )
     return MechanismError(
         f"{name} returned {got} for {batch}={size} and was asked for {wanted}; return that many, "
         "or give ",
         *(ONE_BY_ONE, f" if {batch!r} means something else"),
+        code="wrong-number-of-outputs",
     )
 
 
 def as_python(outputs: Outputs) -> Iterable[Any]:
-    """Return outputs as Python's own scalars, as single draws give them; vectors stay arrays."""
+    """Return outputs as Python scalars, as single draws give them; vectors stay arrays."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
 
 
-# The outputs of some draws, in order.
+# Outputs of consecutive draws.
 Outputs = list[Any] | NDArray[Any]
 
 
 class Mechanism(Protocol):
-    """What the sampler draws from.
+    """The interface from which the sampler draws.
 
-    name: how messages call it.
-    interleaved: one call a draw, so that the arms can take turns: use `sample_each`.
-    types_by_draw: whether the types of numbers in a list of outputs are those of each output by
-        itself. They are not where outputs were entries of an array: one float makes floats of all.
-    text_orders: whether text keys of outputs are hashed with the hash seed of this process, or each
-        order comes with whether a set has it, so that orders may count.
-    parts: the user's own objects, where generators may hide (`carried_generators`).
+    name: name in messages.
+    interleaved: whether each draw is a call of its own, so that draws of both inputs can alternate
+        (`sample_each`).
+    types_by_draw: whether each output has its own type. Outputs that were entries of an array do
+        not: one float turns all integers into floats.
+    text_orders: whether the order of text keys in outputs can be compared with the order in a set,
+        since the hash seed is that of this process, or the drawing process makes the comparison.
+    parts: objects of the user that may contain random generators (`carried_generators`).
     """
 
     @property
@@ -274,7 +287,7 @@ class Mechanism(Protocol):
     def parts(self) -> tuple[Any, ...]: ...
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        """Return `size` outputs for `dataset`, an exception among them as `Raised`."""
+        """Return `size` outputs for `dataset`; an exception is an output of type `Raised`."""
         ...
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
@@ -282,13 +295,13 @@ class Mechanism(Protocol):
         ...
 
     def close(self) -> None:
-        """End what was started to draw; another draw starts it again."""
+        """End the processes that were started to draw; the next draw starts them again."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """What a mechanism that changes the outputs of another one has from that one."""
+    """Base of mechanisms that change the outputs of another mechanism."""
 
     mechanism: Mechanism
 
@@ -316,7 +329,7 @@ class Wrapping:
         self.mechanism.close()
 
 
-# So many exceptions of a batch of draws that differ are looked up in the code.
+# The source line is looked up for at most this many distinct exceptions per block of draws.
 _MOST_PLACES = 64
 
 
@@ -325,23 +338,24 @@ def collect_outputs(
     size: int,
     watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
 ) -> list[Any]:
-    """Return `size` outputs, exceptions as `Raised`; the loop that every draw goes through.
+    """Return `size` outputs of an iterator, exceptions as `Raised`: the loop of all single draws.
 
-    watched: the context in which it runs, given the outputs, which grow draw by draw.
+    watched: makes the context of the loop from the list of outputs, which grows with each draw.
     """
     outputs: list[Any] = []
-    seen: dict[tuple[str, str], Raised] = {}
+    known: dict[tuple[str, str], Raised] = {}
     owner = os.getpid()
     with watched(outputs), user_errstate():
         while len(outputs) < size:
             try:
-                outputs.extend(draws)  # keeps what came before an exception, and can go on after it
-                # A mechanism that raises StopIteration only seems to have come to the end.
+                # `extend` keeps the outputs before an exception, and can be called again.
+                outputs.extend(draws)
+                # StopIteration, raised by the mechanism, looks like the end of the iterator.
                 if len(outputs) < size:
                     outputs.append(as_outcome(StopIteration()))
             except FAILURES as error:
                 end_if_forked(owner, error)
-                outputs.append(_seen(error, seen))
+                outputs.append(_located(error, known))
     end_if_forked(owner)
     return outputs
 
@@ -351,12 +365,14 @@ def as_outcome(error: BaseException) -> Raised:
     return Raised(type(error).__name__, message_of(error), origin(error))
 
 
-def _seen(error: BaseException, seen: dict[tuple[str, str], Raised]) -> Raised:
-    """Return `raised`, looking for the line only of the first exceptions that differ: it takes a
-    microsecond, and is shown for the first of a kind."""
+def _located(error: BaseException, known: dict[tuple[str, str], Raised]) -> Raised:
+    """Return `as_outcome(error)`, with its source line for the first distinct exceptions only.
+
+    A look-up of the line takes a microsecond. known: exceptions so far, by type and message.
+    """
     named = type(error).__name__, message_of(error)
-    if named not in seen:
-        if len(seen) == _MOST_PLACES:
+    if named not in known:
+        if len(known) == _MOST_PLACES:
             return Raised(*named)
-        seen[named] = Raised(*named, origin(error))
-    return seen[named]
+        known[named] = Raised(*named, origin(error))
+    return known[named]

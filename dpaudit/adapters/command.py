@@ -24,25 +24,25 @@ from dpaudit.watching import PATIENCE, Step, Watch
 _log = logging.getLogger(__name__)
 
 VERSION = 1
-# Bytes of a line at most.
+# Longest line, in bytes.
 LONGEST = 1 << 24
-# Seconds until the first line must be there.
+# Seconds within which a program must write its first line.
 _GREETING = 10.0
 _BUFFERED = (
     "its output may be buffered: flush every line (awk: fflush(); Python: python -u, or flush=True "
     "in print; C: fflush(stdout))"
 )
-# Requests that may wait to be read, and their bytes: a program need not wait for the next one.
+# Limits of requests sent ahead, so that a program need not wait: number, and bytes.
 _AHEAD, _AHEAD_BYTES = 64, 1 << 15
 _RAISED = "$raised"
 _GREETS = f'{{"dpaudit": {VERSION}}}'
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line of a program: the version of the protocol, and how it answers.
+    """The first line of a program: the version of the protocol, and the form of its answers.
 
-    batch: whether it likes to be asked for many outcomes at once.
-    frames: outcomes are bytes, not lines: `columns` numbers of this type for each.
+    batch: whether it prefers requests for many outcomes. frames: type of the numbers if outcomes
+    are bytes, not lines of JSON. columns: numbers per outcome, with frames.
     """
 
     dpaudit: Literal[1]
@@ -56,13 +56,15 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _start_of(dataset: Any) -> bytes:
-    """Return the start of requests, up to their size. Raises DatasetError for a dataset that JSON
-    has no form for."""
+    """Return the start of requests for a dataset, before their size and seed.
+
+    Raises DatasetError for a dataset that JSON cannot represent.
+    """
     try:
         text = json.dumps(dataset, default=_plain)
     except (TypeError, ValueError) as error:
         why = f"a dataset cannot be written as JSON for the program: {error}"
-        raise DatasetError(why) from None
+        raise DatasetError(why, code="dataset-not-json") from None
     return f'{{"dataset": {text}, "size": '.encode()
 
 
@@ -71,7 +73,7 @@ def _request(start: bytes, size: int, seed: int) -> bytes:
 
 
 def _hello(line: bytes) -> Hello:
-    """Return what the first line says. Raises ValueError, which says what is wrong with it."""
+    """Return the parsed first line. Raises ValueError with the reason if it is invalid."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):
@@ -83,7 +85,7 @@ def _hello(line: bytes) -> Hello:
 
 
 class Program:
-    """A program that runs. Raises TargetError when it cannot be started, or says no hello."""
+    """A running program. Raises TargetError if it does not start, or its first line is invalid."""
 
     def __init__(self, target: CommandTarget, watch: Watch) -> None:
         self._name, self._timeout = target.name, target.limits.timeout
@@ -108,15 +110,18 @@ class Program:
             self.child.kill()
             began = str(error) if line is None else f"the line {_short(line)}, {error}"
             what = f"began with {began}"
-        raise TargetError(f"the program {self._name!r} {what}; {wanted}")
+        why = f"the program {self._name!r} {what}; {wanted}"
+        raise TargetError(why, code="program-not-started")
 
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
-        """Ask for single outcomes, some ahead, and append them until there are as many. Raises
-        Ended or TimedOut; the request of the first outcome that lacks is the one under way."""
+        """Request single outcomes, some ahead, and append them until each request has one.
+
+        Raises Ended or TimedOut; the request under way is then that of the next outcome.
+        """
         self._check_quiet()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
-            # Whoever does not write out every answer at once is found by the first one.
+            # One request first: a program that does not flush its answers is noticed by it.
             length = len(requests[len(outcomes)][0])
             ahead = max(1, min(_AHEAD, _AHEAD_BYTES // length)) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
@@ -131,7 +136,7 @@ class Program:
         self._check_done()
 
     def batch(self, start: bytes, size: int, seed: int) -> Outputs:
-        """Ask for many outcomes at once. Raises Ended or TimedOut."""
+        """Return the outcomes of one request for many. Raises Ended or TimedOut."""
         self._check_quiet()
         self.child.send(_request(start, size, seed))
         outcomes: list[Any] = []
@@ -153,12 +158,12 @@ class Program:
         if self._timeout is None:
             return self.child.wait(ready, left)
         clocks = [countdown(self._timeout * size)]
-        if size == 1 and self._timeout > PATIENCE:  # a batch that is over time is no outcome
+        if size == 1 and self._timeout > PATIENCE:  # a batch at its time-out is an error
             clocks.append(left)
         return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))
 
     def _answers(self) -> list[Any] | None:
-        """Take the outcomes that have come, at least one."""
+        """Return the outcomes received so far; None if there is none."""
         if self.hello.frames is not None:
             whole = len(self.child.received) // self._width
             data = self.child.taken(whole * self._width) if whole else None
@@ -166,7 +171,8 @@ class Program:
         try:
             lines = self.child.lines(LONGEST)
         except ValueError as error:
-            raise MechanismError(f"the program {self._name} wrote {error}") from None
+            why = f"the program {self._name} wrote {error}"
+            raise MechanismError(why, code="program-misbehaved") from None
         return None if lines is None else list(map(self._outcome, lines))
 
     def _outcome(self, line: bytes) -> Any:
@@ -175,7 +181,8 @@ class Program:
         except (ValueError, RecursionError):
             raise MechanismError(
                 f"the program {self._name} wrote {_short(line)}, which is not an outcome; each "
-                "must be one line of JSON"
+                "must be one line of JSON",
+                code="program-misbehaved",
             ) from None
         if type(outcome) is not dict or _RAISED not in outcome:
             return outcome
@@ -183,7 +190,7 @@ class Program:
 
     @property
     def _width(self) -> int:
-        """Bytes of an outcome in a frame."""
+        """Bytes per outcome, with frames."""
         return 8 * (self.hello.columns or 1)
 
     def _numbers(self, data: bytes) -> NDArray[Any]:
@@ -195,8 +202,8 @@ class Program:
             raise self._too_much()
 
     def _check_done(self) -> None:
-        # What was written before its request was read is no answer to it, and may be the only sign
-        # of a program that writes unasked: the rest need not have come yet.
+        # An outcome written before its request was read is not an answer to it. It may be the only
+        # sign of a program that writes without requests, if its other outcomes come later.
         if not self.child.has_read_all():
             raise self._too_much()
         self._check_quiet()
@@ -205,21 +212,22 @@ class Program:
         self.child.kill()
         return MechanismError(
             f"the program {self._name} wrote more than dpaudit requested; read each request "
-            "first, then write as many outcomes as its size"
+            "first, then write as many outcomes as its size",
+            code="program-misbehaved",
         )
 
 
 class Command:
-    """A program that draws (a `Mechanism`), in a process that is replaced when it ends.
+    """A program that draws (a `Mechanism`), started again when it ends.
 
-    It is asked for one outcome at a time, so that the inputs take turns and the draw under way when
-    it ends is known: it is the outcome `crash` or `timeout`, and the next one begins after it. A
-    program that is asked for many at once must not end: that is a MechanismError.
-    """
+    By default, each request is for one outcome, so that inputs alternate and the draw under way is
+    known if the program ends. That draw is the outcome `crash` or `timeout`, and the new process
+    makes the next draw. If a program ends in a request for many outcomes, a MechanismError is
+    raised."""
 
     interleaved: bool
     types_by_draw: bool
-    text_orders = False  # nothing is known of the sets of a program
+    text_orders = False  # unknown for other languages
     parts = ()
 
     def __init__(self, target: CommandTarget) -> None:
@@ -231,7 +239,7 @@ class Command:
         is_batch = first.hello.batch or first.hello.frames is not None
         self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
         self.types_by_draw = self.interleaved  # a program may write an array
-        start = partial(_same_again, target, watch, first.hello)
+        start = partial(_restarted, target, watch, first.hello)
         self._programs = Succession(self.name, first, start, target.limits.timeout)
         self._after = Watch.untimed()
         self._starts: dict[int, tuple[Any, bytes]] = {}
@@ -273,7 +281,8 @@ class Command:
         self._programs.close()
 
     def _start(self, dataset: Any) -> bytes:
-        """Return `_start_of` a dataset, which is kept, so that its id is its own."""
+        """Return `_start_of(dataset)`, cached by the identity of the dataset, which is kept
+        alive."""
         if id(dataset) not in self._starts:
             if len(self._starts) >= _AHEAD:
                 self._starts.clear()
@@ -285,20 +294,21 @@ class Command:
         return apply_post_process(self._post_process, listed, self._after)
 
 
-def _same_again(target: CommandTarget, watch: Watch, hello: Hello) -> Program:
+def _restarted(target: CommandTarget, watch: Watch, hello: Hello) -> Program:
     program = Program(target, watch)
     if program.hello != hello:
         program.child.kill()
-        now, first = (msgspec.json.encode(one).decode() for one in (program.hello, hello))
+        now, first = (msgspec.json.encode(each).decode() for each in (program.hello, hello))
         raise TargetError(
             f"the program {target.name} began with {now}, but the first time with {first}; begin "
-            "with the same line each time"
+            "with the same line each time",
+            code="program-misbehaved",
         )
     return program
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has a form for."""
+    """Return a NumPy value or a set as a type that JSON can represent."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, set | frozenset):
@@ -309,6 +319,6 @@ def _plain(value: Any) -> Any:
 def _short(line: bytes) -> str:
     try:
         text = repr(line.decode())
-    except UnicodeDecodeError:  # bytes as such: no reader could know them from question marks
+    except UnicodeDecodeError:  # shown as bytes; replacement characters would hide them
         text = repr(line)
     return text if len(text) <= 60 else f"{text[:59]}…"

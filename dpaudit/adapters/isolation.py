@@ -1,4 +1,4 @@
-"""A mechanism in a process of its own, under this Python or another one."""
+"""A mechanism in a separate process, under this Python interpreter or another."""
 
 from __future__ import annotations
 
@@ -29,34 +29,38 @@ from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, PythonTarget
 from dpaudit.watching import PATIENCE, Step, Watch
 
-# Datasets that a process keeps; a number for each fits in a byte.
-_KEPT = 200
-_LONGEST_REPLY = 1 << 16
-# What a Python interpreter is asked to print, and seconds until it must have: one on a slow disk
-# may take a while to start.
-_WORD, _ANSWER = "dpaudit asks", 60.0
-# Seconds beyond those of its draws that a batch may take: NumPy may have to be imported first.
-_TO_PREPARE = 5.0
-# What an import, or making the mechanism, raises for want of memory.
-_LACKS = re.compile(r": (ImportError|MemoryError|OSError|RuntimeError|SystemError)\b")
-# Set in every worker, where a script that audits at its top level would start the next one.
+# Number of datasets that a process keeps; a dataset's number must fit in a byte.
+_KEPT_DATASETS = 200
+_LONGEST_REPLY = 1 << 16  # bytes
+# A Python interpreter must print this within this many seconds; from a slow disk it starts slowly.
+_WORD, _SECONDS_TO_START = "dpaudit asks", 60.0
+# Seconds added to the time-out of a batch, since the process may have to import NumPy first.
+_SECONDS_TO_IMPORT = 5.0
+# Exceptions that an import, or making the mechanism, raises if memory is short.
+_MEMORY_ERRORS = re.compile(r": (ImportError|MemoryError|OSError|RuntimeError|SystemError)\b")
+# Environment variable of workers. A script that audits at its top level would otherwise start
+# workers in its own workers.
 _INSIDE = "DPAUDIT_WORKER"
 
 
 class Worker:
-    """A process that has made the mechanism. Raises TargetError when that fails, and when it is not
-    one that can be called as asked."""
+    """A process that has loaded the mechanism.
 
-    # What the process runs.
+    Raises TargetError if the mechanism cannot be loaded, or cannot be called as asked.
+    """
+
+    # File that the process runs.
     script = worker.__file__
 
     def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
-        """known: how to call it, as an earlier process has found out."""
+        """Start the process. known: how to call the mechanism, if an earlier process has found
+        out."""
         named = target.target
         if isinstance(named, ImportedTarget) and ":" not in named.path:
             raise TargetError(
                 f"target {named.path!r} has no ':' between module and function; "
-                f"write {named.path}:NAME"
+                f"write {named.path}:NAME",
+                code="import-path-invalid",
             )
         self._name, self._timeout = target.name, target.limits.timeout
         self._python = target.python or sys.executable
@@ -81,7 +85,7 @@ class Worker:
     def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
         asked = pickled(_asked(target.target), target.name)
         path = sys.path if target.python is None else []
-        # The script that is running, if what is asked for is part of it.
+        # The running script, if the mechanism is defined in it.
         main = getattr(sys.modules["__main__"], "__file__", None) if b"__main__" in asked else None
         step = Step(f"setting up {self._name} in a separate process", self._watch)
         ask = partial(self._ask, "set_up", step.left, target=asked, memory=memory)
@@ -90,26 +94,27 @@ class Worker:
         except Ended as end:
             raise TargetError(
                 f"{target.name} cannot be set up in a separate process, which ended: "
-                f"{end}{target.limits.doubts()}"
+                f"{end}{target.limits.doubts()}",
+                code="process-ended",
             ) from None
         except MechanismError as error:
             self._check_found(str(error), target)
-            doubts = target.limits.doubts() if _LACKS.search(str(error)) else ""
+            doubts = target.limits.doubts() if _MEMORY_ERRORS.search(str(error)) else ""
             remedy = ""
             if "cannot be made: TypeError" in str(error):
                 remedy = needs_init(target.target)
-            raise TargetError(f"{error}{doubts}{remedy}") from None
+            raise TargetError(f"{error}{doubts}{remedy}", code="mechanism-not-made") from None
         return reply
 
     def _check_found(self, words: str, target: IsolatedTarget) -> None:
-        """Raise for what lacks a package, other than the one that holds the mechanism itself."""
+        """Raise if a package is missing, other than the package of the mechanism itself."""
         package, path = lacks(words), getattr(target.target, "path", "")
         module = path.partition(":")[0]
         if package is not None and not f"{module}.".startswith(f"{package}."):
             raise not_found(words, self._name, self._python)
 
     def take(self, number: int, dataset: Any) -> None:
-        """Hand a dataset over, once."""
+        """Send a dataset to the process, unless it has it already."""
         if number not in self._taken:
             step = Step(f"handing a dataset over to the process of {self._name}", self._watch)
             data = pickled(dataset, "a dataset")
@@ -117,8 +122,10 @@ class Worker:
             self._taken.add(number)
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
-        """Make a draw for each of the datasets of these numbers; `outcomes` has what came of it.
-        Raises Ended or TimedOut."""
+        """Make a draw for each dataset number in `arms`; `outcomes` returns the outputs.
+
+        Raises Ended or TimedOut.
+        """
         self._layout.counters[0], self._layout.counters[1] = worker.NOT_BEGUN, 0
         self._layout.arms[: len(arms)] = arms
         for number in set(arms):
@@ -133,22 +140,26 @@ class Worker:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the first draw that was asked for last has begun."""
+        """Whether the first draw of the last request has begun."""
         return bool(self._layout.counters[0] != worker.NOT_BEGUN)
 
     def outcomes(self, most: int) -> Outputs:
-        """Return what the last draws gave, in order, also when not all came to an end."""
+        """Return the outputs of the last request in order, as far as its draws have ended.
+
+        most: number of draws requested. Raises MechanismError if the shared memory is corrupt.
+        """
         done, used = self._layout.counters
         done = 0 if done == worker.NOT_BEGUN else done
         if done > most or used > worker.HEAP:
-            raise MechanismError(f"{self._name} wrote into memory that belongs to dpaudit")
+            why = f"{self._name} wrote into memory that belongs to dpaudit"
+            raise MechanismError(why, code="reply-invalid")
         kinds = np.frombuffer(self._layout.kinds, np.uint8, done)
         floats: NDArray[np.float64] = np.asarray(self._layout.floats)[:done]
         if (kinds == worker.FLOAT).all():
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
-            # A list, since the type of an array is not that of each draw.
+            # A list, since each output has its own type.
             whole: list[int] = integers.tolist()
             return whole
         is_text = kinds == worker.TEXT
@@ -165,19 +176,22 @@ class Worker:
         return outcomes.tolist()
 
     def answer(self, dataset: Any, seed: int) -> Any:
-        """Return what one call gives for a dataset, which the process then forgets. Raises Ended or
-        TimedOut."""
+        """Return the output of one call for a dataset, which the process does not keep.
+
+        Raises Ended or TimedOut.
+        """
         self._taken.discard(0)
         self.draw(bytes(1), [dataset], seed)
         (outcome,) = as_python(self.outcomes(1))
         return outcome
 
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
-        """Make many draws in one call. Raises Ended, TimedOut or MechanismError."""
+        """Return the outputs of one call for many draws. Raises Ended, TimedOut or
+        MechanismError."""
         batch = str(self.calling.batch)
         left = self._watch.waiting(self._name, size=size).left
         if self._timeout is not None:
-            left = countdown(self._timeout * size + _TO_PREPARE)
+            left = countdown(self._timeout * size + _SECONDS_TO_IMPORT)
         reply, data = self._ask(
             "draw_batch", left, number=number, size=size, seed=seed, batch=batch, how=self._how
         )
@@ -196,12 +210,13 @@ class Worker:
         try:
             return parsed(text)
         except ValueError as error:
-            raise MechanismError(f"the process of {self._name} returned {error}") from None
+            why = f"the process of {self._name} returned {error}"
+            raise MechanismError(why, code="reply-invalid") from None
 
     def _ask(
         self, name: str, *left: Clock, glance: float = GLANCE, **arguments: Any
     ) -> tuple[Any, bytes]:
-        """Return the reply to a request, with the data that come with it."""
+        """Return the reply to a request, and the bytes that follow it."""
         self.child.send(request(name, arguments))
         try:
             line = self.child.wait(partial(self.child.line, _LONGEST_REPLY), *left, glance=glance)
@@ -210,31 +225,31 @@ class Worker:
         except (ValueError, LookupError, TypeError) as error:
             self.child.kill()
             why = f"the process of {self._name} sent an invalid reply: {error}"
-            raise MechanismError(why) from None
+            raise MechanismError(why, code="reply-invalid") from None
         data = self.child.wait(partial(self.child.taken, size), *left, glance=glance)
         if "refused" in reply:
-            raise MechanismError(reply["refused"])
+            raise MechanismError(reply["refused"], code="process-refused")
         return reply, data
 
 
 class Isolated:
-    """A mechanism that draws in a process of its own (a `Mechanism`).
+    """A mechanism that draws in a separate process (a `Mechanism`).
 
-    A process that ends, or is killed since a draw takes longer than it may, is replaced by a new
-    one. Its draw under way is the outcome `crash` or `timeout`: to make it again would condition on
-    survival. The draws that it had made count, and those that it had not begun are made by the next
-    one, from a new seed. A batch whose process ends is a MechanismError: which of its draws was
-    under way, nobody knows.
+    A process that ends, or is killed at a time-out, is replaced by a new one. The draw under way is
+    the outcome `crash` or `timeout`: to repeat it would condition on survival. Earlier draws count;
+    draws that have not begun are made by the new process, with a new seed. If a process ends in a
+    batch, a MechanismError is raised, since the draw under way is unknown.
     """
 
-    text_orders = True  # that process says which orders a set has there
-    parts = ()  # the generators of another process are re-seeded there
+    text_orders = True  # the process reports whether a set has the order of the keys
+    parts = ()  # generators are re-seeded in the process
 
     def __init__(self, target: IsolatedTarget) -> None:
         if os.environ.get(_INSIDE):
             raise UsageError(
                 "a drawing process was asked to start another audit; put the call of "
-                "dpaudit.audit under `if __name__ == '__main__':`"
+                "dpaudit.audit under `if __name__ == '__main__':`",
+                code="audit-in-worker",
             )
         self.name = target.name
         watch = Watch.elsewhere(target.limits.timeout)
@@ -265,9 +280,11 @@ class Isolated:
         if not self.interleaved:
             return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
         inputs = list(datasets)
-        if len(set(map(id, inputs))) > _KEPT:
-            starts = range(0, len(inputs), _KEPT)
-            return _together([self.sample_each(inputs[at : at + _KEPT], rng) for at in starts])
+        if len(set(map(id, inputs))) > _KEPT_DATASETS:
+            starts = range(0, len(inputs), _KEPT_DATASETS)
+            return _together(
+                [self.sample_each(inputs[at : at + _KEPT_DATASETS], rng) for at in starts]
+            )
         arms = self._numbered(inputs)
         pieces: list[Outputs] = []
         begun = 0
@@ -281,7 +298,7 @@ class Isolated:
         self._processes.close()
 
     def _drawn(self, arms: bytes, seed: int) -> Outputs:
-        """Return at least one outcome, and at most one for each of the datasets."""
+        """Return the outcomes of the first draws of `arms`, at least one."""
         process = self._processes.running()
         end: Ended | TimedOut | None = None
         try:
@@ -291,7 +308,7 @@ class Isolated:
         outcomes = process.outcomes(len(arms))
         if len(outcomes):
             self._processes.draw_ended()
-        # One that ended after its last draw took none with it.
+        # A process that ended after its last draw lost no outcome.
         if end is None or len(outcomes) == len(arms):
             return outcomes
         under_way, has_begun = arms[len(outcomes)], process.has_begun
@@ -301,23 +318,23 @@ class Isolated:
         ]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
-        """Return a number for each dataset, which stays the same as long as it is kept."""
-        new = {id(one): one for one in inputs if id(one) not in self._numbers}
-        if len(self._datasets) + len(new) > _KEPT:
-            new = {id(one): one for one in inputs}
+        """Return a number for each dataset, the same for the same object while it is kept."""
+        new = {id(dataset): dataset for dataset in inputs if id(dataset) not in self._numbers}
+        if len(self._datasets) + len(new) > _KEPT_DATASETS:
+            new = {id(dataset): dataset for dataset in inputs}
             self._numbers, self._datasets = {}, []
             self.close()
-        for place, one in new.items():
-            self._numbers[place] = len(self._datasets)
-            self._datasets.append(one)
+        for identity, dataset in new.items():
+            self._numbers[identity] = len(self._datasets)
+            self._datasets.append(dataset)
         return bytes(map(self._numbers.__getitem__, map(id, inputs)))
 
 
 class IsolatedFunction:
-    """A function without noise in a process of its own, one call for each dataset.
+    """A function without noise in a separate process, called once for each dataset.
 
-    Each call has another seed, so that a function that uses randomness after all gives different
-    outputs for the same dataset.
+    Each call has a new seed, so that a function that is random gives different outputs for the same
+    dataset.
     """
 
     def __init__(self, target: IsolatedTarget) -> None:
@@ -329,7 +346,7 @@ class IsolatedFunction:
         self._calls = 0
 
     def __call__(self, dataset: Any) -> Any:
-        """Return the output; `Raised` for an exception, and for the end of the process."""
+        """Return the output; `Raised` for an exception, or if the process ends."""
         self._calls += 1
         process = self._processes.running()
         try:
@@ -349,21 +366,21 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 def _together(pieces: Sequence[Outputs]) -> Outputs:
-    arrays = [one for one in pieces if isinstance(one, np.ndarray)]
-    if len(arrays) == len(pieces) and len({one.dtype for one in arrays}) == 1:
+    arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
+    if len(arrays) == len(pieces) and len({array.dtype for array in arrays}) == 1:
         return np.concatenate(arrays)
     return [outcome for piece in pieces for outcome in as_python(piece)]
 
 
 class Patience:
-    """How long the draw under way may still take, by what is seen of the draws that have ended."""
+    """The time left for the draw under way, from a shared counter of the draws that have ended."""
 
     def __init__(self, seconds: float, counters: memoryview, count: int) -> None:
         self._seconds, self._counters, self._count = seconds, counters, count
         self._seen, self._since = worker.NOT_BEGUN, time.monotonic()
 
     def left(self) -> float:
-        """Return seconds; what comes before the first draw and after the last is not timed."""
+        """Return the seconds left; time before the first draw and after the last does not count."""
         now, done = time.monotonic(), self._counters[0]
         if done != self._seen or done in (worker.NOT_BEGUN, self._count):
             self._seen, self._since = done, now
@@ -371,35 +388,36 @@ class Patience:
 
 
 def _shared_file() -> IO[bytes]:
-    """Return a file without a name, for memory that two processes share."""
+    """Return an unnamed file, to be mapped as memory that two processes share."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("dpaudit"), "r+b")
     return tempfile.TemporaryFile()
 
 
 def _check_python(python: str) -> None:
-    """Raise TargetError unless a program runs Python, before it is asked for anything else."""
+    """Raise TargetError unless `python` is a Python interpreter."""
     child = Child([python, "-c", f"print({_WORD!r})"])
     start = Step(f"starting {python}, which must be a Python interpreter,")
     try:
         read = partial(child.line, _LONGEST_REPLY)
-        line = child.wait(read, start.left, countdown(_ANSWER))
-        found = f"wrote {line.decode(errors='replace')[:60]!r}"
+        line = child.wait(read, start.left, countdown(_SECONDS_TO_START))
+        what = f"wrote {line.decode(errors='replace')[:60]!r}"
     except Ended as error:
-        line, found = b"", f"ended: {error}"
+        line, what = b"", f"ended: {error}"
     except (TimedOut, ValueError):
-        line, found = b"", "did not answer"
+        line, what = b"", "did not answer"
     finally:
         child.kill()
     if line.decode(errors="replace") != _WORD:
         raise TargetError(
-            f"{python} is not a Python interpreter: asked to print({_WORD!r}), it {found}; give "
-            "the path of one, e.g. /path/to/venv/bin/python"
+            f"{python} is not a Python interpreter: asked to print({_WORD!r}), it {what}; give "
+            "the path of one, e.g. /path/to/venv/bin/python",
+            code="python-not-usable",
         )
 
 
 def _asked(target: PythonTarget) -> dict[str, Any]:
-    """Return what a worker needs to make the mechanism."""
+    """Return the fields of a target from which a worker makes the mechanism."""
     asked = {"params": dict(target.params), "post_process": target.post_process}
     if isinstance(target, CallableTarget):
         return {**asked, "function": target.function}
@@ -408,7 +426,7 @@ def _asked(target: PythonTarget) -> dict[str, Any]:
 
 
 def _calling(reply: Any, target: PythonTarget) -> Calling:
-    """Return how to call a mechanism elsewhere, by what is replied of its parameters."""
+    """Return how to call the mechanism, from the parameters that the worker reports."""
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
     made = isinstance(target, ImportedTarget) and (target.factory or target.call is not None)
@@ -416,13 +434,13 @@ def _calling(reply: Any, target: PythonTarget) -> Calling:
 
 
 def _stub(parameters: Sequence[Any] | None) -> Any:
-    """Return a function that has the parameters of one elsewhere."""
+    """Return a function with the given parameters; None: without a readable signature."""
 
     def stub() -> None: ...
 
-    signature: Any = "unknown"  # where it cannot be read there, nor is this one here
+    signature: Any = "unknown"  # `inspect.signature` fails for it
     if parameters is not None:
-        signature = inspect.Signature([_parameter(*one) for one in parameters])
+        signature = inspect.Signature([_parameter(*fields) for fields in parameters])
     stub.__signature__ = signature  # type: ignore[attr-defined]  # functions take any attribute
     return stub
 

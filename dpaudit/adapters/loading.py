@@ -1,4 +1,4 @@
-"""From a target to the mechanism that it names."""
+"""From a target to its mechanism: compositions, repeated runs, adversaries and timed calls."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ from dpaudit.watching import Watch
 
 
 def load_mechanism(target: AnyTarget) -> Mechanism:
-    """Return the mechanism that a target names, ready to draw. Raises TargetError when it cannot be
-    found, built or called as asked."""
+    """Return the mechanism of a target, ready to draw.
+
+    Raises TargetError if it cannot be found, built or called as asked.
+    """
     if isinstance(target, RepeatedTarget):
         return Repetition(load_mechanism(target.target), target.times)
     if isinstance(target, ComposedTarget):
@@ -51,8 +53,9 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
         return Composition(target.name, components, post_processing(target.post_process))
     if isinstance(target, IsolatedTarget | CommandTarget):
         if not hasattr(os, "fork"):
-            raise TargetError(f"{target.name}: a separate process (isolate) needs Linux or macOS")
-        # Most audits do without.
+            why = f"{target.name}: a separate process (isolate) needs Linux or macOS"
+            raise TargetError(why, code="isolation-not-possible")
+        # Imported here, since most audits draw in this process.
         from dpaudit.adapters.command import Command
         from dpaudit.adapters.isolation import Isolated
 
@@ -63,17 +66,16 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     return kind(target.name, function, how, resolved(target.params), post_process)
 
 
-# Integers up to here are floats without loss, so that they may stand beside floats.
+# Integers up to this are exact as floats, so that an array of floats may hold them.
 _LARGEST_EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The outputs of `components` on one input, as a tuple with an entry for each.
+    """Several mechanisms on one input; an output is a tuple with an entry for each.
 
-    All draw from the generator handed over, one component after the other, so that their noise is
-    independent. Components that all draw by the batch stay fast: arrays of numbers are put side by
-    side, a column (of vectors: as many as they are long) for each.
+    The components draw one after the other from the same generator, so that their noise is
+    independent. If all draw by the batch, arrays of numbers become columns of one array.
     """
 
     name: str
@@ -83,7 +85,7 @@ class Composition:
 
     @property
     def interleaved(self) -> bool:
-        return not all(isinstance(one, Batches) for one in self.components)
+        return not all(isinstance(component, Batches) for component in self.components)
 
     @property
     def types_by_draw(self) -> bool:
@@ -91,34 +93,37 @@ class Composition:
 
     @property
     def text_orders(self) -> bool:
-        return all(one.text_orders for one in self.components)
+        return all(component.text_orders for component in self.components)
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        return (*(part for one in self.components for part in one.parts), self.post_process)
+        parts = [part for component in self.components for part in component.parts]
+        return (*parts, self.post_process)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        drawn = [one.sample(dataset, size, rng) for one in self.components]
+        drawn = [component.sample(dataset, size, rng) for component in self.components]
         table = _side_by_side(drawn) if self.post_process is None else None
         return self.released(drawn) if table is None else table
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
         inputs = list(datasets)
-        return self.released([one.sample_each(inputs, rng) for one in self.components])
+        return self.released([component.sample_each(inputs, rng) for component in self.components])
 
     def close(self) -> None:
-        for one in self.components:
-            one.close()
+        for component in self.components:
+            component.close()
 
     def released(self, drawn: Sequence[Outputs]) -> list[Any]:
-        """Return the outputs of all components, those of one draw together."""
+        """Return the joint outputs, from the outputs of each component."""
         return apply_post_process(self.post_process, _rows(list(map(as_python, drawn))), self.watch)
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition(Wrapping):
-    """The outputs of `times` runs on one input, as a tuple with an entry for each. A mechanism that
-    draws by the batch is asked for all runs of all outputs at once."""
+    """Several runs of a mechanism on one input; an output is a tuple with an entry for each run.
+
+    A mechanism that draws by the batch makes the runs of all outputs in one batch.
+    """
 
     times: int
     watch: Watch = field(default_factory=Watch, repr=False, compare=False)
@@ -128,7 +133,7 @@ class Repetition(Wrapping):
         return self.interleaved
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        # What draws by the batch may take longer for more outputs.
+        # The patience for a batch grows with its size.
         with self.watch.runs(self.name, self.times, size):
             return self.released(self.mechanism.sample(dataset, size * self.times, rng))
 
@@ -138,39 +143,41 @@ class Repetition(Wrapping):
             return self.released(self.mechanism.sample_each(inputs, rng))
 
     def inputs(self, datasets: Iterable[Any]) -> list[Any]:
-        """Return every dataset as often as there are runs."""
+        """Return each dataset `times` times in a row."""
         return [dataset for dataset in datasets for _ in range(self.times)]
 
     def released(self, outputs: Outputs) -> Outputs:
-        """Return the outputs of all runs, those on one input together."""
+        """Return the joint outputs, from the outputs of single runs in the order of `inputs`."""
         if isinstance(outputs, np.ndarray):
             if outputs.dtype.names is None and not outputs.dtype.hasobject:
                 return outputs.reshape(-1, self.times, *outputs.shape[1:])
-            # Records, which as plain values would be tuples without names.
+            # Kept as records: plain values would be tuples, without the names of fields.
             outputs = list(outputs)
         return _rows([outputs[run :: self.times] for run in range(self.times)])
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
-    """Return `together` of the entries of each row."""
+    """Return the joint outcomes, from one column of outcomes per component or run."""
     rows: list[Any] = list(zip(*columns, strict=True))
     fails = any(Raised in set(map(type, column)) for column in columns)
     return list(map(together, rows)) if fails else rows
 
 
 def together(entries: tuple[Any, ...]) -> Any:
-    """Return the outcome of several on one input: the first exception, else all as a tuple."""
+    """Return the joint outcome of several runs: the first exception, else all outputs as a
+    tuple."""
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
-    """Return arrays of numbers as columns of one; None where that would change a value."""
-    arrays = [one for one in drawn if isinstance(one, np.ndarray) and one.ndim in (1, 2)]
+    """Return arrays of numbers as columns of one array; None if that would change a value."""
+    arrays = [each for each in drawn if isinstance(each, np.ndarray) and each.ndim in (1, 2)]
     if len(arrays) < len(drawn):
         return None
-    if len({one.dtype for one in arrays}) > 1 and not all(map(_fits_float, arrays)):
+    if len({array.dtype for array in arrays}) > 1 and not all(map(_fits_float, arrays)):
         return None
-    return np.column_stack(arrays) if all(one.dtype.kind in "iufbU" for one in arrays) else None
+    is_plain = all(array.dtype.kind in "iufbU" for array in arrays)
+    return np.column_stack(arrays) if is_plain else None
 
 
 def _fits_float(array: NDArray[Any]) -> bool:
@@ -183,8 +190,10 @@ def _fits_float(array: NDArray[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WithAdversary(Wrapping):
-    """A mechanism whose outcomes are the guesses of an adversary, who may toss coins. Raises
-    MechanismError when these cannot be had, which says nothing about the mechanism."""
+    """A mechanism whose outcomes are the guesses of an adversary, which may be random.
+
+    Raises MechanismError if the adversary fails, which says nothing about the mechanism.
+    """
 
     adversary: Callable[[Any], Any]
     adversary_name: str
@@ -200,8 +209,11 @@ class WithAdversary(Wrapping):
         return self.answers(self.mechanism.sample_each(datasets, rng))
 
     def answers(self, outputs: Outputs) -> list[Any]:
-        """Return what the adversary answers to outputs; an exception stays what it is."""
-        return [one if isinstance(one, Raised) else self._answer(one) for one in as_python(outputs)]
+        """Return the adversary's answers to outputs; an exception is not shown to the adversary."""
+        return [
+            output if isinstance(output, Raised) else self._answer(output)
+            for output in as_python(outputs)
+        ]
 
     def _answer(self, output: Any) -> Any:
         try:
@@ -209,48 +221,54 @@ class WithAdversary(Wrapping):
         except FAILURES as error:
             raise MechanismError(
                 f"the adversary {self.adversary_name} raised {type(error).__name__}: "
-                f"{' '.join(str(error).split())[:200]}; return None where it does not know"
+                f"{' '.join(str(error).split())[:200]}; return None where it does not know",
+                code="adversary-failed",
             ) from error
         if answer is None or (type(answer) is int and answer in (1, 2)):
             return answer
         raise MechanismError(
             f"the adversary {self.adversary_name} answered {answer!r}; "
-            "it must answer 1 (d1), 2 (d2) or None (neither)"
+            "it must answer 1 (d1), 2 (d2) or None (neither)",
+            code="adversary-failed",
         )
 
 
 def add_adversary(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | None) -> Mechanism:
-    """Return the mechanism as an adversary sees it; itself without one. Raises TargetError."""
+    """Return a mechanism with an adversary in front, if there is one. Raises TargetError."""
     if adversary is None:
         return mechanism
     return WithAdversary(mechanism, applied(adversary, "adversary"), name_of(adversary))
 
 
-# From datasets to one output for each, in order, and how long each took, in nanoseconds.
+# Maps datasets to one output for each, in order, and the durations of the calls in nanoseconds.
 Timed = Callable[[list[Any], np.random.Generator], tuple[Any, NDArray[np.int64]]]
 
 
 def timed_calls(mechanism: Mechanism) -> Timed:
-    """Return what draws from a mechanism and times every call; the calls of a composition, or of
-    several runs, are added up, and post-processing is left out. Raises UsageError unless every call
-    can be timed by itself."""
+    """Return a function that draws from a mechanism and measures the duration of each draw.
+
+    The durations of all calls of a draw are added up, without post-processing. Raises UsageError if
+    single calls cannot be timed.
+    """
     match mechanism:
         case SingleDraws():
             return partial(_calls, mechanism)
         case Composition(components=components):
-            return partial(_composition, mechanism, [timed_calls(one) for one in components])
-        case Repetition(mechanism=one):
-            return partial(_repetition, mechanism, timed_calls(one))
+            return partial(_composition, mechanism, list(map(timed_calls, components)))
+        case Repetition(mechanism=repeated):
+            return partial(_repetition, mechanism, timed_calls(repeated))
         case Batches(name=name, batch=batch):
             raise UsageError(
                 f"timing: {name} makes many draws in one call ({batch}), so the time of one draw "
                 "is unknown; give ",
                 *(ONE_BY_ONE, " to call it once for each draw"),
+                code="timing-not-possible",
             )
     raise UsageError(
         f"timing: dpaudit cannot time the calls of {mechanism.name}, which runs in another "
         "process or is seen only through an adversary; leave out timing, or else isolate, python, "
-        "command and adversary"
+        "command and adversary",
+        code="timing-not-possible",
     )
 
 

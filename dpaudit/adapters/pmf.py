@@ -1,4 +1,4 @@
-"""The exact law of a mechanism's output, where the mechanism states it as `pmf`."""
+"""The exact law of the output of a mechanism, from its function `pmf`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpaudit.targets.target import (
     RepeatedTarget,
 )
 
-# Outcomes with their probabilities; an exception is an outcome, too.
+# Outcomes with their probabilities; an outcome may be an exception.
 Weighted = list[tuple[Any, float]]
 
 # An outcome in words, its probability for d1 and its probability for d2.
@@ -38,29 +38,29 @@ def law_table(
 ) -> tuple[LawRow, ...]:
     """Return the exact laws of the output on two datasets, side by side.
 
-    Post-processing is applied to the outcomes that the mechanism states; the law of a composition
-    is the product of the laws of its parts.  then: applied to the list of all outcomes in the end.
-    Raises TargetError where there is no pmf, or one that is no law.
+    Post-processing is applied to the outcomes of the pmf. The law of a composition is the product
+    of the laws of its parts. then: applied to the list of all outcomes at the end. Raises
+    TargetError if there is no pmf, or if it is not a probability distribution.
     """
     laws = [weighted(target, dataset, label) for dataset, label in ((d1, "d1"), (d2, "d2"))]
     raw = [[outcome for outcome, _ in law] for law in laws]
-    # The keys of a pmf are equal as Python compares them, however they are represented.
-    every = [one for each in raw for one in (each if then is None else then(each))]
+    # Keys of a pmf that Python calls equal are one outcome, whatever their types are.
+    every = [outcome for law in raw for outcome in (law if then is None else then(law))]
     outcomes = from_raw(every).plain()
     weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]
-    # The first place of every outcome, and its probabilities, which may be in several parts.
-    found: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}
+    # By outcome: its first position, and its probabilities under d1 and d2, in parts.
+    parts: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}
     for place, (key, (arm, weight)) in enumerate(
         zip(outcomes.keys().tolist(), weights, strict=True)
     ):
-        found.setdefault(key, (place, ([], [])))[1][arm].append(weight)
+        parts.setdefault(key, (place, ([], [])))[1][arm].append(weight)
     return tuple(
-        (outcomes.word(place), math.fsum(p), math.fsum(q)) for place, (p, q) in found.values()
+        (outcomes.word(place), math.fsum(p), math.fsum(q)) for place, (p, q) in parts.values()
     )
 
 
 def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
-    """Return the outcomes on a dataset that have a probability above 0, with it."""
+    """Return the outcomes of positive probability on a dataset. label: "d1" or "d2"."""
     if isinstance(target, ComposedTarget):
         law = _product([weighted(part, dataset, label) for part in target.parts], target.name)
         return _processed(law, post_processing(target.post_process))
@@ -73,8 +73,7 @@ def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
 
 
 def check_stated(target: AnyTarget) -> None:
-    """Raise TargetError where a part of a target cannot be loaded, or states no law; none is asked
-    for."""
+    """Raise TargetError if a part of a target cannot be loaded or has no pmf; calls no pmf."""
     if isinstance(target, RepeatedTarget):
         check_stated(target.target)
     elif isinstance(target, ComposedTarget):
@@ -91,7 +90,8 @@ def check_stated(target: AnyTarget) -> None:
 def _elsewhere(name: str) -> TargetError:
     return TargetError(
         f"{name} runs in another process, and an exact audit reads the pmf in this one; leave out "
-        "exact, or the option that starts the process"
+        "exact, or the option that starts the process",
+        code="exact-not-possible",
     )
 
 
@@ -106,7 +106,8 @@ def _product(laws: list[Weighted], name: str) -> Weighted:
 def _check_size(size: int, name: str, remedy: str) -> None:
     if size > MOST_OUTCOMES:
         most = f"an exact audit takes at most {MOST_OUTCOMES:,}"
-        raise TargetError(f"{name} has {size:,} outcomes; {most}; {remedy}")
+        why = f"{name} has {size:,} outcomes; {most}; {remedy}"
+        raise TargetError(why, code="exact-not-possible")
 
 
 def _processed(law: Weighted, post_process: Function | None) -> Weighted:
@@ -121,20 +122,22 @@ def _stated(function: Function, target: PythonTarget, dataset: Any, label: str) 
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise TargetError(
-            f"the pmf of {target.name} raised {type(error).__name__} for {label}: {reason}"
+            f"the pmf of {target.name} raised {type(error).__name__} for {label}: {reason}",
+            code="pmf-invalid",
         ) from error
     return _checked(law, f"the pmf of {target.name} for {label}")
 
 
 def _pmf(function: Function, name: str) -> Function:
-    """Return the `pmf` of a callable, or of the object whose method it is."""
+    """Return the `pmf` of a callable, or of the object that a method belongs to."""
     for owner in (function, getattr(function, "__self__", None)):
         pmf = getattr(owner, "pmf", None)
         if callable(pmf):
             return pmf  # type: ignore[no-any-return]  # `callable` narrows Any to Any
     raise TargetError(
         f"{name} has no pmf, so its exact distribution is unknown; give it an attribute or method "
-        "pmf(dataset, **params) that returns {outcome: probability}, or leave out exact"
+        "pmf(dataset, **params) that returns {outcome: probability}, or leave out exact",
+        code="exact-not-possible",
     )
 
 
@@ -142,15 +145,17 @@ def _checked(law: Any, name: str) -> Weighted:
     if not isinstance(law, Mapping):
         raise TargetError(
             f"{name} is of type {type(law).__name__}; it must be a mapping from every outcome to "
-            "its probability"
+            "its probability",
+            code="pmf-invalid",
         )
     _check_size(len(law), name, "audit the mechanism without exact")
-    weights = [(outcome, _probability(outcome, one, name)) for outcome, one in law.items()]
+    weights = [(outcome, _probability(outcome, value, name)) for outcome, value in law.items()]
     total = math.fsum(weight for _, weight in weights)
     if abs(total - 1) > _SUM_TOLERANCE:
         raise TargetError(
             f"{name} adds up to {total!r}, not to 1 within {_SUM_TOLERANCE:g}; state all outcomes "
-            "and their exact probabilities"
+            "and their exact probabilities",
+            code="pmf-invalid",
         )
     return [(outcome, weight) for outcome, weight in weights if weight > 0]
 
@@ -160,4 +165,5 @@ def _probability(outcome: Any, value: Any, name: str) -> float:
         number = float(value)
         if 0 <= number <= 1 + _SUM_TOLERANCE:
             return number
-    raise TargetError(f"{name} gives {outcome!r} the probability {value!r}; it must lie in [0, 1]")
+    why = f"{name} gives {outcome!r} the probability {value!r}; it must lie in [0, 1]"
+    raise TargetError(why, code="pmf-invalid")

@@ -1,5 +1,10 @@
-"""From an import path to the callable that draws: constructors, factories and methods; and the file
-and line that its code is in."""
+"""From a target to the callable that draws, through constructors, factories and methods.
+
+Also its place in the source, and errors about packages that it needs and that are not installed. A
+missing package belongs to the installation, not to the mechanism: as an outcome, it would look like
+a leak of the input whose branch imports it. So a failed import in the first calls ends the audit
+(exit code 2), whichever input raises it. A failed import in a later, rarer branch is an outcome.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +42,18 @@ Function = Callable[..., Any]
 
 
 def functions(target: PythonTarget) -> tuple[Function, Function | None]:
-    """Return what draws and what is applied to every output. Raises TargetError."""
+    """Return the function that draws, and the post-processing. Raises TargetError."""
     function = build(target) if isinstance(target, ImportedTarget) else _checked(target.function)
     return function, post_processing(target.post_process)
 
 
 def post_processing(named: Function | str | None) -> Function | None:
-    """Return what is applied to every output, if there is something. Raises TargetError."""
+    """Return the function that is applied to every output, if any. Raises TargetError."""
     return None if named is None else applied(named, "post_process")
 
 
 def applied(named: Function | str, role: str) -> Function:
-    """Return a function of outputs: itself, or what its import path names. Raises TargetError."""
+    """Return a function of outputs, imported if it is an import path. Raises TargetError."""
     function: Function = resolve(named) if isinstance(named, str) else named
     check_post_process(function, name_of(named), role)
     return function
@@ -56,44 +61,49 @@ def applied(named: Function | str, role: str) -> Function:
 
 def _checked(function: Any) -> Function:
     if inspect.isclass(function):
-        raise TargetError(f"{function.__qualname__} is a class; give an instance or its method")
+        why = f"{function.__qualname__} is a class; give an instance or its method"
+        raise TargetError(why, code="not-callable")
     if not callable(function):
         raise TargetError(
-            f"mechanism={function!r} is of type {type(function).__name__}, not callable"
+            f"mechanism={function!r} is of type {type(function).__name__}, not callable",
+            code="not-callable",
         )
     return function  # type: ignore[no-any-return]  # `callable` narrows Any to Any
 
 
 def build(target: ImportedTarget) -> Function:
-    """Return the callable that draws. Raises TargetError when it cannot be found or built."""
-    found = resolve(target.path)
-    if inspect.isclass(found) and not target.factory:
-        _check_usable(found, target)
-    if inspect.isclass(found) or target.factory:
-        made = _made(_callable(found, target.path), target)
+    """Return the callable that draws. Raises TargetError if it cannot be found or built."""
+    named = resolve(target.path)
+    if inspect.isclass(named) and not target.factory:
+        _check_usable(named, target)
+    if inspect.isclass(named) or target.factory:
+        made = _made(_callable(named, target.path), target)
         if target.factory and target.call is None and not callable(made):
             raise TargetError(
                 f"the factory {target.path} returned {shown(made)}, which cannot be called; let it "
-                "return the mechanism, or leave out --factory (YAML: factory)"
+                "return the mechanism, or leave out --factory (YAML: factory)",
+                code="not-callable",
             )
         return _method(made, target)
     if target.init is not None:
         raise TargetError(
-            f"{target.path} is of type {type(found).__name__}, not a class, so init has no use; "
-            "set factory: true if it makes the mechanism, or give keyword arguments as params"
+            f"{target.path} is of type {type(named).__name__}, not a class, so init has no use; "
+            "set factory: true if it makes the mechanism, or give keyword arguments as params",
+            code="init-without-class",
         )
-    return _method(found, target)
+    return _method(named, target)
 
 
 def is_made(target: AnyTarget) -> bool:
-    """Return whether a constructor or a factory makes what draws, with arguments of its own."""
+    """Return whether a class or a factory, which takes arguments of its own, makes the
+    mechanism."""
     return isinstance(target, ImportedTarget) and (
         target.factory or inspect.isclass(resolve(target.path))
     )
 
 
 def needs_init(target: PythonTarget) -> str:
-    """Return how to give arguments to what makes a mechanism, for the end of a message."""
+    """Return how to give arguments to the class or factory, for the end of a message."""
     if not target.params:
         return "; give its arguments with --init '[…]' (YAML: init: […])"
     return f"; params are for calls of what it makes, so give it {init_words(target.params)}"
@@ -105,7 +115,7 @@ def _lacks_arguments(maker: Function, target: ImportedTarget) -> bool:
     try:
         inspect.signature(maker).bind()
     except (TypeError, ValueError) as error:
-        return isinstance(error, TypeError)  # the other is of a compiled one, without a signature
+        return isinstance(error, TypeError)  # ValueError: compiled, without a signature
     return False
 
 
@@ -119,7 +129,8 @@ def _made(maker: Function, target: ImportedTarget) -> Any:
         reason = " ".join(str(error).split())[:300]
         raise TargetError(
             f"{target.path} cannot be made{given}: {type(error).__name__}: {reason}"
-            f"{needs_init(target) if _lacks_arguments(maker, target) else ''}"
+            f"{needs_init(target) if _lacks_arguments(maker, target) else ''}",
+            code="mechanism-not-made",
         ) from error
 
 
@@ -130,55 +141,61 @@ def _method(made: Any, target: ImportedTarget) -> Function:
     method = getattr(made, target.call, None)
     if method is None:
         if inspect.isroutine(made):
-            raise TargetError(f"{target.path} is a function, which has no methods; leave out call")
+            why = f"{target.path} is a function, which has no methods; leave out call"
+            raise TargetError(why, code="method-not-found")
         raise TargetError(
             f"{target.path} has no method {target.call!r}."
-            f"{did_you_mean(target.call, known)}{list_names(known)}"
+            f"{did_you_mean(target.call, known)}{list_names(known)}",
+            code="method-not-found",
         )
     return _callable(method, f"{target.path}.{target.call}")
 
 
-def _check_usable(found: type, target: ImportedTarget) -> None:
-    # Not `callable`, since the class itself can be called.
-    if target.call is None and not any("__call__" in vars(base) for base in found.__mro__):
-        init = needs_init(target) if _lacks_arguments(found, target) else ""
+def _check_usable(kind: type, target: ImportedTarget) -> None:
+    # `callable(kind)` is about the class; its instances are asked about here.
+    if target.call is None and not any("__call__" in vars(base) for base in kind.__mro__):
+        init = needs_init(target) if _lacks_arguments(kind, target) else ""
         raise TargetError(
             f"{target.path} is a class without __call__; name the method that draws with --call "
-            f"METHOD (YAML: call){init}.{list_names(public_callables(found))}"
+            f"METHOD (YAML: call){init}.{list_names(public_callables(kind))}",
+            code="not-callable",
         )
 
 
-def _callable(found: Any, name: str) -> Function:
-    if callable(found):
-        return found  # type: ignore[no-any-return]  # `callable` narrows Any to Any
+def _callable(value: Any, name: str) -> Function:
+    if callable(value):
+        return value  # type: ignore[no-any-return]  # `callable` narrows Any to Any
     raise TargetError(
-        f"{name} is of type {type(found).__name__}, which cannot be called; "
-        "name a function, a class or an object with __call__"
+        f"{name} is of type {type(value).__name__}, which cannot be called; "
+        "name a function, a class or an object with __call__",
+        code="not-callable",
     )
 
 
 def source_of(target: AnyTarget) -> str | None:
-    """Return file and line, e.g. `mine.py:12`, as seen from the working directory; None for what
-    this process has not loaded, has no Python code, or is several mechanisms."""
+    """Return file and line, such as `mine.py:12`, relative to the working directory.
+
+    None for several mechanisms, without Python code, and for code that this process has not loaded.
+    """
     match single_targets(target):
         case (CallableTarget(function=function),):
             return _place(function)
         case (ImportedTarget(path=path, call=call),):
-            found = loaded(path)
-            return _place(getattr(found, call, found) if call else found)
+            named = loaded(path)
+            return _place(getattr(named, call, named) if call else named)
     return None
 
 
-def _place(found: Any) -> str | None:
-    while isinstance(found, functools.partial):
-        found = found.func
-    if not (inspect.isroutine(found) or inspect.isclass(found)):
-        found = type(found)
-    with suppress(Exception):  # whatever a user's object answers, an audit does not end of it
-        found = inspect.unwrap(found)
-        code = getattr(found, "__code__", None)
-        file = Path(code.co_filename if code else inspect.getfile(found))
-        line = code.co_firstlineno if code else inspect.getsourcelines(found)[1]
+def _place(value: Any) -> str | None:
+    while isinstance(value, functools.partial):
+        value = value.func
+    if not (inspect.isroutine(value) or inspect.isclass(value)):
+        value = type(value)
+    with suppress(Exception):  # attributes of a user's object may raise anything
+        value = inspect.unwrap(value)
+        code = getattr(value, "__code__", None)
+        file = Path(code.co_filename if code else inspect.getfile(value))
+        line = code.co_firstlineno if code else inspect.getsourcelines(value)[1]
         here = Path(os.getcwd())
         if file.is_file():
             return f"{file.relative_to(here) if file.is_relative_to(here) else file}:{line}"
@@ -190,38 +207,42 @@ _NAME = re.compile(r"No module named '([^']+)'")
 
 
 def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
-    """Raise TargetError for an import that failed. raised: exceptions by type."""
+    """Raise TargetError if an exception is a failed import. raised: exceptions by type name."""
     for kind in filter(raised.__contains__, _KINDS):
         where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
         raise not_found(raised[kind].words, target.name, where)
 
 
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
-    """Return the error of an import that failed. words: the exception. where: it was tried."""
+    """Return the error of a failed import. words: type and message of the exception. where: the
+    interpreter or environment that tried it."""
     package = lacks(words)
     if package is None:
         return TargetError(
             f"{name} cannot import what it needs in {where} ({words}); repair the installation "
-            "there"
+            "there",
+            code="mechanism-import-failed",
         )
     return TargetError(
-        f"{name} needs the package {package!r}, which is not installed in {where}; install it there"
+        f"{name} needs the package {package!r}, which is not installed in {where}; install it "
+        "there",
+        code="mechanism-import-failed",
     )
 
 
 def is_missing(words: str) -> bool:
-    """Return whether an exception in words is an import that failed."""
+    """Return whether an exception, given as text, is a failed import."""
     return words.partition(":")[0] in _KINDS
 
 
 def lacks(words: str) -> str | None:
-    """Return the package that an exception in words says is missing."""
-    found = _NAME.search(words)
-    return None if found is None else found[1]
+    """Return the name of the missing package from an exception, given as text; None if unknown."""
+    match = _NAME.search(words)
+    return None if match is None else match[1]
 
 
 def _where(target: SingleTarget) -> str:
-    """Return the interpreter, or the program, that makes the calls."""
+    """Return the interpreter that makes the calls, or the environment of a program."""
     if isinstance(target, CommandTarget):
         return f"the environment of {target.words[0]}"
     python = target.python if isinstance(target, IsolatedTarget) else None

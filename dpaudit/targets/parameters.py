@@ -1,4 +1,7 @@
-"""What a mechanism takes: read from its signature once, so that a typo never reaches a draw."""
+"""Which parameters of a mechanism take the dataset, the generator and the number of outputs.
+
+Read once from the signature, so that a typo is an error before the first draw, not an outcome.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +23,30 @@ NONE = "none"
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-# What a parameter is called that takes how many outputs are wanted.
+# Usual names of parameters that take the number of outputs.
 _COUNT = re.compile(
     r"[nkm]|((n|num|number)_?(of_)?)?(batch|count|draws|reps|samples|shots|size|times|trials)"
     r"|num|number|\w+_(count|size)",
     re.IGNORECASE,
 )
-_BESIDES = "Besides the dataset it"
-# What generators of random numbers are called elsewhere.
+# Usual names of parameters that take a generator of random numbers.
 _LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
+_ROLES = {
+    "batch_arg": "the number of outputs",
+    "rng_arg": "a numpy.random.Generator",
+    "data_arg": "the dataset",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """How to call a mechanism: the parameters that take the number of outputs wanted (None for one
-    call a draw), the generator (None where there is none), and the dataset (None for the first one,
-    which gets it by position). alone: one that must have a number of outputs, in calls for one
-    draw each: it is 1, and the output the only one in what is returned. usual: how many outputs
-    there are where nobody asks, of a parameter for that which nobody has named."""
+    """How to call a mechanism.
+
+    batch: parameter for the number of outputs; None for one call per draw. rng: parameter for the
+    generator; None if there is none. data: parameter for the dataset; None if the dataset is the
+    first positional argument. alone: parameter for the number of outputs that has no default and is
+    always 1, with one call per draw. usual: default of `batch`, if it is an integer and the user
+    did not name the parameter."""
 
     batch: str | None
     rng: str | None
@@ -53,54 +62,160 @@ def calling(
     is_made: bool = False,
     unpacks: bool = False,
 ) -> Calling:
-    """Return how to call the `function` of a target. Raises TargetError when it cannot be called as
-    asked; one without a readable signature (compiled ones) is taken at the user's word.
+    """Return how to call the `function` of a target.
 
-    is_made: something made it, which takes arguments of its own (init).  unpacks: who calls it can
-    ask for a batch of one output, and take that out of it.
+    Raises TargetError if it cannot be called as asked. Without a readable signature (compiled
+    functions) the options of the target are not checked.
+
+    is_made: a class or factory with arguments of its own (init) made the function. unpacks: the
+    caller can ask for one output in a batch and unpack it.
     """
     _check_kind(function, target.name)
     _check_named_once(target)
     signature = _signature(function)
     if signature is None:
-        batch, rng = (None if one == NONE else one for one in (target.batch_arg, target.rng_arg))
+        names = target.batch_arg, target.rng_arg
+        batch, rng = (None if name == NONE else name for name in names)
         return Calling(batch, rng, target.data_arg)
-    parameters = dict(signature.parameters)
-    _check_generator_given(parameters, target)
-    first = _dataset_parameter(parameters, target)
-    _check_bound(first, target.name)
-    dataset = parameters.pop(first, None)  # ** may take it
-    batch = _parameter(parameters, target, BATCH, "batch_arg", "the number of outputs")
-    rng = _parameter(parameters, target, RNG, "rng_arg", "a numpy.random.Generator")
-    _check_params(parameters, target, first, is_made=is_made)
-    alone = _alone(parameters, target) if unpacks else None
-    _check_complete(parameters, target.name, first, {*target.params, batch, rng, alone})
-    is_first = first == next(iter(signature.parameters))
-    by_name = dataset is None or dataset.kind is Parameter.KEYWORD_ONLY or not is_first
-    usual = (
-        None if target.batch_arg is not None else _default(signature.parameters.get(batch or ""))
-    )
-    return Calling(batch, rng, first if by_name else None, alone, usual)
+    return _Reader(signature.parameters, target).read(is_made=is_made, unpacks=unpacks)
 
 
-def _default(parameter: Parameter | None) -> int | None:
-    """Return the default of a parameter, if that is an integer."""
-    default = None if parameter is None else parameter.default
-    return default if isinstance(default, int) and not isinstance(default, bool) else None
+class _Reader:
+    """The parameters of a target's function that have no role yet."""
 
+    def __init__(self, parameters: Mapping[str, Parameter], target: PythonTarget) -> None:
+        self._every, self._left, self._target = parameters, dict(parameters), target
+        self._takes_any_name = any(
+            parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
+        )
 
-def _alone(parameters: Mapping[str, Parameter], target: PythonTarget) -> str | None:
-    """Return the parameter for the number of outputs where one call a draw is asked for, and it has
-    no default."""
-    one = parameters.get(BATCH)
-    if target.batch_arg != NONE or one is None or BATCH in target.params:
-        return None
-    is_needed = one.default is Parameter.empty and one.kind not in _VARIABLE
-    return BATCH if is_needed else None
+    def read(self, *, is_made: bool, unpacks: bool) -> Calling:
+        target = self._target
+        self._check_rng_is_no_seed()
+        first = self._dataset()
+        _check_bound(first, target.name)
+        dataset = self._left.pop(first, None)  # None if ** takes it
+        batch, rng = self._role(BATCH, "batch_arg"), self._role(RNG, "rng_arg")
+        self._check_params(first, is_made=is_made)
+        alone = self._alone() if unpacks else None
+        self._check_complete(first, {*target.params, batch, rng, alone})
+        is_first = first == next(iter(self._every))
+        by_name = dataset is None or dataset.kind is Parameter.KEYWORD_ONLY or not is_first
+        counts = self._every.get(batch or "") if target.batch_arg is None else None
+        default = None if counts is None else counts.default
+        usual = default if isinstance(default, int) and not isinstance(default, bool) else None
+        return Calling(batch, rng, first if by_name else None, alone, usual)
+
+    def _names(self) -> list[str]:
+        return [name for name, parameter in self._left.items() if parameter.kind in _BY_NAME]
+
+    def _dataset(self) -> str:
+        """Return the parameter for the dataset: the first one that has no other role."""
+        target = self._target
+        if target.data_arg is not None:
+            first = next(iter(self._left.values()), None)
+            if first is not None and first.name == target.data_arg and first.kind in _POSITIONAL:
+                return first.name
+            return self._named_by_user("data_arg")
+        for place, parameter in enumerate(self._left.values()):
+            if parameter.name in (target.batch_arg, target.rng_arg):
+                continue
+            # Only the first parameter gets the dataset by position; any other gets it by name.
+            kinds = _BY_NAME[:1] if place else (*_POSITIONAL, Parameter.VAR_POSITIONAL)
+            if parameter.kind in kinds:
+                self._check_is_no_generator(parameter.name)
+                return parameter.name
+        raise TargetError(
+            f"{target.name} takes no dataset: it needs a first positional parameter, as in def "
+            "f(dataset), or name the one that takes it with ",
+            Given("data_arg", "--data-arg (YAML: data_arg)"),
+            code="parameter-missing",
+        )
+
+    def _role(self, usual: str, key: str) -> str | None:
+        """Return the parameter of a role: the one that the user named, else the usual name, if the
+        function has it; None if there is none, or for `none`."""
+        asked = getattr(self._target, key)
+        if asked is None:
+            return usual if usual in self._names() and usual not in self._target.params else None
+        return None if asked == NONE else self._named_by_user(key)
+
+    def _named_by_user(self, key: str) -> str:
+        asked: str = getattr(self._target, key)
+        names = self._names()
+        if asked in names or self._takes_any_name:
+            return asked
+        others = _taken(names) if key == "data_arg" else _taken_besides(names)
+        raise TargetError(
+            f"{self._target.name} has no parameter {asked!r} to take {_ROLES[key]} ({key})."
+            f"{did_you_mean(asked, names)}{others}",
+            code="parameter-unknown",
+        )
+
+    def _alone(self) -> str | None:
+        """Return `size` if the user wants one call per draw (batch_arg: none) and it has no
+        default."""
+        size = self._left.get(BATCH)
+        if self._target.batch_arg != NONE or size is None or BATCH in self._target.params:
+            return None
+        is_needed = size.default is Parameter.empty and size.kind not in _VARIABLE
+        return BATCH if is_needed else None
+
+    def _check_rng_is_no_seed(self) -> None:
+        """Raise for a number or text in place of the generator: all draws would use one seed."""
+        value = self._target.params.get(RNG)
+        is_rng = self._target.rng_arg is None and RNG in self._names()
+        if is_rng and isinstance(value, int | float | str):
+            raise TargetError(
+                f"params: {RNG}={value!r} replaces the numpy.random.Generator that dpaudit passes "
+                f"to {self._target.name}, from ",
+                Name("seed"),
+                "; leave it out, or give ",
+                _option("rng_arg", NONE),
+                f" if {RNG} means something else there",
+                code="generator-replaced",
+            )
+
+    def _check_is_no_generator(self, name: str) -> None:
+        if name != RNG or self._target.rng_arg == NONE:
+            return
+        example = next((other for other in self._names() if other != RNG), "NAME")
+        raise TargetError(
+            f"the first parameter of {self._target.name} is {RNG!r}, which takes a generator; name "
+            "the one that takes the dataset with ",
+            Name("data_arg"),
+            ", e.g. ",
+            _option("data_arg", example),
+            code="parameter-missing",
+        )
+
+    def _check_params(self, dataset: str, *, is_made: bool) -> None:
+        if self._takes_any_name:
+            return
+        name, names = self._target.name, self._names()
+        for given, value in self._target.params.items():
+            if given == dataset:
+                why = f"params: {given!r} is the dataset of {name}; give it as d1 and d2"
+                raise TargetError(why, code="parameter-given-twice")
+            if given not in names:
+                made = f" For what makes it, give {init_words({given: value})}" if is_made else ""
+                raise TargetError(
+                    f"{name} has no parameter {given!r}.{did_you_mean(given, names)}"
+                    f"{_taken_besides(names)}{made}",
+                    code="parameter-unknown",
+                )
+
+    def _check_complete(self, dataset: str, filled: set[str | None]) -> None:
+        for parameter in self._left.values():
+            optional = parameter.default is not Parameter.empty or parameter.kind in _VARIABLE
+            if not optional and parameter.name not in filled:
+                needs = f"{self._target.name} needs {parameter.name!r}, which has no default"
+                parts = _remedy(parameter.name, dataset)
+                raise TargetError(needs, *parts, code="parameter-missing")
 
 
 def init_words(arguments: Mapping[str, Any]) -> str:
-    """Return how arguments are given to what makes a mechanism."""
+    """Return the option and the YAML key that pass arguments to a class or factory."""
     listed = ", ".join(f"{name}: {value!r}" for name, value in arguments.items())
     return f"--init '{{{listed}}}' (YAML: init: {{{listed}}})"
 
@@ -108,45 +223,58 @@ def init_words(arguments: Mapping[str, Any]) -> str:
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
     """Raise TargetError unless `function` can be applied to one output. role: its key."""
     if not callable(function):
-        raise TargetError(f"{role} {name} is of type {type(function).__name__}, not a function")
+        why = f"{role} {name} is of type {type(function).__name__}, not a function"
+        raise TargetError(why, code="not-callable")
     _check_kind(function, f"{role} {name}")
     try:
         signature = _signature(function)
         if signature is not None:
             signature.bind(None)
     except TypeError as error:
-        raise TargetError(f"{role} {name} must take one output, but: {error}") from None
+        why = f"{role} {name} must take one output, but: {error}"
+        raise TargetError(why, code="not-callable") from None
 
 
 def _check_kind(function: Callable[..., Any], name: str) -> None:
-    for one in (function, type(function).__call__):
-        if inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one):
+    for kind in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(kind) or inspect.isasyncgenfunction(kind):
             raise TargetError(
                 f"{name} is an async function; give a plain one, "
-                "e.g. def draw(dataset): return asyncio.run(mechanism(dataset))"
+                "e.g. def draw(dataset): return asyncio.run(mechanism(dataset))",
+                code="not-callable",
             )
-        if inspect.isgeneratorfunction(one):
+        if inspect.isgeneratorfunction(kind):
             raise TargetError(
                 f"{name} is a generator function, which yields instead of returning one output; "
                 "give a plain function that returns all it yields, e.g. def draw(dataset): return "
-                "list(mechanism(dataset))"
+                "list(mechanism(dataset))",
+                code="not-callable",
             )
 
 
-def _check_generator_given(parameters: Mapping[str, Parameter], target: PythonTarget) -> None:
-    """Raise for a number or a text in the place of the generator: as the seed of every draw it
-    would make all of them alike."""
-    value = target.params.get(RNG)
-    is_its_own = target.rng_arg is None and RNG in _named(parameters)
-    if is_its_own and isinstance(value, int | float | str):
-        raise TargetError(
-            f"params: {RNG}={value!r} replaces the numpy.random.Generator that dpaudit passes to "
-            f"{target.name}, from ",
-            Name("seed"),
-            "; leave it out, or give ",
-            _option("rng_arg", NONE),
-            f" if {RNG} means something else there",
-        )
+def _check_named_once(target: PythonTarget) -> None:
+    keys: dict[str, str] = {}
+    for key in ("batch_arg", "data_arg", "rng_arg"):
+        name = getattr(target, key)
+        if name is None or (name == NONE and key != "data_arg"):
+            continue
+        both = f"{key} and in params" if name in target.params else f"{keys.get(name)} and as {key}"
+        if name in target.params or name in keys:
+            why = f"{name!r} is given as {both}; give it once"
+            raise TargetError(why, code="parameter-given-twice")
+        keys[name] = key
+
+
+def _check_bound(dataset: str, name: str) -> None:
+    """Raise for a method that was named in its class, without an object to call it on."""
+    module, colon, attribute = name.rpartition(":")
+    owner, _, method = attribute.rpartition(".")
+    if dataset == "self" and owner:
+        made, remedy = f"{module}{colon}{owner}", f"give that of an object, {owner}(…).{method}"
+        if colon:
+            remedy = f"use {made} --call {method} (YAML: mechanism: {made}, call: {method})"
+        why = f"{name} is a method, which needs an object of its class; {remedy}"
+        raise TargetError(why, code="not-callable")
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
@@ -156,132 +284,17 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _check_named_once(target: PythonTarget) -> None:
-    seen: dict[str, str] = {}
-    for key in ("batch_arg", "data_arg", "rng_arg"):
-        one = getattr(target, key)
-        if one is None or (one == NONE and key != "data_arg"):
-            continue
-        if one in target.params:
-            raise TargetError(f"{one!r} is given as {key} and in params; give it once")
-        if one in seen:
-            raise TargetError(f"{one!r} is given as {seen[one]} and as {key}; give it once")
-        seen[one] = key
+def _taken(names: list[str]) -> str:
+    return f" It takes: {', '.join(names)}." if names else " It takes nothing."
 
 
-def _dataset_parameter(parameters: Mapping[str, Parameter], target: PythonTarget) -> str:
-    """Return the parameter that takes the dataset: the first one not named for something else."""
-    if target.data_arg is not None:
-        first = next(iter(parameters.values()), None)
-        if first is not None and first.name == target.data_arg and first.kind in _POSITIONAL:
-            return first.name
-        return _asked(parameters, target, "data_arg", "the dataset")
-    for place, parameter in enumerate(parameters.values()):
-        if parameter.name in (target.batch_arg, target.rng_arg):
-            continue
-        # Only the first one gets it by position, any other by its name.
-        kinds = _BY_NAME[:1] if place else (*_POSITIONAL, Parameter.VAR_POSITIONAL)
-        if parameter.kind in kinds:
-            _check_no_generator(parameter, parameters, target)
-            return parameter.name
-    raise TargetError(
-        f"{target.name} takes no dataset: it needs a first positional parameter, as in def "
-        "f(dataset), or name the one that takes it with ",
-        Given("data_arg", "--data-arg (YAML: data_arg)"),
-    )
-
-
-def _check_no_generator(
-    parameter: Parameter, parameters: Mapping[str, Parameter], target: PythonTarget
-) -> None:
-    if parameter.name != RNG or target.rng_arg == NONE:
-        return
-    example = next((one for one in _named(parameters) if one != RNG), "NAME")
-    raise TargetError(
-        f"the first parameter of {target.name} is {RNG!r}, which takes a generator; name the one "
-        "that takes the dataset with ",
-        Name("data_arg"),
-        ", e.g. ",
-        _option("data_arg", example),
-    )
-
-
-def _check_bound(dataset: str, name: str) -> None:
-    """Raise for a method that was found in its class, where no object comes with it."""
-    module, colon, attribute = name.rpartition(":")
-    owner, _, method = attribute.rpartition(".")
-    if dataset == "self" and owner:
-        found, remedy = f"{module}{colon}{owner}", f"give that of an object, {owner}(…).{method}"
-        if colon:
-            remedy = f"use {found} --call {method} (YAML: mechanism: {found}, call: {method})"
-        raise TargetError(f"{name} is a method, which needs an object of its class; {remedy}")
-
-
-def _named(parameters: Mapping[str, Parameter]) -> list[str]:
-    return [name for name, one in parameters.items() if one.kind in _BY_NAME]
-
-
-def _takes_any_name(parameters: Mapping[str, Parameter]) -> bool:
-    return any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
-
-
-def _parameter(
-    parameters: Mapping[str, Parameter], target: PythonTarget, usual: str, key: str, what: str
-) -> str | None:
-    """Return the parameter that takes something: the one that a user has named by a key, None for
-    `none`; else the usual one, if there is one of that name."""
-    asked = getattr(target, key)
-    if asked is None:
-        return usual if usual in _named(parameters) and usual not in target.params else None
-    return None if asked == NONE else _asked(parameters, target, key, what)
-
-
-def _asked(parameters: Mapping[str, Parameter], target: PythonTarget, key: str, what: str) -> str:
-    """Return the parameter that a user has named by a key. Raises TargetError if there is none."""
-    asked: str = getattr(target, key)
-    names = _named(parameters)
-    if asked in names or _takes_any_name(parameters):
-        return asked
-    raise TargetError(
-        f"{target.name} has no parameter {asked!r} to take {what} ({key})."
-        f"{did_you_mean(asked, names)}{_takes(names, 'It' if key == 'data_arg' else _BESIDES)}"
-    )
-
-
-def _check_params(
-    parameters: Mapping[str, Parameter], target: PythonTarget, dataset: str, *, is_made: bool
-) -> None:
-    if _takes_any_name(parameters):
-        return
-    name, names = target.name, _named(parameters)
-    for given, value in target.params.items():
-        if given == dataset:
-            raise TargetError(f"params: {given!r} is the dataset of {name}; give it as d1 and d2")
-        if given not in names:
-            raise TargetError(
-                f"{name} has no parameter {given!r}.{did_you_mean(given, names)}{_takes(names)}"
-                + (f" For what makes it, give {init_words({given: value})}" if is_made else "")
-            )
-
-
-def _takes(names: list[str], who: str = _BESIDES) -> str:
-    if not names:
-        return f" {who} takes nothing{' but the dataset' if who == _BESIDES else ''}."
-    return f" {who} takes: {', '.join(names)}."
-
-
-def _check_complete(
-    parameters: Mapping[str, Parameter], name: str, dataset: str, filled: set[str | None]
-) -> None:
-    for parameter in parameters.values():
-        optional = parameter.default is not Parameter.empty or parameter.kind in _VARIABLE
-        if not optional and parameter.name not in filled:
-            needs = f"{name} needs {parameter.name!r}, which has no default"
-            raise TargetError(needs, *_remedy(parameter.name, dataset))
+def _taken_besides(names: list[str]) -> str:
+    taken = f": {', '.join(names)}" if names else " nothing but the dataset"
+    return f" Besides the dataset it takes{taken}."
 
 
 def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
-    """Return how to give what is missing: as a parameter, a generator or the dataset."""
+    """Return how to give a missing parameter: a value, a generator, a number or the dataset."""
     given = Given(
         f"params={{{missing!r}: VALUE}}",
         f"--param {missing}=VALUE (YAML: params: {{{missing}: VALUE}})",
@@ -309,6 +322,6 @@ def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
 
 
 def _option(name: str, value: str) -> Given:
-    """Return an option with the parameter that it names."""
+    """Return an option with a value, as Python, a command line and YAML write it."""
     flag = f"--{name.replace('_', '-')}"
     return Given(f"{name}={value!r}", f"{flag} {value} (YAML: {name}: {value})")

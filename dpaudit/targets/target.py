@@ -1,7 +1,6 @@
-"""What to call: a mechanism named by import path, a callable at hand, a program, or several.
+"""Targets: descriptions of the mechanism to audit, without loading it.
 
-Each has a `name`, as messages call it, and a `describe()`: what is audited, as a reader would write
-it.
+Each has a `name` for messages, and `describe()` for reports.
 """
 
 from __future__ import annotations
@@ -22,13 +21,12 @@ from dpaudit.wording import shown
 class ImportedTarget:
     """A mechanism named by `package.module:attr` or `path/to/file.py:attr`.
 
-    init: constructor arguments of a class (a list or a mapping); call: the method that draws.
-    factory: the attribute is called (with init) and returns what draws.
-    params: keyword arguments of every call.  batch_arg: the parameter that takes the number of
-    outputs wanted (None: `size` if there is one; "none": never).  data_arg: the one that takes the
-    dataset (None: the first).  rng_arg: the one that takes a generator (None: `rng`; "none": none).
-    post_process: import path of a function applied to every output.
-    """
+    init: constructor arguments of a class, a list or a mapping. call: method that draws. factory:
+    whether to call the attribute, with init, to get the mechanism. params: keyword arguments of
+    every call. batch_arg: parameter for the number of outputs (None: `size` if there is one;
+    "none": no parameter). data_arg: parameter for the dataset (None: the first). rng_arg: parameter
+    for the generator (None: `rng` if there is one; "none": no parameter). post_process: import path
+    of a function that is applied to every output."""
 
     path: str
     init: Sequence[Any] | Mapping[str, Any] | None = None
@@ -52,7 +50,7 @@ class ImportedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallableTarget:
-    """A callable at hand, as given to `dpaudit.audit` (lambdas and closures run in-process)."""
+    """A mechanism given as a callable; other fields as in `ImportedTarget`."""
 
     function: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -71,8 +69,10 @@ class CallableTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedTarget:
-    """Several mechanisms released on the same input as one output, a tuple with an entry for each.
-    post_process: as in ImportedTarget."""
+    """Several mechanisms run on the same input, whose outputs together are one output, a tuple.
+
+    post_process: as in `ImportedTarget`.
+    """
 
     parts: tuple[SingleTarget, ...]
     post_process: str | None = None
@@ -88,8 +88,11 @@ class ComposedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a draw in a process of its own may take, in seconds, and the process in bytes of address
-    space (None: no limit); what comes of more is an outcome. Raises TargetError."""
+    """Limits of a separate process (None: no limit). Exceeding one is an outcome.
+
+    timeout: seconds per draw, above 0. memory: bytes of address space, above 0. Raises TargetError
+    for other numbers.
+    """
 
     timeout: float | None = None
     memory: int | None = None
@@ -97,12 +100,13 @@ class Limits:
     def __post_init__(self) -> None:
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             why = f"={self.timeout!r} must be above 0 seconds, and finite"
-            raise TargetError(Name("timeout"), why)
+            raise TargetError(Name("timeout"), why, code="limit-out-of-range")
         if self.memory is not None and self.memory <= 0:
-            raise TargetError(Name("memory_limit"), f"={self.memory!r} must be above 0 bytes")
+            why = f"={self.memory!r} must be above 0 bytes"
+            raise TargetError(Name("memory_limit"), why, code="limit-out-of-range")
 
     def doubts(self) -> str:
-        """Return what to think of when a process does not start: of its memory, or of nothing."""
+        """Return a possible reason why a process does not start, for a message; often `""`."""
         if self.memory is None:
             return ""
         return f" (memory_limit={self.memory:,} bytes may be too small to start in)"
@@ -110,7 +114,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedTarget:
-    """A mechanism that draws in a process of its own. python: None for the one that runs this."""
+    """A mechanism that draws in a separate process.
+
+    python: interpreter that runs it; None for the interpreter of this process.
+    """
 
     target: PythonTarget
     python: str | None = None
@@ -127,8 +134,10 @@ class IsolatedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTarget:
-    """A program that speaks the protocol of docs/guides/protocol.md. is_batch: whether it is asked
-    for many outcomes at once; None: as it says itself.  post_process: as in ImportedTarget."""
+    """A program that speaks the protocol of docs/guides/protocol.md.
+
+    is_batch: whether to request many outcomes at a time; None: as its first line says.
+    post_process: as in `ImportedTarget`."""
 
     words: tuple[str, ...]
     is_batch: bool | None = None
@@ -145,8 +154,10 @@ class CommandTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTarget:
-    """Independent runs of one mechanism, from 2 to 100,000, on the same input, released as one
-    output, a tuple. Raises TargetError for another number."""
+    """Independent runs of a mechanism on the same input, whose outputs together are one output.
+
+    times: number of runs, from 2 to 100,000. Raises TargetError for another number.
+    """
 
     target: SingleTarget | ComposedTarget
     times: int
@@ -154,12 +165,13 @@ class RepeatedTarget:
     def __post_init__(self) -> None:
         if not _is_whole(self.times) or self.times < 2:
             why = f"={self.times!r} must be a whole number of runs, at least 1"
-            raise TargetError(Name("repeat"), why)
+            raise TargetError(Name("repeat"), why, code="limit-out-of-range")
         if self.times > MOST_RUNS:
             raise TargetError(
                 Name("repeat"),
                 f"={self.times:,} is too many: each run is one entry of an output, and an output "
                 f"has at most {MOST_RUNS:,}; give at most {MOST_RUNS:,}",
+                code="limit-out-of-range",
             )
 
     @property
@@ -171,7 +183,7 @@ class RepeatedTarget:
 
 
 def repeated(target: SingleTarget | ComposedTarget, times: int) -> AnyTarget:
-    """Return so many runs of a mechanism as one; itself for a single one. Raises TargetError."""
+    """Return a target of `times` runs; the target itself for times = 1. Raises TargetError."""
     return target if times == 1 and _is_whole(times) else RepeatedTarget(target=target, times=times)
 
 
@@ -180,7 +192,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def name_of(function: Callable[..., Any] | str) -> str:
-    """Return how messages call a function that is at hand, or named by its import path."""
+    """Return the name of a function in messages; an import path is its own name."""
     if isinstance(function, str):
         return function
     return getattr(function, "__qualname__", repr(function))
@@ -207,39 +219,38 @@ AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
 
 
 def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
-    """Return the mechanisms that are called: the parts of a composition, also a repeated one."""
+    """Return the single mechanisms of a target, such as the parts of a composition."""
     if isinstance(target, RepeatedTarget):
         return single_targets(target.target)
     return target.parts if isinstance(target, ComposedTarget) else (target,)
 
 
 def starts_a_program(target: AnyTarget) -> bool:
-    """Return whether a part of a target is a program that its author names, Python or not."""
+    """Return whether a part of a target names the program to start, a command or an interpreter."""
     return any(
-        isinstance(one, CommandTarget)
-        or (isinstance(one, IsolatedTarget) and one.python is not None)
-        for one in single_targets(target)
+        isinstance(part, CommandTarget)
+        or (isinstance(part, IsolatedTarget) and part.python is not None)
+        for part in single_targets(target)
     )
 
 
 def runs_in_another_process(target: AnyTarget) -> bool:
-    """Return whether a mechanism, or a part of it, draws in a process of its own."""
-    return any(isinstance(one, IsolatedTarget | CommandTarget) for one in single_targets(target))
+    """Return whether a target, or a part of it, draws in a separate process."""
+    return any(isinstance(part, IsolatedTarget | CommandTarget) for part in single_targets(target))
 
 
-# Exceptions whose cause is in the code, whatever the mechanism is given.
+# Exceptions whose cause is the code, not the arguments.
 _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalError")
 
 
 def what_to_check(target: AnyTarget, kind: str) -> str:
-    """Return what to check where every call raises an exception of this type: the code alone, or
-    the inputs, the arguments that the user gave and the code."""
+    """Return what the user should check if every call raises an exception of type `kind`."""
     if kind in _OF_CODE:
         return "check the code of the mechanism"
     given = ["d1 and d2"]
-    for one in single_targets(target):
-        one = one.target if isinstance(one, IsolatedTarget) else one
+    for part in single_targets(target):
+        part = part.target if isinstance(part, IsolatedTarget) else part
         for name in ("params", "init"):
-            if values := getattr(one, name, None):
+            if values := getattr(part, name, None):
                 given.append(f"{name} ({_arguments(values)})")
     return f"check {', '.join(given)} and the code of the mechanism"
