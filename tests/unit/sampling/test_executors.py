@@ -1,4 +1,4 @@
-"""The same draws whoever makes them; processes that die are replaced, or said to be the cause."""
+"""All pools give the same draws; processes that are killed are replaced, crashes are errors."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def tallies(drawn: Iterator[Any]) -> list[Any]:
     return [one.tally.counts.tolist() for one in drawn if one.tally is not None]
 
 
-class AtOnce(Executor):
+class Immediate(Executor):
     """Runs a task while it is submitted."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
@@ -90,7 +90,7 @@ class AtOnce(Executor):
         return future
 
 
-class InThread(AtOnce):
+class InThread(Immediate):
     """Runs a task in a thread, without being a ThreadPoolExecutor."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
@@ -113,30 +113,30 @@ class InThread(AtOnce):
 def test_processes_draw_the_same(
     function: Callable[..., Any], executor: str | None, workers: int
 ) -> None:
-    with drawing("serial", setup(function)) as draws:
-        here = [numbers(drawn) for drawn in draws(chunks())]
-    with drawing(executor, setup(function, workers)) as draws:
-        assert [numbers(drawn) for drawn in draws(chunks())] == here
+    with drawing("serial", setup(function)) as drawer:
+        here = [numbers(drawn) for drawn in drawer(chunks())]
+    with drawing(executor, setup(function, workers)) as drawer:
+        assert [numbers(drawn) for drawn in drawer(chunks())] == here
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_pool_of_the_callers_own_draws_the_same(method: str) -> None:
     every = measured(30)
-    with drawing("serial", setup(batch)) as draws:
-        here = tallies(draws(every))
+    with drawing("serial", setup(batch)) as drawer:
+        here = tallies(drawer(every))
     with (
         ProcessPoolExecutor(2, mp_context=get_context(method)) as pool,
-        drawing(pool, setup(batch, 2)) as draws,
+        drawing(pool, setup(batch, 2)) as drawer,
     ):
-        assert tallies(draws(every)) == here
-        assert tallies(draws(every)) == here
+        assert tallies(drawer(every)) == here
+        assert tallies(drawer(every)) == here
 
 
-def test_an_executor_may_run_tasks_at_once() -> None:
-    with drawing("serial", setup(with_legacy)) as draws:
-        here = [numbers(drawn) for drawn in draws(chunks())]
-    with drawing(AtOnce(), setup(with_legacy)) as draws:
-        assert [numbers(drawn) for drawn in draws(chunks())] == here
+def test_an_executor_may_run_tasks_when_they_are_submitted() -> None:
+    with drawing("serial", setup(with_legacy)) as drawer:
+        here = [numbers(drawn) for drawn in drawer(chunks())]
+    with drawing(Immediate(), setup(with_legacy)) as drawer:
+        assert [numbers(drawn) for drawn in drawer(chunks())] == here
 
 
 def test_threads_are_refused() -> None:
@@ -153,14 +153,14 @@ def test_a_pool_of_the_callers_own_that_breaks_is_an_error() -> None:
     make = partial(ends_by, signal.SIGKILL)
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
-        drawing(pool, setup(make)) as draws,
+        drawing(pool, setup(make)) as drawer,
         wanted as error,
     ):
-        list(draws(chunks()))
+        list(drawer(chunks()))
     assert error.value.code == "workers-lost"
 
 
-def test_what_is_no_executor_is_refused() -> None:
+def test_other_values_for_an_executor_are_refused() -> None:
     for executor, workers, code, named in [
         ("proceses", 1, "executor-unknown", "'processes'"),
         ("serial", 2, "workers-not-possible", "workers=2"),
@@ -183,8 +183,8 @@ def test_only_some_chunks_are_drawn_ahead() -> None:
             asked.append(index)
             yield ToLearn((0, 0, index), 10)
 
-    with drawing("processes", setup(single, 2)) as draws:
-        drawn = draws(endless())
+    with drawing("processes", setup(single, 2)) as drawer:
+        drawn = drawer(endless())
         next(drawn)
         next(drawn)
         drawn.close()  # type: ignore[attr-defined]  # it is a generator
@@ -192,7 +192,7 @@ def test_only_some_chunks_are_drawn_ahead() -> None:
 
 
 class FixedPace(OrderedPool):
-    """Every chunk of a bundle takes as long as it is told to."""
+    """A pool whose chunks all take the same time."""
 
     def __init__(self, ahead: int, seconds: float) -> None:
         super().__init__(1)
@@ -230,18 +230,18 @@ def test_learning_blocks_travel_alone() -> None:
     assert pool.sizes == [1] * len(SIZES)
 
 
-def test_what_cannot_be_pickled_stays_here() -> None:
+def test_a_mechanism_that_cannot_be_pickled_is_refused() -> None:
     with pytest.raises(UsageError) as error, drawing("processes", setup(lambda x: x)):
         pass
     assert error.value.code == "not-picklable"
 
 
-@pytest.mark.parametrize("executor", ["processes", AtOnce()])
+@pytest.mark.parametrize("executor", ["processes", Immediate()])
 def test_an_error_in_a_worker_reaches_the_caller(executor: Any) -> None:
     given = setup(mutates, 2, pair=NeighbouringPair([1], [2]))
-    wanted = pytest.raises(MechanismError, match="changes its input d1")
-    with drawing(executor, given) as draws, wanted:
-        list(draws([ToLearn((0, 0, 0), 50)]))
+    with drawing(executor, given) as drawer, pytest.raises(MechanismError) as error:
+        list(drawer([ToLearn((0, 0, 0), 50)]))
+    assert error.value.code == "input-changed"
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_an_error_in_a_worker_reaches_the_caller(executor: Any) -> None:
 def test_only_draws_of_processes_that_are_killed_from_outside_are_repeated(
     function: Callable[..., Any], code: str, how: str
 ) -> None:
-    with drawing("processes", setup(function)) as draws, pytest.raises(MechanismError) as error:
-        list(draws([ToLearn((0, 0, 0), 50)]))
+    with drawing("processes", setup(function)) as drawer, pytest.raises(MechanismError) as error:
+        list(drawer([ToLearn((0, 0, 0), 50)]))
     assert error.value.code == code
     assert how in str(error.value)
 
@@ -272,10 +272,10 @@ def test_a_chunk_that_is_lost_with_its_process_is_drawn_again(tmp_path: Path) ->
     assert lost.certificates[0].blocks == whole.certificates[0].blocks
 
 
-def test_nobody_waits_for_a_draw_that_nobody_wants() -> None:
+def test_a_draw_that_is_not_needed_is_not_waited_for() -> None:
     start = time.monotonic()
-    with drawing("processes", setup(hangs, 2)) as draws:
-        drawn = draws([ToLearn((0, 0, 0), 10), ToLearn((0, 0, 1), 10_000)])
+    with drawing("processes", setup(hangs, 2)) as drawer:
+        drawn = drawer([ToLearn((0, 0, 0), 10), ToLearn((0, 0, 1), 10_000)])
         next(drawn)
         drawn.close()  # type: ignore[attr-defined]  # it is a generator
     assert time.monotonic() - start < 30

@@ -1,4 +1,4 @@
-"""Memory that is freed is used again, and not asked of the system anew."""
+"""Freed memory is used again, instead of being requested from the system."""
 
 from __future__ import annotations
 

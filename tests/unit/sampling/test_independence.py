@@ -42,8 +42,9 @@ def test_a_copy_that_is_first_seen_when_certifying() -> None:
     heads = [
         Head.of(later.take(slice(start, None)), second[start:]) for start in range(0, SIZE, 300)
     ]
-    with pytest.raises(MechanismError, match="repeat those"):
+    with pytest.raises(MechanismError) as error:
         check_heads(learned, heads)
+    assert error.value.code == "draws-repeat"
     check_heads(learned, [])
 
 
@@ -79,11 +80,11 @@ LAWS: dict[str, Callable[[np.random.Generator], Any]] = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_independent_draws_are_not_warned_about(law: str) -> None:
-    for seed in range(15):
-        draws = drawn(LAWS[law](np.random.default_rng(seed)), seed=seed)
-        assert check_independence(draws, BLOCKS, POINT) == []
+def test_independent_draws_are_not_warned_about() -> None:
+    for law in LAWS:
+        for seed in range(15):
+            draws = drawn(LAWS[law](np.random.default_rng(seed)), seed=seed)
+            assert check_independence(draws, BLOCKS, POINT) == []
 
 
 def test_one_output_each_is_no_wonder_when_the_claim_allows_it() -> None:
@@ -97,14 +98,12 @@ def test_a_function_that_is_not_cached_passes() -> None:
     check_uncached("f", [len, partial(len), None])
 
 
-@pytest.mark.parametrize("usual", [math.nan, math.inf, -1.0])
-@pytest.mark.parametrize(("share", "varies"), [(0.89, True), (0.92, False)])
-def test_one_value_in_nearly_all_draws_shows_nothing(
-    usual: float, share: float, varies: bool
-) -> None:
-    numbers = np.random.default_rng(0).normal(size=1_000)
-    numbers[: int(1_000 * share)] = usual
-    assert _varies(np.random.default_rng(1).permutation(numbers)) is varies
+def test_one_value_in_nearly_all_draws_shows_nothing() -> None:
+    for share, varies in [(0.89, True), (0.92, False)]:
+        for usual in [math.nan, math.inf, -1.0]:
+            numbers = np.random.default_rng(0).normal(size=1_000)
+            numbers[: int(1_000 * share)] = usual
+            assert _varies(np.random.default_rng(1).permutation(numbers)) is varies
 
 
 def test_no_draws_have_no_value_in_common() -> None:

@@ -1,4 +1,4 @@
-"""Draws are the same for the same key, whoever makes them; what goes wrong is said."""
+"""Equal keys give equal draws in every process; misbehaviour of the mechanism is an error."""
 
 from __future__ import annotations
 
@@ -66,33 +66,34 @@ def numbers(drawn: Learning) -> list[float]:
     return numbers_of(drawn.fresh.release())
 
 
-@pytest.mark.parametrize("function", SEEDED)
-def test_a_key_decides_the_draws(function: Callable[..., Any]) -> None:
-    one = sampler(function)
-    first = numbers(one.draw(ToLearn((0, 0, 1), 200)))
-    other = numbers(one.draw(ToLearn((0, 0, 2), 200)))
-    assert first == numbers(one.draw(ToLearn((0, 0, 1), 200)))
-    assert first == numbers(sampler(function).draw(ToLearn((0, 0, 1), 200)))
-    assert not set(first) & set(other)
+def test_a_key_decides_the_draws() -> None:
+    for function in SEEDED:
+        one = sampler(function)
+        first = numbers(one.draw(ToLearn((0, 0, 1), 200)))
+        other = numbers(one.draw(ToLearn((0, 0, 2), 200)))
+        assert first == numbers(one.draw(ToLearn((0, 0, 1), 200)))
+        assert first == numbers(sampler(function).draw(ToLearn((0, 0, 1), 200)))
+        assert not set(first) & set(other)
 
 
-@pytest.mark.parametrize("function", SEEDED)
-def test_the_arms_never_share_their_noise(function: Callable[..., Any]) -> None:
-    same = NeighbouringPair(0.0, 0.0)
-    drawn = numbers(sampler(function, same).draw(ToLearn((0, 0, 0), 2_000)))
-    assert len(set(drawn)) == 2_000
+def test_the_arms_never_share_their_noise() -> None:
+    for function in SEEDED:
+        same = NeighbouringPair(0.0, 0.0)
+        drawn = numbers(sampler(function, same).draw(ToLearn((0, 0, 0), 2_000)))
+        assert len(set(drawn)) == 2_000
 
 
-@pytest.mark.parametrize("function", [with_rng, batch])
-def test_a_measured_chunk_is_tallied_with_coins_of_its_own(function: Callable[..., Any]) -> None:
-    one = sampler(function)
-    fresh = one.draw(ToLearn((0, 0, 0), 4_000)).fresh
-    rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
-    drawn = one.draw(ToCount((0, 1, 0), 10_000, Measure(rule)))
-    assert drawn.tally.draws == 10_000
-    d1, d2 = drawn.tally.arms
-    assert abs(d1 - d2) < 500
-    assert drawn.tally.counts.shape == (rule.levels, 2)
+def test_a_measured_chunk_is_tallied_with_coins_of_its_own() -> None:
+    both: tuple[Callable[..., Any], ...] = (with_rng, batch)
+    for function in both:
+        one = sampler(function)
+        fresh = one.draw(ToLearn((0, 0, 0), 4_000)).fresh
+        rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
+        drawn = one.draw(ToCount((0, 1, 0), 10_000, Measure(rule)))
+        assert drawn.tally.draws == 10_000
+        d1, d2 = drawn.tally.arms
+        assert abs(d1 - d2) < 500
+        assert drawn.tally.counts.shape == (rule.levels, 2)
 
 
 def test_coins_decide_which_input_is_called_first() -> None:
@@ -138,8 +139,9 @@ def _mutates_array(rows: Any) -> float:
     [(_mutates, [1], [2]), (_mutates_array, np.zeros(3), np.ones(3))],
 )
 def test_changed_inputs_are_noticed(function: Callable[..., Any], d1: Any, d2: Any) -> None:
-    with pytest.raises(MechanismError, match=r"changes its input d1.*change a copy"):
+    with pytest.raises(MechanismError) as error:
         sampler(function, NeighbouringPair(d1, d2)).draw(ToLearn((0, 0, 0), 50))
+    assert error.value.code == "input-changed"
 
 
 def _fails_for_d2(x: float) -> float:
@@ -164,32 +166,33 @@ def test_exceptions_are_outcomes_and_counted(function: Callable[..., Any], kind:
     assert drawn.fresh.size == 300
 
 
-@pytest.mark.parametrize("function", [with_rng, batch, _fails_for_d2])
-def test_a_large_chunk_is_drawn_in_parts(function: Callable[..., Any]) -> None:
-    one = sampler(function)
-    fresh = one.draw(ToLearn((0, 0, 0), 2_000)).fresh
-    rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
-    parts = ToCount((0, 1, 0), 10_000, Measure(rule), in_memory=3_000)
-    drawn, whole = one.draw(parts), one.draw(ToCount((0, 1, 0), 3_000, Measure(rule)))
-    assert len(drawn.heads) == 1
-    assert drawn.tally.draws == 10_000
-    assert (drawn.tally.counts >= whole.tally.counts).all()
-    assert drawn.heads[0].keys.tolist() == whole.heads[0].keys.tolist()
-    assert drawn.failures.total == (drawn.tally.arms[1] if function is _fails_for_d2 else 0)
+def test_a_large_chunk_is_drawn_in_parts() -> None:
+    every: tuple[Callable[..., Any], ...] = (with_rng, batch, _fails_for_d2)
+    for function in every:
+        one = sampler(function)
+        fresh = one.draw(ToLearn((0, 0, 0), 2_000)).fresh
+        rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
+        parts = ToCount((0, 1, 0), 10_000, Measure(rule), in_memory=3_000)
+        drawn, whole = one.draw(parts), one.draw(ToCount((0, 1, 0), 3_000, Measure(rule)))
+        assert len(drawn.heads) == 1
+        assert drawn.tally.draws == 10_000
+        assert (drawn.tally.counts >= whole.tally.counts).all()
+        assert drawn.heads[0].keys.tolist() == whole.heads[0].keys.tolist()
+        assert drawn.failures.total == (drawn.tally.arms[1] if function is _fails_for_d2 else 0)
 
 
 def test_an_exception_may_end_the_audit() -> None:
-    said = r"raised KeyError: 'gone' \(.*test_sampler.py:\d+\) \(on_error: fail\)"
-    with pytest.raises(MechanismError, match=said):
+    with pytest.raises(MechanismError, match=r"'gone' \(.*test_sampler.py:\d+\)") as error:
         sampler(_fails_for_d2, fail_on_error=True).draw(ToLearn((0, 0, 0), 300))
+    assert error.value.code == "mechanism-raised"
 
 
 def test_failures_add_up() -> None:
     one = sampler(_fails_for_d2).draw(ToLearn((0, 0, 0), 100)).failures
     both = one + sampler(_ends).draw(ToLearn((0, 0, 1), 50)).failures
     assert both.total == one.total + 50
-    said = {kind: one.message for kind, one in both.first.items()}
-    assert said == {"KeyError": "'gone'", "StopIteration": ""}
+    messages = {kind: first.message for kind, first in both.first.items()}
+    assert messages == {"KeyError": "'gone'", "StopIteration": ""}
 
 
 class Counts:
@@ -203,13 +206,12 @@ class Counts:
         return self.calls
 
 
-@pytest.mark.parametrize(
-    ("function", "reproducible"),
-    [*((one, True) for one in SEEDED), (from_the_system, False), (Counts(), False)],
-)
-def test_a_probe_sees_what_a_seed_reaches(function: Callable[..., Any], reproducible: bool) -> None:
-    probe = sampler(function).probe(ToProbe((0, 3, 0), 32))
-    assert (probe.reproducible, probe.columns) == (reproducible, 1)
+def test_a_probe_sees_what_a_seed_reaches() -> None:
+    cases: list[tuple[Callable[..., Any], bool]] = [(one, True) for one in SEEDED]
+    cases += [(from_the_system, False), (Counts(), False)]
+    for function, reproducible in cases:
+        probe = sampler(function).probe(ToProbe((0, 3, 0), 32))
+        assert (probe.reproducible, probe.columns) == (reproducible, 1)
 
 
 def test_fresh_draws_are_given_up_to_be_learned_from() -> None:
