@@ -339,36 +339,31 @@ def _deep(opening: str, closing: str = "", inside: str = "1") -> str:
     return opening * 3000 + inside + closing * 3000
 
 
-DEEP = {
-    "a flag": (("run", "m.py:laplace", "--d1", _deep("[", "]"), "--d2", "1"), "nested too deeply"),
-    "YAML in a flag": (("run", "m.py:laplace", "--d1", _deep("- "), "--d2", "1"), "200 deep"),
-    "JSON": (
-        ("run", "m.py:laplace", "--d1", "@deep.json", "--d2", "1"),
-        "@deep.json: it is nested",
-    ),
-    "YAML": (("run", "m.py:laplace", "--d1", "@deep.yaml", "--d2", "1"), "nested more than 200"),
-    "mappings": (("run", "m.py:laplace", "--d1", "@map.yaml", "--d2", "1"), "nested more than 200"),
-    "a batch": (("run", "deep.yaml"), "deep.yaml:1: nested more than 200 deep; make it flatter"),
-    "results": (
-        ("report", "deep.json"),
-        "deep.json: not a result of dpaudit run --json: it is nes",
-    ),
-    "draws": (("bound", "deep.jsonl", "other.jsonl"), "deep.jsonl: line 1 is nested too deeply"),
-}
+# Commands, each with the file that it names.
+DEEP: list[tuple[tuple[str, ...], str]] = [
+    (("run", "m.py:laplace", "--d1", _deep("[", "]"), "--d2", "1"), "--d1"),
+    (("run", "m.py:laplace", "--d1", _deep("- "), "--d2", "1"), "--d1"),
+    (("run", "m.py:laplace", "--d1", "@deep.json", "--d2", "1"), "@deep.json"),
+    (("run", "m.py:laplace", "--d1", "@deep.yaml", "--d2", "1"), "@deep.yaml"),
+    (("run", "m.py:laplace", "--d1", "@map.yaml", "--d2", "1"), "@map.yaml"),
+    (("run", "deep.yaml"), "deep.yaml:1"),
+    (("report", "deep.json"), "deep.json"),
+    (("bound", "deep.jsonl", "other.jsonl"), "deep.jsonl: line 1"),
+]
 
 
-@pytest.mark.parametrize("name", DEEP)
-def test_what_is_nested_too_deeply(folder: Path, name: str) -> None:
+def test_what_is_nested_too_deeply(folder: Path) -> None:
     for file in ("deep.json", "deep.jsonl", "other.jsonl", "deep.yaml"):
         (folder / file).write_text(_deep("[", "]"))
     # So deep that the reader of YAML would end the process.
     (folder / "map.yaml").write_text("{a: " * 300_000)
-    words, said = DEEP[name]
-    claim = () if words[0] == "report" else ("--epsilon", "1")
-    ended = dpaudit(*words, *claim)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert said in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+    for words, named in DEEP:
+        claim = () if words[0] == "report" else ("--epsilon", "1")
+        ended = dpaudit(*words, *claim)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert "nested" in ended.stderr
+        assert named in ended.stderr
+        assert len(ended.stderr.splitlines()) == 1
 
 
 READS = {
@@ -404,7 +399,7 @@ def test_a_journal_in_a_pipe(folder: Path) -> None:
     os.mkfifo(folder / "kept" / "laplace.journal")
     ended = audit("laplace", "--journal", "kept")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "kept/laplace.journal is not a regular file; name another folder" in ended.stderr
+    assert "kept/laplace.journal" in ended.stderr
 
 
 def test_a_link_that_leads_nowhere(folder: Path) -> None:
@@ -412,7 +407,7 @@ def test_a_link_that_leads_nowhere(folder: Path) -> None:
     for words in (READS["a result"], READS["a dataset"]):
         ended = dpaudit(*[word.replace("in.json", "a.json") for word in words])
         assert ended.returncode == 2
-        assert "a symbolic link to 'b.json', which is not there" in ended.stderr
+        assert "symbolic link to 'b.json'" in ended.stderr
 
 
 def _fed(script: str) -> subprocess.CompletedProcess[str]:
@@ -437,7 +432,7 @@ def test_pipes_that_end_are_read() -> None:
 def test_pipes_that_do_not_end(feed: str) -> None:
     ended = _fed(feed)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "this pipe holds more than 268,435,456 bytes; write them to a file" in ended.stderr
+    assert "268,435,456 bytes" in ended.stderr
 
 
 @pytest.mark.parametrize("words", [("run", "large.yaml"), ("report", "large.json")])
@@ -460,7 +455,7 @@ def test_memory_that_runs_out_within_an_audit_is_no_verdict(folder: Path) -> Non
     )
     ended = audit("laplace", setup=setup)
     assert ended.returncode == 3
-    assert "out of memory; give dpaudit more" in ended.stdout + ended.stderr
+    assert "out of memory" in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
 
 
