@@ -67,7 +67,7 @@ def _named_values(
             raise UsageError(
                 f"--param {name} is given more than once, as {texts_of[name]} and {value}; "
                 "give one of them",
-                code="option-twice",
+                code="options-conflict",
             )
         values[name] = _parsed(value, param, f"--param {name}")
     return values

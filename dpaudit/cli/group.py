@@ -72,7 +72,7 @@ class RootGroup(SuggestingGroup):
                 raise UsageError(
                     f"the argument {os.fsencode(word)!r} is not text in {encoding}, the encoding "
                     "of this terminal; for other bytes give a file, @file, or import:module:name",
-                    code="argument-encoding",
+                    code="arguments-wrong",
                 ) from None
         return super().parse_args(ctx, args)
 

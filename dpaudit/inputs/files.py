@@ -54,7 +54,7 @@ def piped(stream: BinaryIO) -> bytes:
         raise DatasetError(
             f"this pipe holds more than {MOST_PIPED:,} bytes; write them to a file, and name the "
             "file",
-            code="file-too-large",
+            code="file-unreadable",
         )
     return content
 

@@ -35,7 +35,7 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
         raise DatasetError(
             f"{first} holds {_shape(one)} and {second} {_shape(other)}; "
             "both must hold outcomes of the same mechanism",
-            code="recordings-differ",
+            code="recording-invalid",
         )
     if isinstance(one, dict) and isinstance(other, dict):
         _check_names(first, one)

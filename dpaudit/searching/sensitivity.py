@@ -581,7 +581,7 @@ class _Search:
             raise UsageError(
                 Name("time"),
                 f" was over before two answers of {name} were there; give more",
-                code="time-too-short",
+                code="mechanism-slow",
             )
         if self._raised_first is None:
             raise UsageError(

@@ -41,7 +41,7 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
     if not given:
         raise DatasetError(
             f"{words} did not end in {SECONDS:g} s; let it give smaller inputs",
-            code="generator-slow",
+            code="generator-failed",
         )
     return given[0]
 

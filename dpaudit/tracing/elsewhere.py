@@ -175,7 +175,7 @@ class _Tracer(Worker):
             raise UsageError(str(error), code=error.code) from None
         except Ended as end:
             raise TargetError(
-                f"the process of {self._name} ended: {end}", code="process-ended"
+                f"the process of {self._name} ended: {end}", code="process-failed"
             ) from None
 
     def couple(self, seeds: int, seconds: float) -> Runs:
@@ -189,7 +189,7 @@ class _Tracer(Worker):
             return read(data)
         except ValueError as error:
             why = f"the process of {self._name} sent an invalid reply: {error}"
-            raise MechanismError(why, code="reply-invalid") from None
+            raise MechanismError(why, code="process-failed") from None
 
     def once(self, number: int, seeds: list[int], seconds: float) -> int:
         """Run on one input alone; return how many primitives a run called. Raises Ended or

@@ -228,7 +228,7 @@ def test_mechanisms_that_cannot_be_audited(dpaudit: Any) -> None:
         "    return x\n"
     )
     requests: dict[tuple[str, ...], str] = {
-        ("m.py:cyclic",): "output-too-deep",
+        ("m.py:cyclic",): "output-too-large",
         ("m.py:objects",): "output-unsupported",
         ("m.py:raises", "--d1", "[0]", "--d2", "[1]"): "",
         ("m.py:changes", "--d1", "[1]", "--d2", "[1, 2]"): "",

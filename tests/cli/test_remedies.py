@@ -296,7 +296,7 @@ def test_a_flag_with_two_values(refused: Any, asked: Any) -> None:
         (("-k", "a", "-k", "b"), "as a and b"),
     ):
         assert (named in refused(*words, *flags)[1], asked) == (True, [])
-    assert refused(*words, "--param", "a=1", "--param", "a=2")[0] == "option-twice"
+    assert refused(*words, "--param", "a=1", "--param", "a=2")[0] == "options-conflict"
 
 
 def test_a_flag_that_says_the_same_twice_and_one_that_repeats(dpaudit: Any, asked: Any) -> None:

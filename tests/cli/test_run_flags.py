@@ -135,7 +135,7 @@ REFUSED: list[tuple[list[str], str | None, str]] = [
     (["--memory-limit", "much"], "option-invalid", "--memory-limit='much'"),
     (["--init", "3"], "option-invalid", "--init=3"),
     (["--param", "scale"], "option-invalid", "--param 'scale'"),
-    (["--param", "a=1", "--param", "a=2"], "option-twice", "--param a"),
+    (["--param", "a=1", "--param", "a=2"], "options-conflict", "--param a"),
     (["--timeout", "5s"], "option-missing", "--timeout"),
     (["--d1", "{"], "value-malformed", "--d1: "),
     (["--d1", ""], "value-malformed", "--d1: "),

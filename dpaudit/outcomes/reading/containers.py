@@ -229,7 +229,7 @@ def _check_apart(first: Places, second: Places, word: str, path: Path) -> None:
         raise MechanismError(
             f"the mechanism returns two keys or elements of {path.name} that are both written "
             f"{word}; give post_process a function that turns an output into one where keys differ",
-            code="output-keys-collide",
+            code="output-unsupported",
         )
 
 
@@ -241,7 +241,7 @@ def _check_depth(path: Path, values: Values) -> None:
         raise MechanismError(
             f"the mechanism returns outputs that contain themselves, or have more than {_DEEPEST} "
             "levels; give post_process a function that turns an output into a flat one",
-            code="output-too-deep",
+            code="output-too-large",
         )
 
 

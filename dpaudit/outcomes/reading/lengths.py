@@ -72,5 +72,5 @@ def _too_long(output: Any) -> MechanismError:
         f"the mechanism returns an output that is too long{what}: up to {MOST:,} entries, or "
         f"{MOST * _CHARACTERS:,} characters, can be audited; give post_process a function that "
         "makes it shorter, e.g. its sum, or the places where d1 and d2 differ",
-        code="output-too-long",
+        code="output-too-large",
     )

@@ -153,11 +153,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_files_of_different_columns(tmp_path: Path) -> None:
     one, other = csv(tmp_path, "x,y\n1,2\n"), csv(tmp_path, "x,z\n1,2\n", "other.csv")
-    assert code(read_pair, one, other) == "recordings-differ"
+    assert code(read_pair, one, other) == "recording-invalid"
     np.save(tmp_path / "a.npy", np.ones((3, 2)))
     np.save(tmp_path / "b.npy", np.ones((3, 4)))
     error = refusal(read_pair, tmp_path / "a.npy", tmp_path / "b.npy")
-    assert error.code == "recordings-differ"
+    assert error.code == "recording-invalid"
     assert "(2)" in str(error)
     assert "(4)" in str(error)
 

@@ -266,7 +266,7 @@ def test_what_contains_itself_or_is_too_deep_is_refused() -> None:
     for _ in range(3_000):
         deep = [deep]
     for value in (cyclic, looped, deep):
-        assert code(from_raw, [value]) == "output-too-deep"
+        assert code(from_raw, [value]) == "output-too-large"
     twice = [1]
     assert words(from_raw([[[[[twice, twice]]]]])) == ["(((((1), (1)))))"]
 
