@@ -95,7 +95,7 @@ class Worker:
             raise TargetError(
                 f"{target.name} cannot be set up in a separate process, which ended: "
                 f"{end}{target.limits.doubts()}",
-                code="process-ended",
+                code="process-failed",
             ) from None
         except MechanismError as error:
             self._check_found(str(error), target)
@@ -152,7 +152,7 @@ class Worker:
         done = 0 if done == worker.NOT_BEGUN else done
         if done > most or used > worker.HEAP:
             why = f"{self._name} wrote into memory that belongs to dpaudit"
-            raise MechanismError(why, code="reply-invalid")
+            raise MechanismError(why, code="process-failed")
         kinds = np.frombuffer(self._layout.kinds, np.uint8, done)
         floats: NDArray[np.float64] = np.asarray(self._layout.floats)[:done]
         if (kinds == worker.FLOAT).all():
@@ -211,7 +211,7 @@ class Worker:
             return parsed(text)
         except ValueError as error:
             why = f"the process of {self._name} returned {error}"
-            raise MechanismError(why, code="reply-invalid") from None
+            raise MechanismError(why, code="process-failed") from None
 
     def _ask(
         self, name: str, *left: Clock, glance: float = GLANCE, **arguments: Any
@@ -225,7 +225,7 @@ class Worker:
         except (ValueError, LookupError, TypeError) as error:
             self.child.kill()
             why = f"the process of {self._name} sent an invalid reply: {error}"
-            raise MechanismError(why, code="reply-invalid") from None
+            raise MechanismError(why, code="process-failed") from None
         data = self.child.wait(partial(self.child.taken, size), *left, glance=glance)
         if "refused" in reply:
             raise MechanismError(reply["refused"], code="process-refused")

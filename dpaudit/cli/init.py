@@ -301,7 +301,7 @@ def _argument(text: str) -> Any:
 def _one_of(names: Sequence[str], text: str) -> str:
     if text not in names:
         raise UsageError(
-            f"there is no method {text!r}.{did_you_mean(text, names)}", code="method-not-found"
+            f"there is no method {text!r}.{did_you_mean(text, names)}", code="name-not-found"
         )
     return text
 

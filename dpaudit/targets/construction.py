@@ -142,11 +142,11 @@ def _method(made: Any, target: ImportedTarget) -> Function:
     if method is None:
         if inspect.isroutine(made):
             why = f"{target.path} is a function, which has no methods; leave out call"
-            raise TargetError(why, code="method-not-found")
+            raise TargetError(why, code="name-not-found")
         raise TargetError(
             f"{target.path} has no method {target.call!r}."
             f"{did_you_mean(target.call, known)}{list_names(known)}",
-            code="method-not-found",
+            code="name-not-found",
         )
     return _callable(method, f"{target.path}.{target.call}")
 

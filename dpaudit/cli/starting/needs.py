@@ -110,12 +110,12 @@ def _built(target: ImportedTarget, found: Any, *, is_guessed: bool) -> Callable[
             raise TargetError(
                 f"{target.path} takes no input, and what it returns draws nothing either; a "
                 f"mechanism takes its input first: def {found.__name__}(rows, rng)",
-                code="not-a-mechanism",
+                code="not-callable",
             ) from None
         raise TargetError(
             f"{target.path} is annotated to return what draws, but what it returned cannot be "
             "called; let it return the mechanism, or mend the annotation",
-            code="not-a-mechanism",
+            code="not-callable",
         ) from None
 
 
@@ -204,7 +204,7 @@ def _unbound(found: Any, target: ImportedTarget) -> Callable[..., Any]:
         known = public_callables(found)
         raise TargetError(
             f"{target.path} has no method {name!r}.{did_you_mean(name, known)}{list_names(known)}",
-            code="method-not-found",
+            code="name-not-found",
         )
     own = inspect.getattr_static(found, name, None)
     parameters = list(parameters_of(method).values())
