@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
-class _Unsaid(int):
-    """A number that nobody gave."""
+class _Default(int):
+    """The default of a number that the caller did not give."""
 
 
-# So many different draws of noise a trace tries at most.
+# Largest number of noises that a trace tries.
 _MOST_NOISES = 1_000
-_UNSAID = _Unsaid(DEFAULTS["samples"])
+_DEFAULT_SAMPLES = _Default(DEFAULTS["samples"])
 
 
 class MoreOptions(TypedDict, total=False):
-    """Keywords of `audit` beside the usual ones, as docs/options.md describes them."""
+    """Further keywords of `audit`, described in docs/options.md."""
 
     name: str | None
     batch_arg: str | None
@@ -91,7 +91,7 @@ def audit(
     claim: PrivacyClaim,
     *,
     params: Mapping[str, Any] | None = None,
-    samples: int = _UNSAID,
+    samples: int = _DEFAULT_SAMPLES,
     time: float | None = DEFAULTS["time"],
     confidence: float = DEFAULTS["confidence"],
     seed: int = DEFAULTS["seed"],
@@ -110,23 +110,23 @@ def audit(
         never). Or the words of a command: a program that speaks the protocol of
         docs/guides/protocol.md.
     d1, d2 : Any
-        Neighbouring inputs, handed over as they are and never changed.
+        Neighbouring inputs, passed to the mechanism as they are and never changed.
     claim : PrivacyClaim
-        What is put to the test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
+        The claim to test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     samples : int, default 1,000,000
         Draws of both inputs together, from 100 to 10¹⁵.
     time : float, optional
-        Seconds, above 0, which plan the draws from the speed of the mechanism instead.
+        Seconds, above 0, in place of `samples`; the speed of the mechanism then sets the number.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
         Root of all randomness, at least 0. Equal seeds give equal results, whatever `workers`.
     workers : int or 'auto', default 1
-        Processes that draw. More than one need a mechanism that can be pickled or imported. With
-        `'auto'`, this process draws, and as many as there are cores join it once more than some 5
-        seconds are left.
+        Number of processes that draw. More than one need a mechanism that can be pickled or
+        imported. With `'auto'`, this process draws, and one process per core joins it if more than
+        about 5 seconds are left.
     on_progress : callable, optional
         Called with a `Progress` after every block of draws.
 
@@ -152,14 +152,14 @@ def audit(
     Raises
     ------
     UsageError
-        For a request that cannot be carried out. What goes wrong with the mechanism itself is the
-        verdict ERROR, with a message.
+        For a request that cannot be carried out. If the mechanism itself fails, the verdict is
+        ERROR, with a message.
     TypeError
         For an unknown keyword.
 
     Notes
     -----
-    Of a mechanism that satisfies the claim, the verdict is VIOLATION with probability at most
+    If the mechanism satisfies the claim, the verdict is VIOLATION with probability at most
     1 - confidence. The bounds hold at the same confidence (docs/method.md §2 to §4).
     NO_VIOLATION_FOUND proves nothing about other inputs, rarer events or more draws.
 
@@ -194,7 +194,7 @@ def search(
     outside: bool = False,
     keep: int = 1,
     params: Mapping[str, Any] | None = None,
-    samples: int = _UNSAID,
+    samples: int = _DEFAULT_SAMPLES,
     time: float | None = DEFAULTS["time"],
     confidence: float = DEFAULTS["confidence"],
     seed: int = DEFAULTS["seed"],
@@ -207,48 +207,48 @@ def search(
     Parameters
     ----------
     mechanism : callable, str or list of str
-        As of `audit`.
+        As in `audit`.
     claim : PrivacyClaim
-        What is put to the test.
+        The claim to test.
     space : str or mapping
-        What one input may be, such as `"list of number in [0, 1]"` (docs/guides/find-the-pair.md).
+        Possible inputs, such as `"list of number in [0, 1]"` (docs/guides/find-the-pair.md).
     form : {'array', 'numpy', 'pandas', 'polars'}, optional
-        What inputs are handed over as. Default: lists, dicts and plain values.
+        Type of the inputs that the mechanism gets. Default: lists, dicts and plain values.
     inside : bool, default False
-        Whether to hand over no inputs that lie outside the space: values beyond its bounds, NaN,
-        missing values, new categories. By default a few are tried, and a leak on one of them is
-        noted in `searched.beyond`; it decides nothing.
+        Whether to try no inputs outside of the space: values beyond its bounds, NaN, missing
+        values, new categories. By default a few are tried, and a leak on one of them is noted in
+        `searched.beyond`, without effect on the verdict.
     outside : bool, default False
-        Whether inputs outside the space decide the verdict, too.
+        Whether inputs outside of the space also decide the verdict.
     keep : int, default 1
-        How many pairs to audit, from 1 to 100. They share the error probability.
+        Number of pairs to audit, from 1 to 100. They share the error probability.
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     samples : int, default 1,000,000
-        Draws of search and audit together. About a quarter searches, and certifies nothing.
+        Draws of search and audit together. About a quarter is for the search and certifies nothing.
     time : float, optional
-        Seconds in place of draws; a quarter of them is for the search.
+        Seconds in place of `samples`; a quarter is for the search.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
         Root of all randomness, at least 0.
     workers : int or 'auto', default 1
-        Processes that draw for the audit; the search draws in this one.
+        Processes that draw for the audit; the search draws in this process.
     on_progress : callable, optional
-        Called with a `Progress` now and then.
+        Called with a `Progress` from time to time.
 
     Returns
     -------
     AuditResult
-        As of `audit`; `searched` says how the pairs were found. A pair that seems to leak is also
-        audited in its simplest form. Two pairs share the error probability.
+        As in `audit`; `searched` describes how the pairs were found. A pair that seems to leak is
+        also audited in its simplest form. All pairs share the error probability.
 
     Other Parameters
     ----------------
     adjacency
         The relation between the two inputs, such as `"add-remove"`; a search needs it.
     **more
-        All others as of `audit`.
+        All others as in `audit`.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def search(
 
     Notes
     -----
-    Of a mechanism that satisfies the claim on all neighbours, the verdict is VIOLATION with
+    If the mechanism satisfies the claim on all neighbours, the verdict is VIOLATION with
     probability at most 1 - confidence: the draws that choose a pair do not certify it
     (docs/method.md). NO_VIOLATION_FOUND proves nothing about pairs that were not found.
 
@@ -279,17 +279,17 @@ def search(
 
     _check_keywords("search", search, more)
     relation = parse_adjacency(more.get("adjacency"))
-    found = neighbour_search(space, relation, form=form, inside=inside, outside=outside, keep=keep)
+    pairs = neighbour_search(space, relation, form=form, inside=inside, outside=outside, keep=keep)
     spec = _spec(
         mechanism, more, claim,
-        search=found, params=params, samples=samples, time=time, confidence=confidence, seed=seed,
+        search=pairs, params=params, samples=samples, time=time, confidence=confidence, seed=seed,
         workers=workers,
     )  # fmt: skip
     return run_audit(spec, _checked_progress(on_progress))
 
 
 class TraceOptions(TypedDict, total=False):
-    """Further keywords of `trace`, as docs/options.md describes them."""
+    """Further keywords of `trace`, described in docs/options.md."""
 
     batch_arg: str | None
     data_arg: str | None
@@ -310,40 +310,41 @@ def trace(
     primitives: Sequence[Callable[..., Any] | str] = (),
     **more: Unpack[TraceOptions],
 ) -> Trace:
-    """Run `mechanism` on two inputs with the same noise, and name the line that tells them apart.
+    """Run `mechanism` on two inputs with the same noise, and name the line at which they differ.
 
     Parameters
     ----------
     mechanism : callable or str
-        As of `audit`, in Python.
+        As in `audit`; Python only.
     d1, d2 : Any
         Neighbouring inputs.
     claim : PrivacyClaim, optional
-        What each line is held against. Without one, only what no claim allows is a cause.
+        The claim with which each line is compared. Without a claim, only lines that no claim allows
+        are causes.
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     noises : int, default 3
-        How many different draws of noise to try, from 1 to 1,000; each takes some four runs.
+        Number of noises to try, from 1 to 1,000; each takes about four runs.
     follow : sequence of str, default ()
-        Packages, folders or files whose lines count as the user's own, beside all code that is not
-        installed.
+        Packages, folders or files whose lines count as the user's own, in addition to all code that
+        is not installed.
     primitives : sequence of callable or str, default ()
         Functions, or their import paths, that add noise to their first argument.
 
     Returns
     -------
     Trace
-        `findings`, causes first, and `sites`, the lines that draw noise with what they cost.
+        `findings`, causes first, and `sites`, the lines that draw noise, with their cost in ε.
 
     Other Parameters
     ----------------
     batch_arg, data_arg, rng_arg, post_process, python
-        As of `audit`.
+        As in `audit`.
 
     Raises
     ------
     UsageError
-        For what cannot be traced, such as a program in another language.
+        For a mechanism that cannot be traced, such as a program in another language.
     TypeError
         For an unknown keyword.
 
@@ -365,16 +366,17 @@ def trace(
 
     _check_keywords("trace", trace, more, TraceOptions)
     if isinstance(d2, PrivacyClaim) and claim is None:
-        raise UsageError("d2 is a claim: write trace(mechanism, d1, d2, claim), with two inputs")
+        why = "d2 is a claim: write trace(mechanism, d1, d2, claim), with two inputs"
+        raise UsageError(why, code="arguments-wrong")
     if claim is not None:
         verify(claim=claim)
     verify(params=params, **more)
     if not isinstance(noises, Integral) or not 1 <= noises <= _MOST_NOISES:
         raise refused("noises", noises, f"must be a whole number from 1 to {_MOST_NOISES:,}")
     if isinstance(follow, str) or isinstance(primitives, str):
-        raise UsageError("follow and primitives must be lists")
-    said: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
-    target = _target(mechanism, said)
+        raise UsageError("follow and primitives must be lists", code="option-invalid")
+    options: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
+    target = _target(mechanism, options)
     return trace_pair(
         target, d1, d2, claim, seeds=int(noises), follow=follow, primitives=primitives
     )
@@ -399,9 +401,9 @@ def _checked_progress(
 
 
 def _whole(samples: Any) -> Any:
-    """Return a number of draws, which may be written as 1e6."""
+    """Return a number of draws as int; users may write 1e6."""
     is_whole = isinstance(samples, float) and samples.is_integer()
-    return int(samples) if is_whole or isinstance(samples, _Unsaid) else samples
+    return int(samples) if is_whole or isinstance(samples, _Default) else samples
 
 
 def _spec(
@@ -416,25 +418,25 @@ def _spec(
     time: float | None,
     **usual: Any,
 ) -> AuditSpec:
-    """Return what to audit, of the keywords of a function. more: those beside the usual ones."""
-    if time is not None and not isinstance(samples, _Unsaid):
-        raise UsageError(*TWO_BUDGETS)
+    """Return the specification of an audit. more: the keywords of `MoreOptions`."""
+    if time is not None and not isinstance(samples, _Default):
+        raise UsageError(*TWO_BUDGETS, code="options-conflict")
     verify(params=params, **more)
-    said: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
+    options: dict[str, Any] = {**DEFAULTS, **more, "params": params or {}}
     for name in ("range", "attacks"):
-        said[name] = None if said[name] is None else tuple(said[name])
-    target = _target(mechanism, said)
-    options = {one.name: said[one.name] for one in owned("audit", "run") if one.name in more}
+        options[name] = None if options[name] is None else tuple(options[name])
+    target = _target(mechanism, options)
+    given = {one.name: options[one.name] for one in owned("audit", "run") if one.name in more}
     return AuditSpec(
-        name=said["name"] or target.name,
-        target=repeated(target, said["repeat"]),
+        name=options["name"] or target.name,
+        target=repeated(target, options["repeat"]),
         pairs=pairs,
         search=search,
         claim=claim,
         samples=_whole(samples),
         time=time,
         **usual,
-        **options,
+        **given,
     )
 
 
@@ -450,43 +452,43 @@ def bound(
     bound: BoundMethod | None = None,
     name: str = "recorded outputs",
 ) -> AuditResult:
-    """Look for statistical proof in draws that were made elsewhere, such as training runs.
+    """Look for statistical proof in recorded outputs, such as those of training runs.
 
     Parameters
     ----------
     outcomes_d1, outcomes_d2 : sequence or ndarray
-        Independent outputs for two neighbouring inputs, an entry each (of an array: a row), in the
-        order in which they were made, which is looked at. At least 100 in all, and 25 of each.
+        Independent outputs for two neighbouring inputs, one entry each (of an array: one row), in
+        the order in which they were made, which is tested. At least 100 in all, and 25 of each.
     claim : PrivacyClaim
-        What is put to the test.
+        The claim to test.
     coin_flipped : bool, default False
-        Whether a fair coin picked the input of every draw, so that the two numbers of draws are
-        chance. Otherwise they are taken as fixed, and a bound that is valid then is used.
+        Whether a fair coin picked the input of every draw, so that the numbers of draws are random.
+        Otherwise they are taken as fixed, and a bound for fixed numbers is used.
     scores : bool, default False
-        Whether the outcomes are scores of an attack; only thresholds are then tried.
+        Whether the outcomes are scores of an attack, so that only thresholds are tried.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
-        Splits the draws into those to learn from and the others.
+        Seed of the random split into draws to learn from and draws to test.
     bound : {'game', 'clopper-pearson'}, optional
-        How counts become a bound. Default: the more powerful of those that are valid.
+        Method that turns counts into a bound. Default: the more powerful of the valid ones.
     name : str, default 'recorded outputs'
-        How reports call the audit.
+        Name of the audit in reports.
 
     Returns
     -------
     AuditResult
-        As of `audit`, with one certificate.
+        As in `audit`, with one certificate.
 
     Raises
     ------
     UsageError
-        For too few draws, outcomes of a type that is not read, and impossible settings.
+        For too few draws, outcomes of an unknown type, and impossible settings.
 
     Notes
     -----
-    Of outputs that satisfy the claim, the verdict is VIOLATION with probability at most
-    1 - confidence, if they are independent (docs/method.md §12).
+    If the outputs are independent and the claim holds, the verdict is VIOLATION with probability at
+    most 1 - confidence (docs/method.md §12).
 
     Examples
     --------
@@ -536,32 +538,32 @@ def bound_guesses(
     Parameters
     ----------
     canaries : int
-        Records that were each put in or left out by a fair coin of its own, at least 1.
+        Number of records, each included or left out by a fair coin of its own; at least 1.
     guesses : int
-        How many of them were guessed to be in or out, from the output of the one run. With a
-        claimed δ > 0 this number must have been fixed before.
+        Number of canaries guessed to be in or out, from the output of the run. If the claim has
+        δ > 0, it must have been fixed before the run.
     correct : int
-        How many guesses were right.
+        Number of right guesses.
     claim : PrivacyClaim
-        What is put to the test, for one canary more or less.
+        The claim to test, for one canary more or less.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     name : str, default 'guesses'
-        How reports call the audit.
+        Name of the audit in reports.
 
     Returns
     -------
     AuditResult
-        As of `audit`, with one `OneRunCertificate` in `by_pair`.
+        As in `audit`, with one `OneRunCertificate` in `by_pair`.
 
     Raises
     ------
     UsageError
-        For impossible counts, and for claims that guesses say nothing about.
+        For impossible counts, and for claims that guesses cannot refute.
 
     Notes
     -----
-    Of a mechanism that satisfies the claim, the verdict is VIOLATION with probability at most
+    If the mechanism satisfies the claim, the verdict is VIOLATION with probability at most
     1 - confidence (docs/method.md §12). Source: Steinke, Nasr & Jagielski 2023.
 
     Examples
@@ -581,25 +583,26 @@ def bound_guesses(
     try:
         seen = Guesses(canaries, guesses, correct)
     except ValueError as error:
-        raise UsageError(f"{error}; give canaries ≥ guesses ≥ correct ≥ 0") from None
+        why = f"{error}; give canaries ≥ guesses ≥ correct ≥ 0"
+        raise UsageError(why, code="option-invalid") from None
     return audit_guesses(seen, claim, confidence=confidence, name=name)
 
 
 def _are_rows(outcomes: Any) -> bool:
-    """Whether this holds outcomes in order: a text, a name of a file at most, and a dict do not."""
+    """Return whether a value is a sequence of outcomes; a text, a mapping and a set are not."""
     if isinstance(outcomes, str | bytes | Mapping | Set) or not hasattr(outcomes, "__len__"):
         return False
     return np.ndim(outcomes) > 0 if isinstance(outcomes, np.ndarray) else True
 
 
 def _target(
-    mechanism: Callable[..., Any] | str | list[str], said: Mapping[str, Any]
+    mechanism: Callable[..., Any] | str | list[str], options: Mapping[str, Any]
 ) -> SingleTarget:
-    limits = Limits(timeout=said["timeout"], memory=said["memory_limit"])
+    limits = Limits(timeout=options["timeout"], memory=options["memory_limit"])
     if isinstance(mechanism, list):
-        return _command(mechanism, limits, said)
-    called = {key: said[key] for key in ("params", "batch_arg", "data_arg", "rng_arg")}
-    after = said["post_process"]
+        return _command(mechanism, limits, options)
+    called = {key: options[key] for key in ("params", "batch_arg", "data_arg", "rng_arg")}
+    after = options["post_process"]
     target: CallableTarget | ImportedTarget
     if not isinstance(mechanism, str):
         target = CallableTarget(function=mechanism, post_process=after, **called)
@@ -608,27 +611,31 @@ def _target(
     else:
         raise UsageError(
             f"post_process with the import path {mechanism!r}: give both as callables, or both "
-            "in a configuration file"
+            "in a configuration file",
+            code="options-conflict",
         )
-    if said["isolate"] or said["python"] is not None:
-        return IsolatedTarget(target=target, python=said["python"], limits=limits)
+    if options["isolate"] or options["python"] is not None:
+        return IsolatedTarget(target=target, python=options["python"], limits=limits)
     if limits != Limits():
-        raise UsageError("timeout and memory_limit need a separate process; add isolate=True")
+        why = "timeout and memory_limit need a separate process; add isolate=True"
+        raise UsageError(why, code="option-missing")
     return target
 
 
-def _command(words: list[str], limits: Limits, said: Mapping[str, Any]) -> CommandTarget:
+def _command(words: list[str], limits: Limits, options: Mapping[str, Any]) -> CommandTarget:
     if not words or not all(isinstance(word, str) for word in words):
-        raise UsageError(f"mechanism={words!r} must be the words of a command line")
-    if said["params"] or said["post_process"] is not None:
-        raise UsageError("a program takes no params and no post_process; do both in the program")
+        why = f"mechanism={words!r} must be the words of a command line"
+        raise UsageError(why, code="option-invalid")
+    if options["params"] or options["post_process"] is not None:
+        why = "a program takes no params and no post_process; do both in the program"
+        raise UsageError(why, code="options-conflict")
     for key in ("data_arg", "rng_arg"):
-        if said[key] is not None:
-            raise UsageError(
-                f"a program takes no {key}: the protocol defines its input; leave it out"
-            )
-    batch_arg = said["batch_arg"]
+        if options[key] is not None:
+            why = f"a program takes no {key}: the protocol defines its input; leave it out"
+            raise UsageError(why, code="options-conflict")
+    batch_arg = options["batch_arg"]
     if batch_arg not in (None, "none", "size"):
-        raise UsageError(f"batch_arg={batch_arg!r} must be 'size' or 'none' for a program")
+        why = f"batch_arg={batch_arg!r} must be 'size' or 'none' for a program"
+        raise UsageError(why, code="option-invalid")
     is_batch = None if batch_arg is None else batch_arg == "size"
     return CommandTarget(words=tuple(words), is_batch=is_batch, limits=limits)

@@ -1,9 +1,8 @@
-"""Says, once for a mechanism, that a call of it has not returned for long: it may never. And that
-what comes before the calls, such as an import, has not ended.
+"""Warnings that a call, or a step before the calls such as an import, has not returned for long.
 
-What this process does is watched by a thread that looks every second, for calls how many outputs
-there are, which costs a draw nothing; whoever waits for another process looks by itself.
-"""
+Each is logged once per mechanism. Calls in this process are watched by a thread that looks every
+second at the number of outputs, which costs a draw nothing. Code that waits for another process
+calls `left` itself."""
 
 from __future__ import annotations
 
@@ -14,154 +13,165 @@ import time
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 
-# Seconds after which a call has not returned for long, and between two looks of the thread.
+# Seconds without an output after which a warning is logged, and between two looks of the thread.
 PATIENCE, LOOK = 10.0, 1.0
-# A call for many draws may take so many times as long, draw by draw, as the slowest one so far.
+# A batch may take this many times as long per draw as the slowest batch so far.
 _SLOWER = 10.0
 _UNTIMED = (
     "if it never returns, press Ctrl-C and add {}: such a call then counts as the outcome timeout"
 )
-_HERE = _UNTIMED.format("--isolate --timeout 10s (isolate: true and timeout: 10s)")
-_ELSEWHERE = _UNTIMED.format("--timeout 10s (timeout: 10s)")
+_IN_PROCESS = _UNTIMED.format("--isolate --timeout 10s (isolate: true and timeout: 10s)")
+_IN_ANOTHER = _UNTIMED.format("--timeout 10s (timeout: 10s)")
 
 _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Of one mechanism. advice: what to do about its calls."""
+    """The warnings about one mechanism. advice: what to do about a call that does not return."""
 
-    # Returns whether this process is the one to say it; workers of one audit agree on that.
-    may_tell: Callable[[], bool] = staticmethod(lambda: True)
-    # Whether it says what it waits for before the calls: workers repeat what was said already.
-    is_first: bool = True
+    # Returns whether this process logs the warning; set in workers, of which one logs it.
+    may_warn: Callable[[], bool] = staticmethod(lambda: True)
+    # Whether steps before the calls are warned about; false in workers, which repeat them.
+    warns_of_steps: bool = True
 
-    def __init__(self, advice: str = _HERE) -> None:
+    def __init__(self, advice: str = _IN_PROCESS) -> None:
         self._advice, self._slowest = advice, 0.0
-        # A likely reason, which stands before the advice.
+        # A likely reason, which precedes the advice.
         self.hint = ""
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     @classmethod
-    def elsewhere(cls, timeout: float | None) -> Watch:
-        """Return that of a mechanism in another process, which ends calls after so many seconds."""
+    def of_process(cls, timeout: float | None) -> Watch:
+        """Return the watch of a mechanism in another process. timeout: seconds per call."""
         if timeout is None:
-            return cls(_ELSEWHERE)
+            return cls(_IN_ANOTHER)
         return cls(f"after {timeout:g} s it counts as the outcome timeout")
 
     @classmethod
-    def untimed(cls) -> Watch:
-        """Return that of calls in this process to which no time-out applies."""
+    def without_timeout(cls) -> Watch:
+        """Return the watch of calls in this process for which there is no time-out."""
         return cls("if it never returns, press Ctrl-C")
 
     def calls(self, name: str, outputs: Sized) -> AbstractContextManager[None]:
-        """Watch calls of this thread, each of which adds one to the outputs."""
+        """Watch calls of this thread. outputs: grows with each call that returns."""
         return _watched(Waiting(self, name, outputs.__len__))
 
     @contextmanager
     def batch(self, name: str, size: int) -> Iterator[None]:
         """Watch one call for many draws."""
         start = time.monotonic()
-        with _watched(Waiting(self, name, lambda: 0, self._seconds(size))):
+        with _watched(Waiting(self, name, lambda: 0, self._extra(size))):
             yield
         self._slowest = max(self._slowest, (time.monotonic() - start) / max(1, size))
 
-    def runs(self, name: str, times: int, more: float = 0.0) -> AbstractContextManager[None]:
-        """Watch outputs that are each so many calls, which are watched inside. more: seconds that
-        an output may take besides."""
-        return _watched(_Runs(self, name, times, more))
+    def runs(self, name: str, times: int, extra: float = 0.0) -> AbstractContextManager[None]:
+        """Watch outputs of `times` calls each, which are watched inside. extra: seconds that an
+        output may take in addition to `PATIENCE`."""
+        return _watched(_Runs(self, name, times, extra))
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
-        """Return what is asked while an output, or a batch, of another process is waited for.
-        counter: its first entry changes with every output."""
-        return Waiting(self, name, lambda: counter[0], self._seconds(size))
+        """Return a clock for code that waits for another process. counter: its first entry changes
+        with each output. size: outputs per call."""
+        return Waiting(self, name, lambda: counter[0], self._extra(size))
 
-    def stands_still(self, name: str, seconds: float, more: float) -> bool:
-        """Take notice that nothing has come for so long; return whether that has been said. more:
-        seconds that it may take besides."""
-        if seconds >= PATIENCE + more and self.tells("a call"):
+    def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
+        """Warn of a call that takes too long; return whether there was a warning, now or before.
+
+        seconds: time since the last output. extra: seconds allowed in addition to `PATIENCE`.
+        """
+        if seconds >= PATIENCE + extra and self.should_warn("a call"):
             words = "a call of %s has not returned for %.0f s; %s"
             _log.warning(words, name, seconds, "; ".join(filter(None, [self.hint, self._advice])))
-        return "a call" in self._told
+        return "a call" in self._warned
 
-    def tells(self, what: str) -> bool:
-        """Return whether to say something that is said once."""
-        if what in self._told:
+    def should_warn(self, topic: str) -> bool:
+        """Return whether to warn of a topic: once, and in one process only."""
+        if topic in self._warned:
             return False
-        self._told.add(what)
-        return Watch.may_tell()
+        self._warned.add(topic)
+        return Watch.may_warn()
 
-    def _seconds(self, size: int) -> float:
+    def _extra(self, size: int) -> float:
         return max(size, _SLOWER * self._slowest * size) if size > 1 else 0.0
 
 
-class Waiting:
-    """A wait without an end, by a count that changes with every output."""
+class _Clock:
+    """The time since a count changed last."""
+
+    def __init__(self, watch: Watch, name: str, extra: float = 0.0) -> None:
+        self._watch, self._name, self._extra = watch, name, extra
+        self._count, self._since = 0, time.monotonic()
+
+    def _idle(self, count: int) -> float:
+        now = time.monotonic()
+        if count != self._count:
+            self._count, self._since = count, now
+        return now - self._since
+
+
+class Waiting(_Clock):
+    """A wait for outputs without a time limit. count: returns the number of outputs so far."""
 
     def __init__(
-        self, watch: Watch, name: str, count: Callable[[], int], more: float = 0.0
+        self, watch: Watch, name: str, count: Callable[[], int], extra: float = 0.0
     ) -> None:
-        self._watch, self._name, self._count, self._more = watch, name, count, more
-        self._seen, self._since = 0, time.monotonic()
-        # The output that calls of this thread are part of, if it has several.
+        super().__init__(watch, name, extra)
+        self._read = count
+        # The output of several runs that calls of this thread are part of, if any.
         outer = _now.get(threading.get_ident())
         self._runs = outer if isinstance(outer, _Runs) else None
         if self._runs is not None:
             self._runs.begin()
 
     def left(self) -> float:
-        """Look at the count; return that there is no end, to who asks how many seconds are left."""
-        now, count = time.monotonic(), self._count()
-        if count != self._seen:
-            self._seen, self._since = count, now
-        has_told = self._watch.stands_still(self._name, now - self._since, self._more)
-        if self._runs is not None and not has_told:
+        """Warn if it is time; return the seconds left, inf."""
+        count = self._read()
+        has_warned = self._watch.warn_if_idle(self._name, self._idle(count), self._extra)
+        if self._runs is not None and not has_warned:
             self._runs.see(count)
         return math.inf
 
 
-class Step:
-    """One thing that is waited for, and said to take long. words: such as `importing m.py`."""
+class Step(_Clock):
+    """A step between or before the calls, such as `Step("importing m.py")`."""
 
     def __init__(self, words: str, watch: Watch | None = None) -> None:
-        self._words, self._watch, self._since = words, watch or Watch(), time.monotonic()
+        super().__init__(watch or Watch(), words)
 
     def left(self) -> float:
-        """Say it if it is time; return that there is no end."""
-        seconds = time.monotonic() - self._since
-        if seconds >= PATIENCE and Watch.is_first and self._watch.tells(self._words):
+        """Warn if it is time; return the seconds left, inf."""
+        seconds = self._idle(0)
+        if seconds >= PATIENCE and Watch.warns_of_steps and self._watch.should_warn(self._name):
             words = "%s has not ended for %.0f s; if it never ends, press Ctrl-C"
-            _log.warning(words, self._words, seconds)
+            _log.warning(words, self._name, seconds)
         return math.inf
 
 
 def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]:
-    """Watch something that this thread does between calls, or before, such as `importing m.py`."""
+    """Watch a step of this thread, such as `step("importing m.py")`."""
     return _watched(Step(words, watch))
 
 
-class _Runs:
-    """Outputs of many calls each, by what is seen of the calls."""
+class _Runs(_Clock):
+    """Outputs of several calls each, counted by their calls."""
 
-    def __init__(self, watch: Watch, name: str, times: int, more: float) -> None:
-        self._watch, self._name, self._times, self._more = watch, name, times, more
-        self._before, self._calls, self._seen, self._since = 0, 0, 0, time.monotonic()
+    def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:
+        super().__init__(watch, name, extra)
+        self._times, self._before, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Take notice that calls are counted from 0 again: at least one more has returned."""
+        """Count calls from 0 again; at least one more call has returned."""
         self._before, self._calls = self._before + self._calls + 1, 0
 
     def see(self, calls: int) -> None:
-        """Take notice of so many calls since `begin`."""
+        """Set the number of calls since `begin`, and warn if it is time."""
         self._calls = calls
         self.left()
 
     def left(self) -> float:
-        """Say it if it is time; return that there is no end."""
-        now, outputs = time.monotonic(), (self._before + self._calls) // self._times
-        if outputs != self._seen:
-            self._seen, self._since = outputs, now
-        seconds = now - self._since
-        if seconds >= PATIENCE + self._more and self._watch.tells("an output"):
+        """Warn if it is time; return the seconds left, inf."""
+        seconds = self._idle((self._before + self._calls) // self._times)
+        if seconds >= PATIENCE + self._extra and self._watch.should_warn("an output"):
             words = "an output of %s, %s runs (repeat), takes more than %.0f s; fewer are faster"
             _log.warning(words, self._name, f"{self._times:,}", seconds)
         return math.inf
@@ -169,32 +179,32 @@ class _Runs:
 
 _Watched = Waiting | Step | _Runs
 
-# What every thread is doing now, and the thread that looks on; it sleeps while that is nothing.
+# What each thread waits for, and the thread that looks at it, which sleeps while nothing is there.
 _now: dict[int, _Watched] = {}
 _called = threading.Event()
 _looking: threading.Thread | None = None
 
 
-def _look_on() -> None:
+def _look() -> None:
     while _called.wait():
         time.sleep(LOOK)
-        for calls in list(_now.values()):
-            calls.left()
+        for watched in list(_now.values()):
+            watched.left()
         _called.clear()
         if _now:
             _called.set()
 
 
 @contextmanager
-def _watched(calls: _Watched) -> Iterator[None]:
+def _watched(watched: _Watched) -> Iterator[None]:
     global _looking
     thread = threading.get_ident()
     outer = _now.get(thread)
-    _now[thread] = calls
+    _now[thread] = watched
     _called.set()
-    # A fork has no other thread than the one that forked.
+    # A fork of the process has no other thread than the one that forked.
     if _looking is None or not _looking.is_alive():
-        _looking = threading.Thread(target=_look_on, name="dpaudit-watch", daemon=True)
+        _looking = threading.Thread(target=_look, name="dpaudit-watch", daemon=True)
         _looking.start()
     try:
         yield

@@ -233,7 +233,7 @@ class Command:
     def __init__(self, target: CommandTarget) -> None:
         self.name = target.name
         self._post_process = post_processing(target.post_process)
-        self._watch = watch = Watch.elsewhere(target.limits.timeout)
+        self._watch = watch = Watch.of_process(target.limits.timeout)
         first = Program(target, watch)
         watch.hint = _BUFFERED
         is_batch = first.hello.batch or first.hello.frames is not None
@@ -241,7 +241,7 @@ class Command:
         self.types_by_draw = self.interleaved  # a program may write an array
         start = partial(_restarted, target, watch, first.hello)
         self._programs = Succession(self.name, first, start, target.limits.timeout)
-        self._after = Watch.untimed()
+        self._after = Watch.without_timeout()
         self._starts: dict[int, tuple[Any, bytes]] = {}
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
@@ -269,7 +269,8 @@ class Command:
                     self._programs.draw_ended()
                 start, _ = requests[len(outcomes)]
                 has_begun = program.child.has_read
-                if isinstance(end, TimedOut) and self._watch.hint and self._watch.tells("hint"):
+                is_silent = isinstance(end, TimedOut) and self._watch.hint != ""
+                if is_silent and self._watch.should_warn("hint"):
                     words = "the program %s has not answered its first request in time; %s"
                     _log.warning(words, self.name, _BUFFERED)
                 outcomes.append(self._programs.died(end, start, has_begun=has_begun))

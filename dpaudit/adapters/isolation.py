@@ -252,7 +252,7 @@ class Isolated:
                 code="audit-in-worker",
             )
         self.name = target.name
-        watch = Watch.elsewhere(target.limits.timeout)
+        watch = Watch.of_process(target.limits.timeout)
         first = Worker(target, watch)
         self._batch = first.calling.batch
         self.interleaved = self._batch is None
@@ -338,7 +338,7 @@ class IsolatedFunction:
     """
 
     def __init__(self, target: IsolatedTarget) -> None:
-        self._watch = Watch.elsewhere(target.limits.timeout)
+        self._watch = Watch.of_process(target.limits.timeout)
         first = Worker(target, self._watch)
         self.calling = first.calling
         start = partial(Worker, target, self._watch, first.calling)

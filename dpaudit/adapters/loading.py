@@ -81,7 +81,7 @@ class Composition:
     name: str
     components: tuple[Mechanism, ...]
     post_process: Function | None = None
-    watch: Watch = field(default_factory=Watch.untimed, repr=False, compare=False)
+    watch: Watch = field(default_factory=Watch.without_timeout, repr=False, compare=False)
 
     @property
     def interleaved(self) -> bool:

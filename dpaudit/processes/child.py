@@ -476,7 +476,7 @@ class Succession(Generic[Process]):
             )
         if reason:
             raise MechanismError(reason, code="process-always-ends")
-        if not self._varies and self._seconds >= PATIENCE and self._watch.tells("no draw"):
+        if not self._varies and self._seconds >= PATIENCE and self._watch.should_warn("no draw"):
             total = self._alike.total()
             draws = f"all {total} draws of" if total > 1 else "the only draw of"
             _log.warning("%s %s so far ended with %s", draws, self._name, ended)

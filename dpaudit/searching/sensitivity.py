@@ -284,7 +284,7 @@ def searched(
         search = _Search(answers, of, relation, float(claimed), norm, time, check)
         # Of overflows and the like, which inputs at the edges are made for.
         warnings.simplefilter("ignore")
-        with nullcontext() if elsewhere else Watch.untimed().calls(target.name, answers):
+        with nullcontext() if elsewhere else Watch.without_timeout().calls(target.name, answers):
             search.run(seed, inside_only=inside_only)
             witnesses = search.witnesses(outside=outside)
             beyond, largest = search.beyond(outside=outside), search.largest()

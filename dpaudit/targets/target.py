@@ -100,10 +100,10 @@ class Limits:
     def __post_init__(self) -> None:
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             why = f"={self.timeout!r} must be above 0 seconds, and finite"
-            raise TargetError(Name("timeout"), why, code="limit-out-of-range")
+            raise TargetError(Name("timeout"), why, code="option-invalid")
         if self.memory is not None and self.memory <= 0:
             why = f"={self.memory!r} must be above 0 bytes"
-            raise TargetError(Name("memory_limit"), why, code="limit-out-of-range")
+            raise TargetError(Name("memory_limit"), why, code="option-invalid")
 
     def doubts(self) -> str:
         """Return a possible reason why a process does not start, for a message; often `""`."""
@@ -165,13 +165,13 @@ class RepeatedTarget:
     def __post_init__(self) -> None:
         if not _is_whole(self.times) or self.times < 2:
             why = f"={self.times!r} must be a whole number of runs, at least 1"
-            raise TargetError(Name("repeat"), why, code="limit-out-of-range")
+            raise TargetError(Name("repeat"), why, code="option-invalid")
         if self.times > MOST_RUNS:
             raise TargetError(
                 Name("repeat"),
                 f"={self.times:,} is too many: each run is one entry of an output, and an output "
                 f"has at most {MOST_RUNS:,}; give at most {MOST_RUNS:,}",
-                code="limit-out-of-range",
+                code="option-invalid",
             )
 
     @property

@@ -82,7 +82,7 @@ class _Asked:
         """Return a new process, which is ready."""
         known = None if self._tracer is None else self._tracer.calling
         self.close()
-        watch = Watch.elsewhere(self._target.limits.timeout)
+        watch = Watch.of_process(self._target.limits.timeout)
         self._tracer = _Tracer(self._target, watch, known)
         self._tracer.prepare(self._datasets, self._follow, self._primitives, self._last)
         return self._tracer

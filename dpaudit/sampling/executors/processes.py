@@ -241,8 +241,8 @@ def _work(here: connection.Connection, told: Lock, show: Callable[..., None] | N
     told: the worker that acquires this lock, which is never released, gives the warnings that all
     workers would give.  show: replaces `warnings.showwarning`.
     """
-    Watch.may_tell = staticmethod(partial(told.acquire, False))
-    Watch.is_first = False
+    Watch.may_warn = staticmethod(partial(told.acquire, False))
+    Watch.warns_of_steps = False
     if show is not None:
         warnings.showwarning = show
     os.setpgid(0, 0)  # what the mechanism starts belongs to this process, and ends with it

@@ -70,7 +70,7 @@ def test_a_standstill_lasts_from_the_last_change_of_the_count(
             return self.now
 
     class Told(Watch):
-        def stands_still(self, name: str, seconds: float, more: float) -> bool:
+        def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
             lasted.append(seconds)
             return False
 
@@ -91,18 +91,18 @@ def test_a_standstill_lasts_from_the_last_change_of_the_count(
 
 def test_a_watch_tells_once_and_only_what_lasts(caplog: pytest.LogCaptureFixture) -> None:
     watch = Watch()
-    watch.stands_still("slow", 9.9, 0.0)
-    watch.stands_still("a batch", 30.0, 25.0)
+    watch.warn_if_idle("slow", 9.9, 0.0)
+    watch.warn_if_idle("a batch", 30.0, 25.0)
     assert not caplog.messages
-    watch.stands_still("hangs", 10.0, 0.0)
-    watch.stands_still("hangs", 11.0, 0.0)
+    watch.warn_if_idle("hangs", 10.0, 0.0)
+    watch.warn_if_idle("hangs", 11.0, 0.0)
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith("a call of hangs has not returned for 10 s")
     assert "--isolate --timeout 10s" in caplog.messages[0]
 
 
 def test_calls_that_are_ended_in_any_case(caplog: pytest.LogCaptureFixture) -> None:
-    Watch.elsewhere(60.0).stands_still("slow", 10.0, 0.0)
+    Watch.of_process(60.0).warn_if_idle("slow", 10.0, 0.0)
     assert caplog.messages == [
         "a call of slow has not returned for 10 s; after 60 s it counts as the outcome timeout"
     ]
@@ -110,8 +110,8 @@ def test_calls_that_are_ended_in_any_case(caplog: pytest.LogCaptureFixture) -> N
 
 def test_batches_may_take_as_long_as_their_size_lets_expect() -> None:
     watch = Watch()
-    assert watch.waiting("one")._more == 0
-    assert watch.waiting("many", size=500)._more == 500
+    assert watch.waiting("one")._extra == 0
+    assert watch.waiting("many", size=500)._extra == 500
 
 
 @pytest.mark.parametrize("timed", [False, True])
