@@ -43,9 +43,9 @@ def shift_clocks(seconds: float) -> None:
         _replace(name, _ahead(getattr(time, name), seconds))
         _replace(f"{name}_ns", _ahead(getattr(time, f"{name}_ns"), nanoseconds))
     clocks = [getattr(time, f"CLOCK_{one}") for one in _CLOCKS if hasattr(time, f"CLOCK_{one}")]
-    for name, more in (("clock_gettime", seconds), ("clock_gettime_ns", nanoseconds)):
+    for name, shift in (("clock_gettime", seconds), ("clock_gettime_ns", nanoseconds)):
         if hasattr(time, name):
-            _replace(name, _ahead_for(getattr(time, name), more, clocks))
+            _replace(name, _ahead_for(getattr(time, name), shift, clocks))
     local = time.localtime
     for name, before in _OF_TIMES.items():
         is_by_seconds = name in ("gmtime", "localtime", "ctime")
@@ -59,12 +59,12 @@ def _replace(name: str, function: Any) -> None:
     setattr(time, name, function)
 
 
-def _ahead(clock: Callable[[], Any], more: Any) -> Callable[[], Any]:
-    return lambda: clock() + more
+def _ahead(clock: Callable[[], Any], shift: Any) -> Callable[[], Any]:
+    return lambda: clock() + shift
 
 
-def _ahead_for(clock: Callable[[int], Any], more: Any, clocks: list[int]) -> Callable[[int], Any]:
-    return lambda number: clock(number) + (more if number in clocks else 0)
+def _ahead_for(clock: Callable[[int], Any], shift: Any, clocks: list[int]) -> Callable[[int], Any]:
+    return lambda number: clock(number) + (shift if number in clocks else 0)
 
 
 def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -> Any:
@@ -86,9 +86,9 @@ def _shift_dates() -> None:
         setattr(shifted, kind.__name__, _with_shifted_present(kind))
     true_import = builtins.__import__
 
-    def importing(name: str, scope: Any = None, *more: Any, **others: Any) -> Any:
-        module = true_import(name, scope, *more, **others)
-        return shifted if module is datetime and _is_own(scope or others.get("globals")) else module
+    def importing(name: str, scope: Any = None, *rest: Any, **named: Any) -> Any:
+        module = true_import(name, scope, *rest, **named)
+        return shifted if module is datetime and _is_own(scope or named.get("globals")) else module
 
     builtins.__import__ = importing  # type: ignore[assignment]  # takes what the true one does
 
@@ -114,8 +114,8 @@ def _with_shifted_present(true: Any) -> Any:
         def __subclasscheck__(cls, kind: type) -> bool:
             return issubclass(kind, true) if cls is stand_in else type.__subclasscheck__(cls, kind)
 
-    def make(cls: Any, *arguments: Any, **more: Any) -> Any:
-        return true.__new__(true if cls is stand_in else cls, *arguments, **more)
+    def make(cls: Any, *arguments: Any, **named: Any) -> Any:
+        return true.__new__(true if cls is stand_in else cls, *arguments, **named)
 
     def now(cls: Any, tz: Any = None) -> Any:
         return cls.fromtimestamp(time.time(), tz)

@@ -184,8 +184,8 @@ class Service:
         if self._requests < 2:  # the first call may make a generator
             self._generators = generators()
         self._requests += 1
-        for place, one in enumerate(self._generators):
-            _reseed(one, seed, f"generator {place}")
+        for place, generator in enumerate(self._generators):
+            _reseed(generator, seed, f"generator {place}")
         if _has_torch():
             _torch().seed_globally(child_seed(seed, "torch"))
         arguments = {**self._params, **(batch or {})}
@@ -264,12 +264,12 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, parts: Any) -> Any:
         """Return an object that is imported or made here: not every version of NumPy reads the
         pickles of another."""
-        kind, what, more = parts
+        kind, what, how = parts
         if kind == "import":
-            return resolved(what)() if more else resolved(what)
+            return resolved(what)() if how else resolved(what)
         if kind in ("pandas", "polars"):
-            return importlib.import_module(kind).DataFrame(what, **more)
-        return importlib.import_module("numpy").frombuffer(more, kind).reshape(what).copy()[()]
+            return importlib.import_module(kind).DataFrame(what, **how)
+        return importlib.import_module("numpy").frombuffer(how, kind).reshape(what).copy()[()]
 
 
 def loaded(data: bytes, what: str) -> Any:

@@ -185,12 +185,12 @@ def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]
     limit = math.log(IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
     # By arm as well: batches of different sizes shift the draws of d2.
     by_arm = [(part, arms, (part[arms], part[~arms])) for part, arms in parts]
-    for (first, one), (second, other) in combinations(enumerate(by_arm, start=1), 2):
+    for (first, block), (second, later) in combinations(enumerate(by_arm, start=1), 2):
         log_chance = min(
-            _log_chance_in_turns(one[:2], other[:2], log_chances),
+            _log_chance_in_turns(block[:2], later[:2], log_chances),
             *(
                 min(len(mine), len(theirs)) * log_chance if _begin_alike(mine, theirs) else 0.0
-                for mine, theirs, log_chance in zip(one[2], other[2], log_chances, strict=True)
+                for mine, theirs, log_chance in zip(block[2], later[2], log_chances, strict=True)
             ),
         )
         if log_chance < limit:
@@ -203,22 +203,25 @@ def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]
 
 
 def _log_chance_in_turns(
-    one: tuple[KeyArray, BoolArray], other: tuple[KeyArray, BoolArray], log_chances: Sequence[float]
+    block: tuple[KeyArray, BoolArray],
+    later: tuple[KeyArray, BoolArray],
+    log_chances: Sequence[float],
 ) -> float:
     """Return the log of the chance that two blocks are equal wherever their coins are; 0 when they
     differ there."""
-    size = min(len(one[0]), len(other[0]))
-    same = one[1][:size] == other[1][:size]
-    if not _begin_alike(one[0][:size][same], other[0][:size][same]):
+    (keys, is_d1), (later_keys, later_is_d1) = block, later
+    size = min(len(keys), len(later_keys))
+    same = is_d1[:size] == later_is_d1[:size]
+    if not _begin_alike(keys[:size][same], later_keys[:size][same]):
         return 0.0
-    d1 = int((one[1][:size] & same).sum())
+    d1 = int((is_d1[:size] & same).sum())
     return d1 * log_chances[0] + (int(same.sum()) - d1) * log_chances[1]
 
 
-def _begin_alike(one: KeyArray, other: KeyArray) -> bool:
-    size = min(len(one), len(other))
+def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
+    size = min(len(keys), len(later))
     few = min(size, _FIRST)
-    return np.array_equal(one[:few], other[:few]) and np.array_equal(one[:size], other[:size])
+    return np.array_equal(keys[:few], later[:few]) and np.array_equal(keys[:size], later[:size])
 
 
 def _check_repeats(series: Series) -> None:
@@ -246,9 +249,9 @@ def _stored_results(
     game = Game(draws.size, 0, draws.size, two_guesses=True, abstains=False)
     if p_value(game, point.epsilon, point.delta, WARNED) > level:
         return []
-    one, other = map(shortened, draws.outcomes.words([int(d1[0]), int(d2[0])]))
+    of_d1, of_d2 = map(shortened, draws.outcomes.words([int(d1[0]), int(d2[0])]))
     return [
-        f"all {len(d1):,} learning draws of d1 gave {one}, all {len(d2):,} of d2 gave {other}: "
+        f"all {len(d1):,} learning draws of d1 gave {of_d1}, all {len(d2):,} of d2 gave {of_d2}: "
         f"either the mechanism is not random, and then the violation holds; or it {STORED} (a "
         "cache), and then its draws are not independent: empty the cache before each draw"
     ]

@@ -177,9 +177,9 @@ class Sampler:
         learning = ToLearn(chunk.key, chunk.size)
         drawn = self.learn(learning)
         check_found(drawn.failures.first, self._target)
-        one, other = (each.fresh.release().outcomes for each in (drawn, self.learn(learning)))
+        first, second = (each.fresh.release().outcomes for each in (drawn, self.learn(learning)))
         self._check_kept(chunk)
-        return Probe(bool(np.array_equal(one.keys(), other.keys())), len(one.columns))
+        return Probe(bool(np.array_equal(first.keys(), second.keys())), len(first.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
         """Time one call for each input, after one that may have to import modules. Raises
@@ -188,8 +188,8 @@ class Sampler:
         both = (pair.d1, pair.d2)
         longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
         start = time.perf_counter()
-        for one in both:
-            self.mechanism.sample(one, 1, rng)
+        for dataset in both:
+            self.mechanism.sample(dataset, 1, rng)
         return Probe(True, longest, (time.perf_counter() - start) / len(both))
 
     def _in_turns(

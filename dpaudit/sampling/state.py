@@ -129,8 +129,8 @@ def _behind(value: Any) -> Iterator[Any]:
     elif isinstance(value, FunctionType):
         yield getattr(value, "__wrapped__", None)
     else:
-        for one in vars(value if isinstance(value, type) else type(value)).values():
-            function = getattr(one, "__func__", one)
+        for member in vars(value if isinstance(value, type) else type(value)).values():
+            function = getattr(member, "__func__", member)
             if isinstance(function, FunctionType):
                 yield function
 
@@ -160,11 +160,11 @@ def _digested(value: Any) -> bytes:
     entries: deque[tuple[Any, int]] = deque([(value, 0)])
     seen = dict[int, Any]()
     while entries and len(seen) < _ENTRIES:
-        one, depth = entries.popleft()
-        digest.update(_mark(one))
-        if depth < _DEPTH and id(one) not in seen and not isinstance(one, _PLAIN):
-            seen[id(one)] = one
-            entries.extend((part, depth + 1) for part in _parts(one))
+        entry, depth = entries.popleft()
+        digest.update(_mark(entry))
+        if depth < _DEPTH and id(entry) not in seen and not isinstance(entry, _PLAIN):
+            seen[id(entry)] = entry
+            entries.extend((part, depth + 1) for part in _parts(entry))
     return digest.digest()
 
 

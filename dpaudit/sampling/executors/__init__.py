@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from dpaudit.errors import Name, UsageError
+from dpaudit.errors import DpauditError, Name, UsageError
 from dpaudit.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -135,6 +135,14 @@ def threads_refused() -> UsageError:
         "processes",
         code="executor-with-threads",
     )
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return an error in one line, with its type unless it is an error of dpaudit."""
+    message = " ".join(str(error).split())
+    if isinstance(error, DpauditError) and message:
+        return message
+    return f"{type(error).__name__}: {message}".removesuffix(": ")
 
 
 def is_serial(executor: Executor | str | None, workers: Workers) -> bool:

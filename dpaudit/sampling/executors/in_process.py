@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpaudit.errors import DpauditError, MechanismError, UsageError
+from dpaudit.errors import MechanismError, UsageError
 from dpaudit.outcomes import KeyArray
 from dpaudit.processes import cores
 from dpaudit.sampling.chunks import (
@@ -31,7 +31,7 @@ from dpaudit.sampling.chunks import (
     ToProbe,
     ToTime,
 )
-from dpaudit.sampling.executors import Setup, WorkerPool
+from dpaudit.sampling.executors import Setup, WorkerPool, in_a_line
 from dpaudit.sampling.state import Written, changed, kept_state
 
 if TYPE_CHECKING:  # most audits start no process, and this import takes some 30 ms
@@ -182,7 +182,7 @@ class JoiningWorkers:
         except UsageError as error:
             raise _CannotJoinError(str(error.__cause__)) from None
         except MechanismError as error:  # raised by draws that do not belong to the audit
-            raise _CannotJoinError(_one_line(error)) from None
+            raise _CannotJoinError(in_a_line(error)) from None
         except OSError as error:
             raise _CannotJoinError(f"no process can be started ({error})") from None
 
@@ -196,7 +196,7 @@ class JoiningWorkers:
                     "a process that was to draw ended at once (in a script, audits belong into "
                     "`if __name__ == '__main__':`)"
                 )
-            raise _CannotJoinError(_one_line(error))
+            raise _CannotJoinError(in_a_line(error))
         shown = [_keys(future.result().drawn[0]) for future in self._pool.started]
         if self._shown is not None and not all(np.array_equal(self._shown, keys) for keys in shown):
             reason = "there, equal seeds give other outputs than in this process"
@@ -218,7 +218,7 @@ class JoiningWorkers:
             try:
                 pickle.dumps(chunk)
             except Exception as error:  # noqa: BLE001  # whatever a user's object raises
-                raise _CannotJoinError(_one_line(error)) from None
+                raise _CannotJoinError(in_a_line(error)) from None
             self._sent = chunk.measure
 
     def draw(self, chunks: Iterable[Chunk[Result]]) -> Iterator[Result]:
@@ -262,10 +262,3 @@ def _is_in_no_file() -> bool:
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     return main.__spec__ is None and file is not None and not Path(file).exists()
-
-
-def _one_line(error: BaseException) -> str:
-    message = " ".join(str(error).split())
-    if isinstance(error, DpauditError) and message:
-        return message
-    return f"{type(error).__name__}: {message}".removesuffix(": ")

@@ -7,6 +7,7 @@ at import. Their clocks run ahead. They are kept for later refutations.
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import time
 import types
@@ -16,13 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpaudit.errors import DpauditError, UsageError
+from dpaudit.errors import UsageError
 from dpaudit.processes.other_clock import SHIFT, shift_as_asked
 from dpaudit.sampling.chunks import Chunk, Counted
+from dpaudit.sampling.executors import in_a_line
 from dpaudit.sampling.executors.pools import Done, Recipe, draw
 
 if TYPE_CHECKING:  # most audits start no process, and these imports take some 30 ms
@@ -148,7 +150,7 @@ class NewProcesses:
             try:
                 self._pools[is_own, number] = ProcessPool(recipe, 1, starting=starting)
             except OSError as error:
-                raise _CannotDrawError(_one_line(error)) from None
+                raise _CannotDrawError(in_a_line(error)) from None
         return self._pools[is_own, number]
 
 
@@ -188,52 +190,42 @@ def _draw_in_fork(
     recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str]
 ) -> Done:
     """Draw in the fork of this number, which imports the mechanism for itself."""
+    from dpaudit.sampling.executors.processes import ask, result_of
+
     if place not in _forked:
-        _fork(place, preload)
-    connection = _forked[place]
+        for name in preload:
+            import_module(name)
+        _forked[place] = _fork()
     try:
-        connection.send((recipe, chunks))
-        done: Done | BaseException = connection.recv()
+        reply = ask(_forked[place], pickle.dumps((_draw_here, (recipe, chunks, place))))
     except (EOFError, OSError):
         _forked.pop(place).close()
         raise UsageError(_ENDED, code="worker-died") from None
-    if isinstance(done, BaseException):
-        raise done
-    return done
+    return result_of(reply)
 
 
-def _fork(place: int, preload: Sequence[str]) -> None:
+def _fork() -> Connection:
+    """Fork this process; return the connection to a fork that serves tasks until this process
+    ends."""
     from multiprocessing import Pipe
 
-    for name in preload:
-        import_module(name)
+    from dpaudit.sampling.executors.processes import serve
+
     here, there = Pipe()
     with warnings.catch_warnings():
         # The other thread waits for the end of the program, and holds no lock.
         warnings.simplefilter("ignore", DeprecationWarning)
         is_fork = os.fork() == 0
     if is_fork:
-        here.close()
-        _serve(there, place)
+        for connection in (here, *_forked.values()):
+            connection.close()
+        np.random.seed()  # as `random` does by itself
+        try:
+            serve(there)
+        finally:
+            os._exit(0)
     there.close()
-    _forked[place] = here
-
-
-def _serve(connection: Connection, place: int) -> NoReturn:
-    """Draw chunks until the interpreter that forked this process ends."""
-    for other in _forked.values():
-        other.close()
-    np.random.seed()  # as `random` does by itself
-    try:
-        while True:
-            recipe, chunks = connection.recv()
-            try:
-                done: Done | BaseException = _draw_here(recipe, chunks, place)
-            except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
-                done = UsageError(_one_line(error))
-            connection.send(done)
-    finally:
-        os._exit(0)
+    return here
 
 
 def has_fixed_hashes() -> bool:
@@ -272,14 +264,7 @@ _ENDED = "a new process ended before it had drawn"
 
 def _done(future: Future[Done]) -> Done:
     error = future.exception()
-    if error is not None:
-        raise _CannotDrawError(_one_line(error))
-    return future.result()
-
-
-def _one_line(error: BaseException) -> str:
-    """Return in a line why a process could not draw."""
-    if getattr(error, "code", None) in ("worker-died", "worker-killed"):
-        return _ENDED
-    message = " ".join(str(error).split())
-    return message if isinstance(error, DpauditError) else f"{type(error).__name__}: {message}"
+    if error is None:
+        return future.result()
+    has_ended = getattr(error, "code", None) in ("worker-died", "worker-killed")
+    raise _CannotDrawError(_ENDED if has_ended else in_a_line(error))

@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Lock
 from queue import SimpleQueue
@@ -171,20 +172,13 @@ class _Worker(threading.Thread):
             if not self._process.is_alive():
                 self._start_process()
             try:
-                self._connection.send_bytes(data)
-                # A process that the mechanism forked may keep the connection open.
-                both: list[Any] = [self._connection, self._process.sentinel]
-                if self._connection not in connection.wait(both):
-                    raise EOFError
-                done: Done | BaseException = self._connection.recv()
+                reply = ask(self._connection, data, self._process.sentinel)
             except (EOFError, OSError):
                 code = self._code()
                 if -code not in _FROM_OUTSIDE:
                     raise _died(code) from None
                 continue
-            if isinstance(done, BaseException):
-                raise done
-            return done
+            return result_of(reply)
         raise MechanismError(
             f"worker processes were killed {_REPLACED + 1} times in a row while they drew the same "
             f"chunk ({ending(code)}); if memory runs out, use fewer workers; with isolate: true "
@@ -235,7 +229,7 @@ class _Process(SpawnProcess):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(here: connection.Connection, told: Lock, show: Callable[..., None] | None) -> None:
+def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> None:
     """Serve tasks until the auditing process closes the connection.
 
     told: the worker that acquires this lock, which is never released, gives the warnings that all
@@ -252,6 +246,11 @@ def _work(here: connection.Connection, told: Lock, show: Callable[..., None] | N
     for number in _FOR_ALL:
         signal.signal(number, usual[number])
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    serve(here)
+
+
+def serve(here: Connection) -> None:
+    """Serve the tasks of `ask` until the other end closes the connection."""
     with suppress(EOFError, OSError):
         while True:
             data = here.recv_bytes()
@@ -261,6 +260,27 @@ def _work(here: connection.Connection, told: Lock, show: Callable[..., None] | N
             except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
                 reply = _pickled(error)
             here.send_bytes(reply)
+
+
+def ask(there: Connection, data: bytes, *sentinels: int) -> Done | BaseException:
+    """Send a pickled function with its arguments; return the result, or the exception.
+
+    sentinels: of the process at the other end, whose own forks may keep the connection open.
+    Raises EOFError or OSError if that process ends.
+    """
+    there.send_bytes(data)
+    ends: list[Any] = [there, *sentinels]
+    if there not in connection.wait(ends):
+        raise EOFError
+    reply: Done | BaseException = there.recv()
+    return reply
+
+
+def result_of(reply: Done | BaseException) -> Done:
+    """Return a result, or raise an exception."""
+    if isinstance(reply, BaseException):
+        raise reply
+    return reply
 
 
 def _pickled(error: BaseException) -> bytes:
