@@ -18,13 +18,20 @@ import numpy as np
 from dpaudit.adapters.calls import ONE_BY_ONE
 from dpaudit.adapters.pmf import check_stated
 from dpaudit.attacks.user_attacks import load_attacks
-from dpaudit.auditing.checks import doubtful_inputs, exhausted, listed
+from dpaudit.auditing.checks import (
+    Redrawing,
+    Refutation,
+    doubtful_inputs,
+    exhausted,
+    listed,
+    redrawing_remarks,
+    state_words,
+)
+from dpaudit.auditing.counting import PairProgress
 from dpaudit.auditing.exact_pmf import exact_certificates
 from dpaudit.auditing.journal import Journal, opened_journal
-from dpaudit.auditing.ledger import PairProgress
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import PROBING, PairAudit
-from dpaudit.auditing.redrawing import Redrawing, Refutation, redrawing_remarks, state_words
 from dpaudit.auditing.schedule import FIRST_CALLS, PROBE, Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import why_underpowered

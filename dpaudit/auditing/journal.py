@@ -25,6 +25,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dpaudit.auditing.counting import PairProgress
 from dpaudit.auditing.journal_file import (
     FORMAT,
     JournalFile,
@@ -34,7 +35,6 @@ from dpaudit.auditing.journal_file import (
     unknown_format,
     writing,
 )
-from dpaudit.auditing.ledger import PairProgress
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.claims import ProfilePoint

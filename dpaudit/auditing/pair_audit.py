@@ -12,10 +12,8 @@ from dpaudit.attacks.bits import has_fractions, has_integers
 from dpaudit.attacks.learning import attacks_for, learn, most_telling
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_outputs import accuse, has_atoms
-from dpaudit.auditing.checks import DrawChecks, check_inputs
-from dpaudit.auditing.counting import CountingStage, Counts
-from dpaudit.auditing.ledger import Ledger, PairProgress
-from dpaudit.auditing.redrawing import Refutation
+from dpaudit.auditing.checks import DrawChecks, Refutation, check_inputs
+from dpaudit.auditing.counting import CountingStage, Counts, Ledger, PairProgress
 from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import (
