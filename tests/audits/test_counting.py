@@ -1,4 +1,4 @@
-"""Learning from draws that are counted, not kept: leaks that only many draws show."""
+"""Learning from counts: leaks that only many draws show."""
 
 import math
 from dataclasses import replace
@@ -227,7 +227,7 @@ def test_sequences_are_counted_alike_by_workers_and_when_continued(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("enough_kept")
-def test_recorded_sequences_are_learned_anew_as_well() -> None:
+def test_recorded_sequences_are_learned_from_counts() -> None:
     result = recorded(flags, 1, tossed=False)
     assert result.certificates[0].attack == SEQUENCES
     assert recheck(result) == []

@@ -1,4 +1,4 @@
-"""Whole audits: what they spend, when they stop, what they record, and that it can be rechecked."""
+"""Whole audits: draws spent, early stops, records, and rechecks."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ CHANGES: dict[str, tuple[Callable[[Certificate], Certificate], str]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_result_is_noticed(name: str) -> None:
+def test_a_changed_result_fails_its_recheck(name: str) -> None:
     change, named = CHANGES[name]
     assert any(named in finding for finding in tampered(change))
 
@@ -230,7 +230,7 @@ def test_workers_are_sent_nothing_that_imports_what_audits() -> None:
     assert pickle.loads(sent)().mechanism.name == "batch"
 
 
-def test_generators_of_the_caller_are_left_as_they_were() -> None:
+def test_generators_of_the_caller_are_restored() -> None:
     rng = np.random.default_rng(3)
     before = rng.bit_generator.state
     random.seed(1)
@@ -337,9 +337,7 @@ def test_nothing_but_exceptions_is_an_error_with_the_message() -> None:
         (lambda x: {object(): 1}, "keys or elements of type object"),
     ],
 )
-def test_outputs_that_are_not_understood_are_errors(
-    function: Callable[..., Any], named: str
-) -> None:
+def test_outputs_of_unknown_types_are_errors(function: Callable[..., Any], named: str) -> None:
     result = audit(PureDP(0.5), function)
     assert result.verdict is Verdict.ERROR
     assert named in (result.error or "")
@@ -350,18 +348,18 @@ def test_a_lambda_cannot_go_to_workers() -> None:
         audit(PureDP(0.5), lambda x, rng: x + rng.laplace(), workers=2)
 
 
-def test_equal_inputs_are_warned_about() -> None:
+def test_equal_inputs_give_a_warning() -> None:
     result = dpaudit.audit(batch, 1, 1, PureDP(0.5), samples=1_000)
     assert "d1 and d2 are equal" in only(result).warnings[0]
 
 
-def test_the_continuous_case_of_the_probabilistic_definition_is_said() -> None:
+def test_continuous_outputs_of_the_probabilistic_definition_give_a_warning() -> None:
     one = only(audit(ProbabilisticDP(1.0, 0.1)))
     assert one.fixed.method == "game"
     assert "single outputs cannot be counted" in one.warnings[0]
 
 
-def test_what_is_bet_on_a_block_was_learned_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bets_on_a_block_are_learned_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     learned_from: list[int] = []
     learn = selection.learn
 
@@ -415,7 +413,7 @@ def test_blocks_are_planned_to_the_last_draw() -> None:
     assert list(plan.confirming_sizes(150)) == [10] * 15
 
 
-def test_learning_goes_on_by_counting_where_that_doubles_it() -> None:
+def test_learning_continues_by_counting_if_that_doubles_its_draws() -> None:
     plan = Plan(10**7, None)
     spent = sum(plan.learning_sizes())
     assert spent == plan.buffer_until == 100_000
@@ -430,7 +428,7 @@ def test_learning_goes_on_by_counting_where_that_doubles_it() -> None:
     assert Plan(1_500_000, None).freeze_at == 100_000
 
 
-def test_half_is_kept_where_the_usual_part_showed_nothing() -> None:
+def test_the_buffer_takes_half_if_the_usual_part_shows_nothing() -> None:
     plan = Plan(10_000, None)
     spent = sum(plan.learning_sizes())
     assert spent == plan.buffer_until == 1_250
@@ -451,7 +449,7 @@ def test_half_is_kept_where_the_usual_part_showed_nothing() -> None:
 
 
 def one_of_a_thousand(dataset: int, size: int, rng: np.random.Generator) -> Any:
-    """Randomised response of 1,000 answers at ε = 2, of which d1 and d2 are two."""
+    """Return randomised response with 1,000 answers at ε = 2; d1 and d2 are two of them."""
     honest = rng.random(size) < (math.exp(2) - 1) / (math.exp(2) + 999)
     return np.where(honest, dataset, rng.integers(1_000, size=size))
 
@@ -540,7 +538,7 @@ def test_by_the_clock_learning_ends_after_a_share_of_the_time(
     assert (plan.freeze_at <= spent) == is_enough
 
 
-def test_out_of_time_no_draws_are_made_to_see_how_fast_they_are() -> None:
+def test_without_time_left_no_draws_are_timed() -> None:
     times = [0.0]
     plan = Plan(1_000, 10.0, clock=lambda: times[-1])
     times.append(20.0)
@@ -623,7 +621,7 @@ def test_more_draws_than_can_be_counted_are_refused() -> None:
 
 
 def three_numbers(rows: list[int], rng: np.random.Generator, size: int = 3) -> list[float]:
-    """Return a number for each of three bins: nothing that `size` counts elsewhere."""
+    """Return a number for each of three bins; `size` is no number of outputs here."""
     return [len(rows) + float(rng.laplace()) for _ in range(size)]
 
 

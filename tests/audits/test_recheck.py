@@ -1,4 +1,4 @@
-"""A record that was cut short, or whose blocks are not those of the schedule, is noticed."""
+"""A record that is cut short, or whose blocks do not follow the schedule, fails its recheck."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def audited(mechanism: Any = laplace.laplace, epsilon: float = 1.0, **more: Any)
 
 
 def recomputed(result: AuditResult, one: Certificate) -> AuditResult:
-    """Return a result whose every derived number follows from the blocks, as a forger would."""
+    """Return a forged result, all of whose numbers follow from its blocks."""
     return with_certificates(result, replace(one, **numbers(_evidence(result, one))))
 
 
@@ -62,7 +62,7 @@ def test_honest_records_follow_the_schedule(
 @pytest.mark.parametrize("samples", [3_999, 4_000, 10_000, 20_000])
 @pytest.mark.parametrize("epsilon", [1.0, 0.0])
 def test_half_is_learned_from_where_nothing_shows(epsilon: float, samples: int) -> None:
-    """The inputs hardly differ; a claim of ε = 0 may be refuted all the same."""
+    """The inputs differ little; a claim of ε = 0 may still be refuted."""
     for seed in range(2):
         claim = dpaudit.PureDP(epsilon)
         result = dpaudit.audit(laplace.laplace, 0.0, 0.05, claim, samples=samples, seed=seed)
@@ -73,7 +73,7 @@ def test_half_is_learned_from_where_nothing_shows(epsilon: float, samples: int) 
         assert recheck(result) == []
 
 
-def test_another_part_than_an_eighth_or_half_is_not_believed() -> None:
+def test_another_part_than_an_eighth_or_half_fails() -> None:
     result = dpaudit.audit(laplace.laplace, 0.0, 0.05, dpaudit.PureDP(1.0), samples=20_000)
     (one,) = result.certificates
     last = max(n for n, block in enumerate(one.blocks) if block.stage == "learning")
@@ -82,7 +82,7 @@ def test_another_part_than_an_eighth_or_half_is_not_believed() -> None:
     assert "blocks to learn from" in found
 
 
-def test_a_result_that_leaves_out_which_rare_outputs_it_would_refute_is_not_believed() -> None:
+def test_a_result_without_detectable_rare_outputs_fails() -> None:
     result = dpaudit.audit(laplace.laplace, 0.0, 0.05, dpaudit.PureDP(1.0), samples=5_000)
     (one,) = result.certificates
     assert one.detectable_rare is not None
@@ -93,7 +93,7 @@ def test_a_result_that_leaves_out_which_rare_outputs_it_would_refute_is_not_beli
         assert "rare outputs" in found[0]
 
 
-def test_bettors_who_change_in_mid_run_are_not_believed() -> None:
+def test_bettors_that_change_during_the_run_fail() -> None:
     result = audited()
     (one,) = result.certificates
     assert len(one.rounds) > 2
@@ -113,7 +113,7 @@ def test_time_that_plans_the_draws() -> None:
     assert recheck(audited(time=0.3)) == []
 
 
-def test_a_forger_who_changes_nothing_is_believed() -> None:
+def test_a_forgery_without_changes_passes() -> None:
     """Else the findings below would show nothing."""
     result = audited()
     assert recheck(recomputed(result, result.certificates[0])) == []
@@ -192,7 +192,7 @@ def _without_confirming(text: str) -> str:
     return json.dumps(document)
 
 
-def test_a_confirmation_of_any_size_that_suits_a_forger() -> None:
+def test_a_confirmation_of_a_chosen_size_fails() -> None:
     result = audited(laplace.wrong_density, 0.5)
     (one,) = result.certificates
     changed = replace(schedule_of(result), confirming=7)
@@ -200,7 +200,7 @@ def test_a_confirmation_of_any_size_that_suits_a_forger() -> None:
     assert any("draws of a confirmation, at least" in text for text in found)
 
 
-def test_beliefs_that_were_learned_anew_once_more() -> None:
+def test_an_additional_fit_fails() -> None:
     result = audited(samples=20_000)
     (one,) = result.certificates
     final = len(one.rounds) - 1

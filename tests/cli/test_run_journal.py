@@ -78,7 +78,7 @@ def test_a_journal_is_begun_refused_and_continued(dpaudit: Any, tmp_path: Path) 
     assert audits_in(plain) == audits_in(first) == audits_in(second)
 
 
-def test_another_scikit_learn_is_said(
+def test_another_scikit_learn_gives_a_warning(
     dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = (*SHORT[:-1], "--journal", tmp_path, "--resume")
@@ -92,7 +92,7 @@ def test_another_scikit_learn_is_said(
     assert f"other versions than it began with {change}" in shown
 
 
-def test_more_samples_are_no_way_to_go_on(dpaudit: Any, tmp_path: Path) -> None:
+def test_a_run_cannot_continue_with_more_samples(dpaudit: Any, tmp_path: Path) -> None:
     assert dpaudit(*SHORT, "--journal", tmp_path).exit_code == 0
     more = (*TARGET, "--samples", "6000", "-q")
     result = dpaudit(*more, "--journal", tmp_path, "--resume")
@@ -100,7 +100,7 @@ def test_more_samples_are_no_way_to_go_on(dpaudit: Any, tmp_path: Path) -> None:
     assert "samples was 5,000, is 6,000 (the number of draws is fixed" in result.stderr
 
 
-def test_resume_alone_says_what_is_missing(dpaudit: Any) -> None:
+def test_resume_alone_is_refused(dpaudit: Any) -> None:
     result = dpaudit(*SHORT, "--resume")
     assert result.exit_code == 2
     assert "give --journal DIR as well" in result.stderr
@@ -151,13 +151,13 @@ def test_the_flags_reach_the_audit(dpaudit: Any, asked: list[AuditSpec], tmp_pat
 
 @pytest.fixture(scope="module")
 def uncut(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """Return the result of a long run that nobody cut short, and the size of its journal."""
+    """Return the result of a long run without an interruption, and the size of its journal."""
     folder = tmp_path_factory.mktemp("uncut")
     assert ended(start(*ALONE, "--journal", folder, "--json", folder / "plain.json"))[0] == 0
     return folder / "plain.json", (folder / "laplace.journal").stat().st_size
 
 
-def test_killed_six_times_the_result_is_that_of_a_run_that_was_not(
+def test_a_run_killed_six_times_has_the_result_of_an_undisturbed_one(
     tmp_path: Path, uncut: tuple[Path, int]
 ) -> None:
     file, (plain, whole) = tmp_path / "result.json", uncut
@@ -172,9 +172,7 @@ def test_killed_six_times_the_result_is_that_of_a_run_that_was_not(
 
 
 @pytest.mark.parametrize("left", [0, 50])
-def test_a_journal_that_was_emptied_is_not_begun_anew_without_a_word(
-    dpaudit: Any, tmp_path: Path, left: int
-) -> None:
+def test_an_emptied_journal_gives_a_warning(dpaudit: Any, tmp_path: Path, left: int) -> None:
     keeping = (*SHORT, "--journal", tmp_path, "--resume", "--json", tmp_path / "r.json")
     journal = tmp_path / "laplace.journal"
     assert "began from the start" not in dpaudit(*keeping).stdout
@@ -192,7 +190,7 @@ def test_a_journal_that_was_emptied_is_not_begun_anew_without_a_word(
     ("folder", "message"),
     [("", "must name a folder"), ("there", "there is a file; name a folder")],
 )
-def test_what_is_no_folder_is_refused(
+def test_a_file_is_refused_as_a_folder(
     dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -203,7 +201,7 @@ def test_what_is_no_folder_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
-def test_ctrl_c_just_after_a_write_writes_nothing_twice(
+def test_ctrl_c_just_after_a_write_repeats_no_record(
     dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, file = tmp_path / "plain.json", tmp_path / "result.json"
@@ -223,10 +221,10 @@ def test_ctrl_c_just_after_a_write_writes_nothing_twice(
     assert audits_in(file) == audits_in(plain)
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path, uncut: tuple[Path, int]) -> None:
+def test_ctrl_c_shows_the_command_that_continues(tmp_path: Path, uncut: tuple[Path, int]) -> None:
     file, (plain, _) = tmp_path / "result.json", uncut
-    anew = (sys.executable, "-m", "dpaudit")  # which hears of the signal itself
-    process = start(*ALONE, "--journal", tmp_path / "a folder", "--json", file, program=anew)
+    program = (sys.executable, "-m", "dpaudit")  # receives the signal itself
+    process = start(*ALONE, "--journal", tmp_path / "a folder", "--json", file, program=program)
     wait_for(tmp_path / "a folder" / "laplace.journal", 200_000, process)
     process.send_signal(signal.SIGINT)
     code, said = ended(process)

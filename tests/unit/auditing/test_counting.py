@@ -1,4 +1,4 @@
-"""What is counted to learn from, when there is no room for all that is rare."""
+"""Learning from counts, with too little memory for all rare outputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def side_by_side(size: int, seed: int, share: float) -> SelectionDraws:
-    """Numbers that tell nothing, and a label, more often of d1."""
+    """Return numbers alike for d1 and d2, and a label that is more frequent for d1."""
     rng = np.random.default_rng(seed)
     is_d1 = rng.random(size) < 0.5
     label = (rng.random(size) < 2e-3) & (rng.random(size) < np.where(is_d1, share, 1 - share))
@@ -40,8 +40,8 @@ def side_by_side(size: int, seed: int, share: float) -> SelectionDraws:
 
 @pytest.mark.usefixtures("little_room")
 @pytest.mark.parametrize("share", [0.5, 0.98])
-def test_room_is_made_where_nothing_tells(share: float) -> None:
-    """A label that came up some hundred times is let go, unless it may refute the claim."""
+def test_rare_outputs_are_evicted_unless_they_may_refute(share: float) -> None:
+    """A label with some hundred draws is evicted, unless it may refute the claim."""
     selection = side_by_side(2_000, 0, share)
     counts = Counts(selection, learn(selection, AIM))
     for seed in range(1, 200):
@@ -58,8 +58,8 @@ def test_room_is_made_where_nothing_tells(share: float) -> None:
 
 
 @pytest.mark.usefixtures("little_room")
-def test_what_is_let_go_does_not_depend_on_what_is_left_of_the_budget() -> None:
-    """That may depend on the clock, and a run that is continued has to count by the same filter."""
+def test_eviction_does_not_depend_on_the_rest_of_the_budget() -> None:
+    """The rest may depend on the clock, and a continued run must use the same filter."""
     selection = side_by_side(20_000, 0, 0.9)
     strange = []
     for coming in (100, 10_000_000):
@@ -74,7 +74,7 @@ def test_what_is_let_go_does_not_depend_on_what_is_left_of_the_budget() -> None:
     assert counts.rare.dropped()
 
 
-def test_what_may_refute_the_claim_is_followed_by_its_own_sieve() -> None:
+def test_outputs_that_may_refute_keep_their_filter() -> None:
     rng = np.random.default_rng(1)
     is_d1 = rng.random(100_000) < 0.5
     numbers: Any = is_d1 + rng.normal(scale=3.7307, size=100_000)

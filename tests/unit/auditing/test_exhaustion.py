@@ -1,4 +1,4 @@
-"""Whether calls use a mechanism up: what is tried, and how long that takes."""
+"""Mechanisms that calls use up."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def raises_after(choose: Callable[[np.random.Generator], int]) -> Callable[..., 
     return mechanism
 
 
-def test_exceptions_after_a_number_of_calls_are_noticed() -> None:
+def test_exceptions_of_all_calls_after_some_use_a_mechanism_up() -> None:
     found = words(raises_after(lambda rng: 30))
     assert found is not None
     assert "after 30 calls" in found
 
 
-def test_exceptions_that_begin_by_chance_are_not() -> None:
+def test_exceptions_by_chance_do_not() -> None:
     assert words(raises_after(lambda rng: int(rng.integers(1, 200)))) is None
 
 

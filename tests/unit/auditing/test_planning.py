@@ -1,4 +1,4 @@
-"""Draws that are planned from what one trial has shown."""
+"""Plans of the number of draws, from trials."""
 
 from __future__ import annotations
 
@@ -123,5 +123,6 @@ def test_single_outputs_are_not_planned_for() -> None:
     claim = {"definition": "probabilistic", "epsilon": 1, "delta": 0.01}
     audit = build_spec({**_settings(), **settings, "claim": claim})
     trial = run_audit(_trial_of(replace(audit), 2_000, 0))
-    with pytest.raises(UsageError, match="single outputs"):
+    with pytest.raises(UsageError) as error:
         _planned([trial], 1.2, 0.9)
+    assert error.value.code == "plan-impossible"

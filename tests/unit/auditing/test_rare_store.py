@@ -1,4 +1,4 @@
-"""What is rare is kept whole: where there is no room for it, less of it counts as rare."""
+"""The store of rare draws keeps all outputs of its filter, and narrows the filter when full."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drawn(size: int, seed: int, leak: float = 1e-4) -> SelectionDraws:
-    """Numbers, whole numbers, and of d1 hardly ever a value of its own."""
+    """Return numbers, integers, and rare values of d1 alone."""
     rng = np.random.default_rng(seed)
     is_d1 = rng.random(size) < 0.5
     found = rng.normal(size=(size, COLUMNS))
@@ -47,7 +47,7 @@ def add(to: RareStore, draws: SelectionDraws) -> None:
     to.add(rare(to.rare_filter, draws.outcomes, draws.is_d1))
 
 
-def test_what_is_kept_is_all_that_is_rare_of_as_many_draws() -> None:
+def test_the_store_keeps_all_draws_that_its_filter_selects() -> None:
     found, every = store()
     for seed in range(1, 31):
         every.append(drawn(10_000, seed))
@@ -71,7 +71,7 @@ def test_what_is_kept_is_all_that_is_rare_of_as_many_draws() -> None:
         assert (columns[place].numbers == value).sum() == was.sum()
 
 
-def test_nothing_that_was_let_go_is_new() -> None:
+def test_evicted_outputs_count_as_seen() -> None:
     first = drawn(10_000, 0, leak=0.0)
     found, every = RareStore(RareFilter.of(first), first), [first]
     for seed in range(1, 11):
@@ -86,7 +86,7 @@ def test_nothing_that_was_let_go_is_new() -> None:
     assert not seen.is_rare(pool(every).outcomes).any()
 
 
-def test_no_more_is_let_go_than_it_takes() -> None:
+def test_no_more_is_evicted_than_needed() -> None:
     found, _ = store()
     for seed in range(1, 8):
         add(found, drawn(10_000, seed))
@@ -106,7 +106,7 @@ def test_after_a_burst_there_is_room_again() -> None:
     assert found.has_room(100)
 
 
-def test_what_is_spared_is_kept() -> None:
+def test_spared_columns_are_kept() -> None:
     for spared in (frozenset({"output[3]"}), NONE):
         found, _ = store()
         for seed in range(1, 5):
@@ -115,11 +115,11 @@ def test_what_is_spared_is_kept() -> None:
         assert before > 100
         found.make_room(100_000, spared)
         left = (found.kept.outcomes.columns[3].numbers == 9).sum()
-        # Of what is let go some are rare in another column.
+        # Some of the evicted draws are rare in another column.
         assert left == before if spared else left < 5
 
 
-def test_where_there_is_no_room_it_stands_for_the_draws_up_to_there() -> None:
+def test_a_full_store_stands_for_the_draws_before() -> None:
     found, _ = store()
     several = [drawn(10_000, seed) for seed in range(1, 13)]
     for one in several:
@@ -142,7 +142,7 @@ def test_where_there_is_no_room_it_stands_for_the_draws_up_to_there() -> None:
     assert len(found.dropped()) == 2
 
 
-def test_where_nothing_comes_again_there_is_no_more_room() -> None:
+def test_outputs_that_never_repeat_are_not_evicted() -> None:
     first = from_raw([0.0, 1.0] * 5_000)
     found = RareStore(RareFilter.of(SelectionDraws(first, np.arange(10_000) % 2 == 0)), drawn(0, 0))
     rng = np.random.default_rng(0)

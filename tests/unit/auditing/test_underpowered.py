@@ -72,7 +72,7 @@ def test_a_claim_that_everything_meets() -> None:
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize("claim", [PureDP(8.0), ApproximateDP(8.0, 0.1), TotalVariation(0.999)])
-def test_it_is_said_just_below_the_fewest_draws(claim: PrivacyClaim, confidence: float) -> None:
+def test_the_fewest_draws_are_exact(claim: PrivacyClaim, confidence: float) -> None:
     """And a mechanism that hides nothing is refuted with twice as many."""
     low, high = 1_000, 10**8
     assert too_few(spec_of(claim, low, confidence=confidence), low) is not None
@@ -188,7 +188,7 @@ def test_pairs_share_the_error_probability_of_rare_outputs() -> None:
 
 
 def test_a_rule_of_any_kind_has_the_same_draws_for_rare_outputs() -> None:
-    """The error probability of the exact test is what its rules share."""
+    """The rules share the error probability of the exact test."""
     certificate = certificate_of(laplace, PureDP(1.0))
     whole = certificate.fixed.alpha / certificate.fixed.share
     rare = replace(certificate.fixed, kind="rare", share=0.08, alpha=0.08 * whole)
@@ -249,11 +249,8 @@ def test_the_pair_that_needs_most_is_named() -> None:
     ],
 )
 def test_rare_outputs_that_no_audit_could_require(claim: PrivacyClaim, more: Any) -> None:
-    with pytest.raises(UsageError, match="require_rare"):
+    with pytest.raises(UsageError) as error:
         spec_of(claim, 10_000, require_rare=0.01, **more)
-
-
-@pytest.mark.parametrize("value", [0, 1, 2, -0.1, math.nan, math.inf, "abc", True])
-def test_a_probability_lies_between_0_and_1(value: Any) -> None:
-    with pytest.raises(UsageError, match="must be a probability between 0 and 1, such as 1e-3"):
-        spec_of(PureDP(1.0), 10_000, require_rare=value)
+    assert error.value.code == (
+        "options-conflict" if more.get("allow_underpowered") else "option-not-applicable"
+    )
