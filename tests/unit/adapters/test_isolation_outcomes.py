@@ -128,12 +128,12 @@ def giving() -> Iterator[Mechanism]:
         yield mechanism
 
 
-@pytest.mark.parametrize("value", RICH + TABULAR, ids=lambda value: type(value).__name__)
-def test_outcomes_are_read_as_if_made_here(value: Any, giving: Mechanism) -> None:
-    theirs = from_raw(giving.sample(value, 2, rng()))
-    ours = from_raw([value] * 2)
-    assert np.array_equal(ours.keys(), theirs.keys())
-    assert ours.word(0) == theirs.word(0)
+def test_outcomes_are_read_as_if_made_here(giving: Mechanism) -> None:
+    for value in RICH + TABULAR:
+        theirs = from_raw(giving.sample(value, 2, rng()))
+        ours = from_raw([value] * 2)
+        assert np.array_equal(ours.keys(), theirs.keys())
+        assert ours.word(0) == theirs.word(0)
 
 
 def test_frames_that_differ_are_several_outcomes(giving: Mechanism) -> None:

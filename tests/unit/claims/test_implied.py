@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -50,18 +51,17 @@ def revealing(epsilon: float, delta: float) -> tuple[Pmf, Pmf]:
     return np.append((1 - delta) * p, [delta, 0]), np.append((1 - delta) * q, [0, delta])
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("seed", range(20))
-def test_a_group_leaks_at_most_what_is_implied(seed: int, epsilon: float) -> None:
-    laws = neighbours(seed, 4)
-    delta = max(profile(p, q, epsilon) for p, q in itertools.pairwise(laws))
-    for size in (1, 2, 3):
-        try:
-            implied = group(ApproximateDP(epsilon, delta), size).point()
-        except ClaimError:  # δ would reach 1
-            assert delta * sum(math.exp(i * epsilon) for i in range(size)) >= 1
-            continue
-        assert profile(laws[0], laws[size], implied.epsilon) <= implied.delta + 1e-12
+def test_a_group_leaks_at_most_what_is_implied() -> None:
+    for seed, epsilon in product(range(20), EPSILONS):
+        laws = neighbours(seed, 4)
+        delta = max(profile(p, q, epsilon) for p, q in itertools.pairwise(laws))
+        for size in (1, 2, 3):
+            try:
+                implied = group(ApproximateDP(epsilon, delta), size).point()
+            except ClaimError:  # δ would reach 1
+                assert delta * sum(math.exp(i * epsilon) for i in range(size)) >= 1
+                continue
+            assert profile(laws[0], laws[size], implied.epsilon) <= implied.delta + 1e-12
 
 
 def test_groups_of_pure_claims_and_distances() -> None:
@@ -92,21 +92,20 @@ def test_a_vacuous_delta_is_refused(epsilon: float) -> None:
         group(ApproximateDP(epsilon, 0.5), 2)
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("epsilons", list(itertools.product(EPSILONS, repeat=2)))
-def test_releases_together_leak_at_most_the_sum(seed: int, epsilons: tuple[float, float]) -> None:
-    pairs = [tuple(neighbours(100 * seed + place, 2)) for place in range(2)]
-    claims = [
-        ApproximateDP(epsilon, profile(p, q, epsilon))
-        for epsilon, (p, q) in zip(epsilons, pairs, strict=True)
-    ]
-    try:
-        implied = compose(claims).point()
-    except ClaimError:
-        assert sum(claim.delta for claim in claims) >= 1
-        return
-    p, q = (np.outer(pairs[0][arm], pairs[1][arm]).ravel() for arm in (0, 1))
-    assert profile(p, q, implied.epsilon) <= implied.delta + 1e-12
+def test_releases_together_leak_at_most_the_sum() -> None:
+    for epsilons, seed in product(list(itertools.product(EPSILONS, repeat=2)), range(20)):
+        pairs = [tuple(neighbours(100 * seed + place, 2)) for place in range(2)]
+        claims = [
+            ApproximateDP(epsilon, profile(p, q, epsilon))
+            for epsilon, (p, q) in zip(epsilons, pairs, strict=True)
+        ]
+        try:
+            implied = compose(claims).point()
+        except ClaimError:
+            assert sum(claim.delta for claim in claims) >= 1
+            return
+        p, q = (np.outer(pairs[0][arm], pairs[1][arm]).ravel() for arm in (0, 1))
+        assert profile(p, q, implied.epsilon) <= implied.delta + 1e-12
 
 
 def test_composition_of_pure_claims_is_tight() -> None:
@@ -159,16 +158,15 @@ def test_figures_of_relaxation() -> None:
         relax(PureDP(1.0), 2.0)
 
 
-@pytest.mark.parametrize("prior", [0.0, 0.1, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize("epsilon", [0.0, 1.1, 5.0, 2_000.0])
-def test_beliefs_move_at_most_by_bayes_rule(epsilon: float, prior: float) -> None:
-    low, high = posterior_bounds(epsilon, prior)
-    assert 0 <= low <= prior + 1e-12
-    assert prior - 1e-12 <= high <= 1
-    if 0 < prior < 1 and epsilon < 10:
-        odds = prior / (1 - prior)
-        assert low / (1 - low) == pytest.approx(odds * math.exp(-epsilon))
-        assert high / (1 - high) == pytest.approx(odds * math.exp(epsilon))
+def test_beliefs_move_at_most_by_bayes_rule() -> None:
+    for epsilon, prior in product([0.0, 1.1, 5.0, 2_000.0], [0.0, 0.1, 0.5, 0.9, 1.0]):
+        low, high = posterior_bounds(epsilon, prior)
+        assert 0 <= low <= prior + 1e-12
+        assert prior - 1e-12 <= high <= 1
+        if 0 < prior < 1 and epsilon < 10:
+            odds = prior / (1 - prior)
+            assert low / (1 - low) == pytest.approx(odds * math.exp(-epsilon))
+            assert high / (1 - high) == pytest.approx(odds * math.exp(epsilon))
 
 
 def test_half_and_half_becomes_three_to_one_at_ln_3() -> None:
@@ -177,10 +175,10 @@ def test_half_and_half_becomes_three_to_one_at_ln_3() -> None:
         posterior_bounds(1.0, 1.5)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_post_processing_never_leaks_more(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    p, q = neighbours(seed, 2)
-    kernel = rng.dirichlet(np.ones(3), size=5)
-    for epsilon in EPSILONS:
-        assert profile(p @ kernel, q @ kernel, epsilon) <= profile(p, q, epsilon) + 1e-12
+def test_post_processing_never_leaks_more() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p, q = neighbours(seed, 2)
+        kernel = rng.dirichlet(np.ones(3), size=5)
+        for epsilon in EPSILONS:
+            assert profile(p @ kernel, q @ kernel, epsilon) <= profile(p, q, epsilon) + 1e-12

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
 from functools import partial
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+import dpaudit
+from dpaudit import ApproximateZCDP, Verdict, ZeroConcentratedDP
+from dpaudit.auditing.exact_pmf import certify
+from dpaudit.claims import ApproximateDP, compose, group, implied_definition, make_claim
 from dpaudit.claims.renyi import (
     _LARGEST,
     RenyiDP,
     _binary_divergence,
+    _concentrated_delta,
     _least_divergence,
     _renyi_delta,
 )
 from dpaudit.claims.solving import largest_parameter
+from dpaudit.config.loading import load_config
+from dpaudit.errors import ClaimError
+from tests.result_files import from_json, to_json
 
 
-@pytest.mark.parametrize("order", [1.05, 2.0, 64.0])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 5.0])
-@pytest.mark.parametrize("delta", [1e-5, 1e-3, 0.4])
-def test_no_pair_of_coins_on_the_line_has_a_smaller_divergence(
-    order: float, epsilon: float, delta: float
-) -> None:
-    least, most = _least_divergence(order, epsilon, delta), (1 - delta) / math.exp(epsilon)
-    every = []
-    for place in range(1, 4_000):
-        q = most * math.exp(-place / 200)
-        p = delta + math.exp(epsilon) * q
-        every.append(max(_binary_divergence(p, q, order), _binary_divergence(q, p, order)))
-    assert least <= min(every) * (1 + 1e-9)
-    assert least == pytest.approx(min(every), rel=1e-2)
+def test_no_pair_of_coins_on_the_line_has_a_smaller_divergence() -> None:
+    for delta, epsilon, order in product([1e-5, 1e-3, 0.4], [0.0, 1.0, 5.0], [1.05, 2.0, 64.0]):
+        least, most = _least_divergence(order, epsilon, delta), (1 - delta) / math.exp(epsilon)
+        every = []
+        for place in range(1, 4_000):
+            q = most * math.exp(-place / 200)
+            p = delta + math.exp(epsilon) * q
+            every.append(max(_binary_divergence(p, q, order), _binary_divergence(q, p, order)))
+        assert least <= min(every) * (1 + 1e-9)
+        assert least == pytest.approx(min(every), rel=1e-2)
 
 
 @pytest.mark.parametrize("near", [math.inf, 0.0, 1e-12, 0.3, 0.5466, 99.99])
@@ -46,3 +57,237 @@ def test_a_guess_changes_the_time_alone(near: float) -> None:
 @pytest.mark.parametrize(("delta", "bound"), [(0.0, 0.0), (-1.0, 0.0), (1.0, _LARGEST)])
 def test_bounds_that_imply_nothing_or_all(delta: float, bound: float) -> None:
     assert RenyiDP(2.0, 1.0).own_lower(1.0, delta) == ("D_2", bound)
+
+
+Law = Mapping[str, float]
+Pmf = NDArray[np.float64]
+
+# D_a grows with a, and D_a / a is largest somewhere on this grid, or is log max P/Q / a beyond it.
+ORDERS = 1 + np.geomspace(1e-4, 400, 400)
+EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
+
+
+def discrete_gaussian(mean: int, sigma: float) -> dict[str, float]:
+    """Return a law that is 1/(2σ²)-zCDP for means 1 apart (Canonne, Kamath & Steinke 2020)."""
+    reach = range(mean - int(40 * sigma), mean + int(40 * sigma) + 1)
+    weights = {str(x): math.exp(-((x - mean) ** 2) / (2 * sigma**2)) for x in reach}
+    whole = math.fsum(weights.values())
+    return {x: weight / whole for x, weight in weights.items()}
+
+
+def failing(law: Law, delta: float, said: str) -> dict[str, float]:
+    """Return the law that publishes its input with probability δ, and is `law` else."""
+    return {**{x: (1 - delta) * p for x, p in law.items()}, said: delta}
+
+
+def gaussians(sigma: float, delta: float) -> tuple[dict[str, float], dict[str, float]]:
+    first, second = (failing(discrete_gaussian(x, sigma), delta, f"it is {x}") for x in (0, 1))
+    return first, second
+
+
+def delta_of(p: Law, q: Law, epsilon: float) -> float:
+    return max(
+        math.fsum(
+            max(0.0, one.get(x, 0.0) - math.exp(epsilon) * other.get(x, 0.0)) for x in {*p, *q}
+        )
+        for one, other in ((p, q), (q, p))
+    )
+
+
+def rho_of(p: Pmf, q: Pmf) -> float:
+    """Return the least ρ with D_a ≤ ρ a both ways, for two laws of one support."""
+
+    def divergences(one: Pmf, other: Pmf) -> Pmf:
+        terms = np.outer(ORDERS, np.log(one)) + np.outer(1 - ORDERS, np.log(other))
+        return np.asarray(np.logaddexp.reduce(terms, axis=1) / (ORDERS - 1))
+
+    both = np.maximum(divergences(p, q), divergences(q, p))
+    beyond = float(np.abs(np.log(p / q)).max()) / ORDERS[-1]
+    kullback_leibler = max(float((p * np.log(p / q)).sum()), float((q * np.log(q / p)).sum()))
+    return float(max((both / ORDERS).max(), beyond, kullback_leibler)) * 1.0005  # between orders
+
+
+# The profile ---------------------------------------------------------------------------------
+
+
+def test_failing_gaussian_noise_stays_below_the_profile() -> None:
+    for sigma, delta in product([0.6, 1.0, 3.0], [0.0, 1e-6, 0.02, 0.4]):
+        claim = ApproximateZCDP(1 / (2 * sigma**2), delta)
+        p, q = gaussians(sigma, delta)
+        for epsilon in EPSILONS:
+            assert delta_of(p, q, epsilon) <= claim.profile(epsilon) + 1e-14
+
+
+def test_any_laws_that_satisfy_the_definition_stay_below_the_profile() -> None:
+    """P₀ and Q₀ of random divergence; P₁ and Q₁ are anything, on the same outcomes and others."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        size = int(rng.integers(2, 6))
+        p, q = rng.dirichlet(np.full(size, 3.0), size=2)
+        rho, delta = rho_of(p, q), float(rng.uniform(0, 0.5))
+        claim = ApproximateZCDP(rho, delta)
+        anything = rng.dirichlet(np.full(size + 2, 0.3), size=2)
+        first, second = (
+            (1 - delta) * np.append(inside, [0, 0]) + delta * other
+            for inside, other in zip((p, q), anything, strict=True)
+        )
+        laws = [{str(x): float(one) for x, one in enumerate(law)} for law in (first, second)]
+        for epsilon in EPSILONS:
+            assert delta_of(laws[0], laws[1], epsilon) <= claim.profile(epsilon) + 1e-14
+
+
+def test_the_profile_falls_with_epsilon_and_rises_with_the_parameters() -> None:
+    for rho, delta in product([0.01, 0.5, 4.0], [0.0, 1e-9, 0.1, 0.9]):
+        claim = ApproximateZCDP(rho, delta)
+        values = [claim.profile(float(one)) for one in np.linspace(0, 30, 61)]
+        assert all(after <= before for before, after in pairwise(values))
+        assert all(delta <= value <= 1 for value in values)
+        for epsilon in EPSILONS:
+            exact = delta + (1 - delta) * _concentrated_delta(rho, epsilon)
+            assert exact <= claim.profile(epsilon) <= exact * (1 + 1e-14)
+            assert claim.profile(epsilon) >= ZeroConcentratedDP(rho).profile(epsilon)
+            for more in (
+                ApproximateZCDP(1.1 * rho, delta),
+                ApproximateZCDP(rho, delta + 0.05),
+            ):
+                assert more.profile(epsilon) >= claim.profile(epsilon)
+
+
+def test_points_lie_on_the_profile_and_give_rho_back() -> None:
+    claim = ApproximateZCDP(0.3, 1e-3)
+    assert min(point.delta for point in claim.points()) < 1.2e-3
+    for point in claim.points()[:3]:
+        assert point.delta == claim.profile(point.epsilon) < 1
+        symbol, lower = claim.own_lower(point.epsilon, point.delta)
+        assert symbol == "ρ"
+        assert lower == pytest.approx(0.3, rel=1e-4)
+        assert claim.own_lower(point.epsilon, 0.8 * point.delta)[1] < 0.3
+    # A δ that the claim allows to fail says nothing of ρ.
+    assert claim.own_lower(1.0, 1e-3)[1] == 0.0
+
+
+# Exact audits --------------------------------------------------------------------------------
+
+
+def refuted(claim: dpaudit.PrivacyClaim, p: Law, q: Law) -> bool:
+    table = [(x, p.get(x, 0.0), q.get(x, 0.0)) for x in {**p, **q}]
+    return certify(claim, "0 and 1", table).refuted
+
+
+def test_an_exact_law_refutes_only_what_is_false() -> None:
+    for sigma, delta in product([0.7, 1.0, 4.0], [0.0, 1e-8, 1e-3, 0.2]):
+        rho = 1 / (2 * sigma**2)
+        p, q = gaussians(sigma, delta)
+        assert not refuted(ApproximateZCDP(rho, delta), p, q)
+        # Of one event's divergence a part is seen, so that ρ must be wrong by some.
+        assert refuted(ApproximateZCDP(0.6 * rho, delta), p, q)
+        if delta:
+            assert refuted(ApproximateZCDP(rho, delta / 4), p, q)
+            assert refuted(ZeroConcentratedDP(rho), *gaussians(sigma, 0.2))
+
+
+# What is implied -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_releases_together_leak_at_most_what_is_implied(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    claims, laws = [], []
+    for place in range(2):
+        p, q = rng.dirichlet(np.full(3, 3.0), size=2)
+        delta = float(rng.uniform(0, 0.3))
+        claims.append(ApproximateZCDP(rho_of(p, q), delta))
+        pair = [{str(x): float(one) for x, one in enumerate(law)} for law in (p, q)]
+        laws.append([failing(law, delta, f"{place} {arm}") for arm, law in enumerate(pair)])
+    together = [
+        {f"{x}, {y}": a * b for x, a in laws[0][arm].items() for y, b in laws[1][arm].items()}
+        for arm in (0, 1)
+    ]
+    implied = compose(claims)
+    assert isinstance(implied, ApproximateZCDP)
+    assert implied.rho == pytest.approx(sum(one.rho for one in claims))
+    assert implied.delta <= sum(one.delta for one in claims)
+    for epsilon in EPSILONS:
+        assert delta_of(together[0], together[1], epsilon) <= implied.profile(epsilon) + 1e-14
+
+
+def test_one_release_or_none_that_fails_is_what_it_was() -> None:
+    claim = ApproximateZCDP(0.2, 0.1)
+    assert compose([claim]) == claim
+    assert compose([ApproximateZCDP(0.25, 0)] * 2) == make_claim({"rho": 0.5, "delta": 0})
+    # Many releases fail nearly surely, which is still less than a sum of δ above 1.
+    many = compose([claim] * 30).parameters()
+    assert 1 - 0.9**30 <= many["delta"] < 1
+    assert isinstance(compose([claim, ZeroConcentratedDP(0.1)]), ApproximateDP)
+
+
+def test_nothing_is_implied_for_groups() -> None:
+    with pytest.raises(ClaimError, match="has no simple group bound"):
+        group(ApproximateZCDP(0.1, 1e-6), 2)
+
+
+# Parameters and round trips ------------------------------------------------------------------
+
+
+def test_rho_and_delta_together_mean_it() -> None:
+    assert implied_definition({"rho": 0.1, "delta": 1e-6}) == "approximate-zcdp"
+    assert implied_definition({"rho": 0.1}) == "zcdp"
+    claim = make_claim({"rho": 0.1, "delta": 1e-6})
+    assert claim == ApproximateZCDP(0.1, 1e-6)
+    assert claim.describe() == "1e-06-approximate 0.1-zCDP"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rho": 0, "delta": 0.1}, "rho=0.0 must lie in"),
+        ({"rho": 101, "delta": 0.1}, "rho=101.0 must lie in"),
+        ({"rho": 1, "delta": 1}, "delta=1.0 must lie in"),
+        ({"rho": 1, "delta": 1 - 1e-16}, "allows every event"),
+        ({"rho": 1}, "needs delta"),
+        ({"delta": 0.1}, "needs rho"),
+    ],
+)
+def test_impossible_parameters_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ClaimError, match=message):
+        make_claim(parameters, "approximate-zcdp")
+
+
+def fails_sometimes(x: int, share: float, size: int, rng: np.random.Generator) -> Any:
+    """Publish the input with some probability, else add noise of 0.5-zCDP."""
+    return np.where(rng.random(size) < share, 100 * x - 50, x + rng.normal(size=size))
+
+
+@pytest.mark.parametrize(
+    ("rho", "delta", "verdict"),
+    [
+        (0.5, 0.3, Verdict.NO_VIOLATION_FOUND),
+        (0.1, 0.3, Verdict.VIOLATION),
+        (0.5, 0.02, Verdict.VIOLATION),
+    ],
+)
+def test_audits_find_what_is_false_and_come_back_from_json(
+    rho: float, delta: float, verdict: Verdict
+) -> None:
+    claim = ApproximateZCDP(rho, delta)
+    mechanism = partial(fails_sometimes, share=0.3)
+    result = dpaudit.audit(mechanism, 0, 1, claim, samples=30_000)
+    assert result.verdict is verdict
+    (again,) = from_json(to_json([result]))
+    assert again.claim == claim
+    assert json.loads(to_json([result]))["audits"][0]["claim"] == {
+        "definition": "approximate-zcdp",
+        **claim.parameters(),
+    }
+
+
+def test_files_take_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def noisy(x, rng):\n    return x + rng.normal()\n")
+    path = tmp_path / "audits.yaml"
+    path.write_text(
+        "version: 1\ndefaults: {mechanism: 'mine.py:noisy', d1: 0, d2: 1}\naudits:\n"
+        "  - {name: a, claim: {rho: 0.5, delta: 0.01}}\n"
+        "  - {name: b, claim: {mu: 1, curve: {approximate-zcdp: {rho: 0.5, delta: 0.01}}}}\n"
+    )
+    first, _, third = (one.claim for one in load_config(path))
+    assert first == third == ApproximateZCDP(0.5, 0.01)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import Any
 
 import numpy as np
@@ -37,58 +37,61 @@ def events(p: Law, q: Law) -> Iterator[tuple[float, float]]:
         yield from ((one, other), (other, one))
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_delta_is_the_largest_excess_of_any_event(seed: int) -> None:
-    p, q = random_laws(seed)
-    for epsilon in (0.0, 0.3, 1.0, 3.0):
-        excess = max(one - math.exp(epsilon) * other for one, other in events(p, q))
-        assert exact.delta(p, q, epsilon) == pytest.approx(excess, abs=1e-12)
+def test_delta_is_the_largest_excess_of_any_event() -> None:
+    for seed in range(30):
+        p, q = random_laws(seed)
+        for epsilon in (0.0, 0.3, 1.0, 3.0):
+            excess = max(one - math.exp(epsilon) * other for one, other in events(p, q))
+            assert exact.delta(p, q, epsilon) == pytest.approx(excess, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_the_oracle_of_the_specimens_agrees(seed: int) -> None:
-    p, q = random_laws(seed)
-    assert exact.epsilon(p, q).epsilon == pytest.approx(epsilon_of(p, q))
-    for epsilon in (0.0, 0.3, 1.0, 3.0):
-        assert exact.delta(p, q, epsilon) == pytest.approx(delta_of(p, q, epsilon), abs=1e-12)
-        assert exact.violating(p, q, epsilon).ahead == pytest.approx(pdp_delta_of(p, q, epsilon))
+def test_the_oracle_of_the_specimens_agrees() -> None:
+    for seed in range(30):
+        p, q = random_laws(seed)
+        assert exact.epsilon(p, q).epsilon == pytest.approx(epsilon_of(p, q))
+        for epsilon in (0.0, 0.3, 1.0, 3.0):
+            assert exact.delta(p, q, epsilon) == pytest.approx(delta_of(p, q, epsilon), abs=1e-12)
+            assert exact.violating(p, q, epsilon).ahead == pytest.approx(
+                pdp_delta_of(p, q, epsilon)
+            )
 
 
-@pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("delta", [0.0, 0.01, 0.2])
-def test_epsilon_is_the_largest_log_ratio_of_any_event(seed: int, delta: float) -> None:
-    p, q = random_laws(seed)
-    ratios = [
-        (math.log((one - delta) / other) if other else math.inf)
-        for one, other in events(p, q)
-        if one > delta + 1e-12
-    ]
-    found = exact.epsilon(p, q, delta)
-    assert found.epsilon == pytest.approx(max(0.0, *ratios))
-    if 0 < found.epsilon < math.inf:
-        attained = math.log((found.event.ahead - delta) / found.event.behind)
-        assert attained == pytest.approx(found.epsilon)
-        assert exact.delta(p, q, found.epsilon) == pytest.approx(delta, abs=1e-8)
+def test_epsilon_is_the_largest_log_ratio_of_any_event() -> None:
+    for delta, seed in product([0.0, 0.01, 0.2], range(30)):
+        p, q = random_laws(seed)
+        ratios = [
+            (math.log((one - delta) / other) if other else math.inf)
+            for one, other in events(p, q)
+            if one > delta + 1e-12
+        ]
+        found = exact.epsilon(p, q, delta)
+        assert found.epsilon == pytest.approx(max(0.0, *ratios))
+        if 0 < found.epsilon < math.inf:
+            attained = math.log((found.event.ahead - delta) / found.event.behind)
+            assert attained == pytest.approx(found.epsilon)
+            assert exact.delta(p, q, found.epsilon) == pytest.approx(delta, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_the_probabilistic_delta_is_the_mass_of_violating_outcomes(seed: int) -> None:
-    p, q = random_laws(seed)
-    for epsilon in (0.0, 0.5, 2.0):
-        mass = max(
-            sum(one for key, one in law.items() if one > math.exp(epsilon) * other.get(key, 0.0))
-            for law, other in ((p, q), (q, p))
-        )
-        assert exact.violating(p, q, epsilon).ahead == pytest.approx(mass)
+def test_the_probabilistic_delta_is_the_mass_of_violating_outcomes() -> None:
+    for seed in range(30):
+        p, q = random_laws(seed)
+        for epsilon in (0.0, 0.5, 2.0):
+            mass = max(
+                sum(
+                    one for key, one in law.items() if one > math.exp(epsilon) * other.get(key, 0.0)
+                )
+                for law, other in ((p, q), (q, p))
+            )
+            assert exact.violating(p, q, epsilon).ahead == pytest.approx(mass)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_directions_are_mirrored(seed: int) -> None:
-    p, q = random_laws(seed)
-    there, back = exact.epsilon(p, q, 0.05), exact.epsilon(q, p, 0.05)
-    assert there.epsilon == back.epsilon
-    assert exact.delta(p, q, 0.7) == exact.delta(q, p, 0.7)
-    assert exact.violating(p, q, 0.7).ahead == exact.violating(q, p, 0.7).ahead
+def test_directions_are_mirrored() -> None:
+    for seed in range(10):
+        p, q = random_laws(seed)
+        there, back = exact.epsilon(p, q, 0.05), exact.epsilon(q, p, 0.05)
+        assert there.epsilon == back.epsilon
+        assert exact.delta(p, q, 0.7) == exact.delta(q, p, 0.7)
+        assert exact.violating(p, q, 0.7).ahead == exact.violating(q, p, 0.7).ahead
 
 
 def test_equal_laws() -> None:
@@ -125,20 +128,16 @@ def attained(epsilon: float, delta: float, *, merged: bool) -> tuple[Law, Law]:
     return {0: likely, 1: unlikely, 2: delta}, {0: unlikely, 1: likely, 3: delta}
 
 
-@pytest.mark.parametrize("merged", [False, True])
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_a_claim_that_is_attained_is_not_exceeded(
-    epsilon: float, delta: float, merged: bool
-) -> None:
-    p, q = attained(epsilon, delta, merged=merged)
-    assert not exact.exceeds_point(p, q, epsilon, delta)
-    assert exact.exceeds_point(p, q, epsilon - 1e-6, delta)
-    if delta > 1e-8:
-        assert exact.exceeds_point(p, q, epsilon, delta - 1e-8)
-    # Below the tolerance, a δ that is merged with another outcome is lost.
-    if delta > 1e-8 or not merged:
-        assert exact.epsilon(p, q, delta).epsilon == pytest.approx(epsilon, abs=1e-6)
+def test_a_claim_that_is_attained_is_not_exceeded() -> None:
+    for epsilon, delta, merged in product(EPSILONS, DELTAS, [False, True]):
+        p, q = attained(epsilon, delta, merged=merged)
+        assert not exact.exceeds_point(p, q, epsilon, delta)
+        assert exact.exceeds_point(p, q, epsilon - 1e-6, delta)
+        if delta > 1e-8:
+            assert exact.exceeds_point(p, q, epsilon, delta - 1e-8)
+        # Below the tolerance, a δ that is merged with another outcome is lost.
+        if delta > 1e-8 or not merged:
+            assert exact.epsilon(p, q, delta).epsilon == pytest.approx(epsilon, abs=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -55,14 +56,13 @@ def binomial_tail(successes: int, trials: int, share: Fraction) -> float:
     return float(sum(math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in terms))
 
 
-@pytest.mark.parametrize(("correct", "wrong"), [(0, 0), (0, 5), (5, 0), (14, 6), (30, 12)])
-@pytest.mark.parametrize("odds", [Fraction(1), Fraction(3), Fraction(20)])
-def test_without_delta_p_is_an_exact_binomial_tail(
-    correct: int, wrong: int, odds: Fraction
-) -> None:
-    game = Game(correct, wrong, 60, two_guesses=True)
-    exact = binomial_tail(correct, correct + wrong, odds / (1 + odds))
-    assert p_value(game, math.log(odds), 0.0, ALPHA) == pytest.approx(exact, rel=1e-9)
+def test_without_delta_p_is_an_exact_binomial_tail() -> None:
+    for odds, (correct, wrong) in product(
+        [Fraction(1), Fraction(3), Fraction(20)], [(0, 0), (0, 5), (5, 0), (14, 6), (30, 12)]
+    ):
+        game = Game(correct, wrong, 60, two_guesses=True)
+        exact = binomial_tail(correct, correct + wrong, odds / (1 + odds))
+        assert p_value(game, math.log(odds), 0.0, ALPHA) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("two_guesses", [True, False])
@@ -91,44 +91,40 @@ def test_the_figures_of_the_method_are_reproduced() -> None:
     assert epsilon_lower(guessing, 0.05, ALPHA) == pytest.approx(0.913, abs=5e-4)
 
 
-@pytest.mark.parametrize("game", SOME_GAMES)
-@pytest.mark.parametrize("delta", [0.0, 0.01, 0.1])
-@pytest.mark.parametrize("alpha", [0.2, 0.01])
-def test_the_epsilon_bound_is_where_the_test_stops_refuting(
-    game: Game, delta: float, alpha: float
-) -> None:
+def test_the_epsilon_bound_is_where_the_test_stops_refuting() -> None:
     """Every ε up to the bound is refuted, and one within a fiftieth of a sd above it is not."""
-    bound = epsilon_lower(game, delta, alpha)
-    for share in np.linspace(0, 1, 20):
-        if bound:
-            assert p_value(game, share * bound, delta, alpha) <= alpha * (1 + 1e-6)
-    deviation = math.sqrt(1 / game.correct + 1 / max(1, game.wrong))
-    above = bound + deviation * np.linspace(0.001, 0.02, 20)
-    assert any(p_value(game, epsilon, delta, alpha) > alpha for epsilon in above[::-1])
+    for alpha, delta, game in product([0.2, 0.01], [0.0, 0.01, 0.1], SOME_GAMES):
+        bound = epsilon_lower(game, delta, alpha)
+        for share in np.linspace(0, 1, 20):
+            if bound:
+                assert p_value(game, share * bound, delta, alpha) <= alpha * (1 + 1e-6)
+        deviation = math.sqrt(1 / game.correct + 1 / max(1, game.wrong))
+        above = bound + deviation * np.linspace(0.001, 0.02, 20)
+        assert any(p_value(game, epsilon, delta, alpha) > alpha for epsilon in above[::-1])
 
 
-@pytest.mark.parametrize("game", SOME_GAMES)
-@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.7])
-def test_the_delta_bound_is_where_the_test_stops_refuting(game: Game, epsilon: float) -> None:
-    bound = delta_lower(game, epsilon, 0.01, ALPHA)
-    assert 0 <= bound <= 1
-    for share in np.linspace(0.01, 1, 20):
-        if bound:
-            assert p_value(game, epsilon, share * bound, ALPHA) <= ALPHA * (1 + 1e-6)
-    deviation = math.sqrt(game.correct + math.exp(2 * epsilon) * game.wrong) / game.draws / game.h
-    above = bound + deviation * np.linspace(0.001, 0.02, 20)
-    assert any(p_value(game, epsilon, point, ALPHA) > ALPHA for point in above[::-1])
+def test_the_delta_bound_is_where_the_test_stops_refuting() -> None:
+    for epsilon, game in product([0.0, 0.2, 0.7], SOME_GAMES):
+        bound = delta_lower(game, epsilon, 0.01, ALPHA)
+        assert 0 <= bound <= 1
+        for share in np.linspace(0.01, 1, 20):
+            if bound:
+                assert p_value(game, epsilon, share * bound, ALPHA) <= ALPHA * (1 + 1e-6)
+        deviation = (
+            math.sqrt(game.correct + math.exp(2 * epsilon) * game.wrong) / game.draws / game.h
+        )
+        above = bound + deviation * np.linspace(0.001, 0.02, 20)
+        assert any(p_value(game, epsilon, point, ALPHA) > ALPHA for point in above[::-1])
 
 
-@pytest.mark.parametrize("game", SOME_GAMES)
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.4, 0.0), (0.9, 0.02), (1.3, 0.0), (0.2, 0.1)])
-def test_p_value_and_both_bounds_refute_the_same_claims(
-    game: Game, epsilon: float, delta: float
-) -> None:
-    refuted = p_value(game, epsilon, delta, ALPHA) <= ALPHA
-    assert (epsilon_lower(game, delta, ALPHA) >= epsilon) is refuted
-    if delta:
-        assert (delta_lower(game, epsilon, delta, ALPHA) >= delta) is refuted
+def test_p_value_and_both_bounds_refute_the_same_claims() -> None:
+    for (epsilon, delta), game in product(
+        [(0.4, 0.0), (0.9, 0.02), (1.3, 0.0), (0.2, 0.1)], SOME_GAMES
+    ):
+        refuted = p_value(game, epsilon, delta, ALPHA) <= ALPHA
+        assert (epsilon_lower(game, delta, ALPHA) >= epsilon) is refuted
+        if delta:
+            assert (delta_lower(game, epsilon, delta, ALPHA) >= delta) is refuted
 
 
 @pytest.mark.parametrize("game", SOME_GAMES)
@@ -153,16 +149,14 @@ def test_delta_counts_half_for_a_rule_with_one_guess() -> None:
     assert epsilon_lower(one, 0.05, ALPHA) > epsilon_lower(both, 0.05, ALPHA)
 
 
-@pytest.mark.parametrize("abstains", [True, False])
-@pytest.mark.parametrize("delta", [0.0, 0.05])
-@pytest.mark.parametrize("epsilon", [0.0, 30.0, 800.0, 1e6])
-def test_no_claim_is_too_large_to_test(abstains: bool, delta: float, epsilon: float) -> None:
-    for counts in ((100, 0), (0, 100), (60, 40)):
-        game = Game(*counts, 100, two_guesses=True, abstains=abstains)
-        p = p_value(game, epsilon, delta, ALPHA)
-        assert 0 <= p <= 1
-        assert 0 <= delta_lower(game, epsilon, delta, ALPHA) <= 1
-        assert epsilon < 100 or p == 1
+def test_no_claim_is_too_large_to_test() -> None:
+    for epsilon, delta, abstains in product([0.0, 30.0, 800.0, 1e6], [0.0, 0.05], [True, False]):
+        for counts in ((100, 0), (0, 100), (60, 40)):
+            game = Game(*counts, 100, two_guesses=True, abstains=abstains)
+            p = p_value(game, epsilon, delta, ALPHA)
+            assert 0 <= p <= 1
+            assert 0 <= delta_lower(game, epsilon, delta, ALPHA) <= 1
+            assert epsilon < 100 or p == 1
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -123,27 +124,25 @@ def test_nulls_inside_the_claim_are_refuted_less_often_than_those_on_its_boundar
             assert probabilities(counts[refuted], draws, share * c, w).sum() <= alpha
 
 
-@pytest.mark.parametrize(
-    ("correct", "wrong", "draws"), [(9, 2, 25), (15, 3, 40), (4, 0, 40), (22, 7, 45), (0, 0, 12)]
-)
-@pytest.mark.parametrize(("epsilon", "spared"), [(0.3, 0.05), (1.0, 0.01), (2.0, 0.2)])
-def test_p_is_a_supremum_of_enumerated_probabilities(
-    correct: int, wrong: int, draws: int, epsilon: float, spared: float
-) -> None:
-    gamma = 0.0005
-    counts = all_counts(draws)
-    scores = scores_by_search(draws, epsilon, spared)
-    observed = score_by_search(correct, wrong, draws, epsilon, spared)
-    extreme = counts[scores >= observed - 1e-6]
-    low, high = proportion_confint(wrong, draws, alpha=gamma, method="beta")
-    cap = (1 - spared) / (1 + math.exp(epsilon))
-    values = np.linspace(min(low, cap), min(high, cap), 800)
-    most = max(
-        probabilities(extreme, draws, math.exp(epsilon) * w + spared, w).sum() for w in values
-    )
-    p = ScoreTest(correct, wrong, draws, gamma).p_value(epsilon, spared)
-    assert p == pytest.approx(min(1.0, gamma + most), rel=2e-3)
-    assert p >= min(1.0, gamma + most) * (1 - 1e-4)
+def test_p_is_a_supremum_of_enumerated_probabilities() -> None:
+    for (epsilon, spared), (correct, wrong, draws) in product(
+        [(0.3, 0.05), (1.0, 0.01), (2.0, 0.2)],
+        [(9, 2, 25), (15, 3, 40), (4, 0, 40), (22, 7, 45), (0, 0, 12)],
+    ):
+        gamma = 0.0005
+        counts = all_counts(draws)
+        scores = scores_by_search(draws, epsilon, spared)
+        observed = score_by_search(correct, wrong, draws, epsilon, spared)
+        extreme = counts[scores >= observed - 1e-6]
+        low, high = proportion_confint(wrong, draws, alpha=gamma, method="beta")
+        cap = (1 - spared) / (1 + math.exp(epsilon))
+        values = np.linspace(min(low, cap), min(high, cap), 800)
+        most = max(
+            probabilities(extreme, draws, math.exp(epsilon) * w + spared, w).sum() for w in values
+        )
+        p = ScoreTest(correct, wrong, draws, gamma).p_value(epsilon, spared)
+        assert p == pytest.approx(min(1.0, gamma + most), rel=2e-3)
+        assert p >= min(1.0, gamma + most) * (1 - 1e-4)
 
 
 @pytest.mark.parametrize(("correct", "wrong"), [(0, 0), (3, 0), (0, 7), (11, 4), (20, 20), (40, 0)])
@@ -223,16 +222,15 @@ def test_a_long_path_is_not_taken() -> None:
     assert tail.path is None
 
 
-@pytest.mark.parametrize("wrong", [0, 1, 5, 300, 999, 1_000])
-@pytest.mark.parametrize("low", [0.0, 1e-9, 0.2, 1.0])
-def test_the_range_of_wrong_guesses_leaves_out_next_to_nothing(wrong: int, low: float) -> None:
-    draws, high = 1_000, max(low, (wrong + 1) / 1_001)
-    first, last = trinomial._wrong_range(draws, low, high)
-    assert 0 <= first <= last <= draws
-    within = np.arange(draws + 1)
-    for w in (low, (low + high) / 2, high):
-        chances = binom.pmf(within, draws, w)
-        assert chances[:first].sum() + chances[last + 1 :].sum() <= 2.1e-13
+def test_the_range_of_wrong_guesses_leaves_out_next_to_nothing() -> None:
+    for low, wrong in product([0.0, 1e-9, 0.2, 1.0], [0, 1, 5, 300, 999, 1_000]):
+        draws, high = 1_000, max(low, (wrong + 1) / 1_001)
+        first, last = trinomial._wrong_range(draws, low, high)
+        assert 0 <= first <= last <= draws
+        within = np.arange(draws + 1)
+        for w in (low, (low + high) / 2, high):
+            chances = binom.pmf(within, draws, w)
+            assert chances[:first].sum() + chances[last + 1 :].sum() <= 2.1e-13
 
 
 def test_groups_cover_every_term_once() -> None:

@@ -55,36 +55,37 @@ def binary_divergence(p: float, q: float, order: float) -> float:
     return math.log(powers) / (order - 1)
 
 
-@pytest.mark.parametrize(("p", "q"), [(0.6, 0.4), (0.9, 0.5), (0.02, 0.01), (0.3, 0.7)])
-@pytest.mark.parametrize("order", [1.1, 2.0, 6.0])
-def test_with_ever_more_draws_the_divergence_of_two_coins_is_reached(
-    p: float, q: float, order: float
-) -> None:
-    truth = binary_divergence(p, q, order)
-    draws = np.array([1e5, 1e7, 1e9])
-    bounds = [
-        divergence_lower(of_coins(p, q, order, n), n * np.array([[p, q], [1 - p, 1 - q]]), ALPHA)
-        for n in draws
-    ]
-    assert bounds == sorted(bounds)
-    assert 0.98 * truth < bounds[-1] <= truth
+def test_with_ever_more_draws_the_divergence_of_two_coins_is_reached() -> None:
+    for order, (p, q) in product(
+        [1.1, 2.0, 6.0], [(0.6, 0.4), (0.9, 0.5), (0.02, 0.01), (0.3, 0.7)]
+    ):
+        truth = binary_divergence(p, q, order)
+        draws = np.array([1e5, 1e7, 1e9])
+        bounds = [
+            divergence_lower(
+                of_coins(p, q, order, n), n * np.array([[p, q], [1 - p, 1 - q]]), ALPHA
+            )
+            for n in draws
+        ]
+        assert bounds == sorted(bounds)
+        assert 0.98 * truth < bounds[-1] <= truth
 
 
-@pytest.mark.parametrize("g", [None, (0.4, -0.1), (-0.3, 0.8), (0.0, 0.0)])
-@pytest.mark.parametrize(("p", "q", "order"), [(0.7, 0.3, 2.0), (0.55, 0.45, 5.0), (0.9, 0.2, 1.2)])
-def test_the_true_divergence_is_refuted_no_more_often_than_alpha(
-    p: float, q: float, order: float, g: tuple[float, float] | None
-) -> None:
-    # All tallies of so many draws a side, each with its probability: no simulation.
-    draws, alpha = 16, 0.2
-    witness = of_coins(p, q, order, draws, g=g, alpha=alpha)
-    truth = binary_divergence(p, q, order)
-    wrong = sum(
-        binom.pmf(i, draws, p) * binom.pmf(j, draws, q)
-        for i, j in product(range(draws + 1), repeat=2)
-        if p_value(witness, np.array([[i, j], [draws - i, draws - j]]), truth) <= alpha
-    )
-    assert wrong <= alpha
+def test_the_true_divergence_is_refuted_no_more_often_than_alpha() -> None:
+    for (p, q, order), g in product(
+        [(0.7, 0.3, 2.0), (0.55, 0.45, 5.0), (0.9, 0.2, 1.2)],
+        [None, (0.4, -0.1), (-0.3, 0.8), (0.0, 0.0)],
+    ):
+        # All tallies of so many draws a side, each with its probability: no simulation.
+        draws, alpha = 16, 0.2
+        witness = of_coins(p, q, order, draws, g=g, alpha=alpha)
+        truth = binary_divergence(p, q, order)
+        wrong = sum(
+            binom.pmf(i, draws, p) * binom.pmf(j, draws, q)
+            for i, j in product(range(draws + 1), repeat=2)
+            if p_value(witness, np.array([[i, j], [draws - i, draws - j]]), truth) <= alpha
+        )
+        assert wrong <= alpha
 
 
 def test_a_product_of_wealths_is_on_average_no_gain() -> None:
@@ -125,14 +126,15 @@ def test_the_least_product_is_that_of_a_fine_grid() -> None:
         assert truth - 1.1e-3 <= log_wealth(witness, counts, divergence) <= truth + 1e-3
 
 
-@pytest.mark.parametrize("off", [-5.0, -0.01, -1e-6, 0.0, 1e-6, 0.01, 5.0])
-@pytest.mark.parametrize("divergence", [0.0, 0.5, 0.9, 2.0])
-def test_a_search_that_ends_early_ends_on_the_same_side(divergence: float, off: float) -> None:
-    witness, laws = of_normals(1.0, 2.0, 5_000, 2.5)
-    counts = np.random.default_rng(3).multinomial(5_000, laws.T).T
-    whole = log_wealth(witness, counts, divergence)
-    needed = whole + off
-    assert (log_wealth(witness, counts, divergence, needed) >= needed) is (off <= 0)
+def test_a_search_that_ends_early_ends_on_the_same_side() -> None:
+    for divergence, off in product(
+        [0.0, 0.5, 0.9, 2.0], [-5.0, -0.01, -1e-6, 0.0, 1e-6, 0.01, 5.0]
+    ):
+        witness, laws = of_normals(1.0, 2.0, 5_000, 2.5)
+        counts = np.random.default_rng(3).multinomial(5_000, laws.T).T
+        whole = log_wealth(witness, counts, divergence)
+        needed = whole + off
+        assert (log_wealth(witness, counts, divergence, needed) >= needed) is (off <= 0)
 
 
 def test_bound_and_p_value_say_the_same() -> None:

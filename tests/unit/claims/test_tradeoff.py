@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,14 @@ from dpaudit.cli.commands import cli
 from dpaudit.errors import ClaimError
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.5, 1.0, 3.0, 10.0])
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
-def test_the_profile_is_the_integral_of_the_excess_density(mu: float, epsilon: float) -> None:
-    # P(E) - e^ε Q(E) is largest on the outputs where the density is e^ε times the other one.
-    edge = epsilon / mu + mu / 2
-    exact = norm.sf(edge, loc=mu) - math.exp(epsilon) * norm.sf(edge)
-    delta = gaussian_delta(mu, epsilon)
-    assert delta == pytest.approx(exact, rel=1e-9, abs=1e-12)
-    assert delta >= exact - 1e-16
+def test_the_profile_is_the_integral_of_the_excess_density() -> None:
+    for epsilon, mu in product([0.0, 0.1, 1.0, 5.0], [0.01, 0.5, 1.0, 3.0, 10.0]):
+        # P(E) - e^ε Q(E) is largest on the outputs where the density is e^ε times the other one.
+        edge = epsilon / mu + mu / 2
+        exact = norm.sf(edge, loc=mu) - math.exp(epsilon) * norm.sf(edge)
+        delta = gaussian_delta(mu, epsilon)
+        assert delta == pytest.approx(exact, rel=1e-9, abs=1e-12)
+        assert delta >= exact - 1e-16
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.6, 2.0])
