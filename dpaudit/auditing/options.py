@@ -178,67 +178,56 @@ def refused(name: str, value: Any, why: str) -> UsageError:
     return UsageError(Name(name), f"={written} {why}", code="option-invalid")
 
 
-def _number(kind: type, words: str, *bounds: tuple[Callable[[Any], bool], str]) -> Check:
-    """Return a check of numbers. bounds: pairs of a condition, and the reason to refuse others."""
+def _number(kind: type, must: str, is_within: Callable[[Any], bool] = lambda value: True) -> Check:
+    """Return a check of numbers: of a kind, and within a range."""
 
     def check(value: Any) -> str | None:
-        if not isinstance(value, kind) or isinstance(value, bool):
-            return f"must be {words}"
-        return next((why for is_within, why in bounds if not is_within(value)), None)
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        return None if is_number and is_within(value) else f"must be {must}"
 
     return check
 
 
-_TOO_FEW = f"is too few to certify anything; give at least {MINIMUM_SAMPLES:,}"
-_TOO_MANY = f"is more than can be counted exactly; give at most {MAXIMUM_SAMPLES:,}"
-_SAMPLES = _number(
-    Integral,
-    "an integer",
-    (lambda value: value >= MINIMUM_SAMPLES, _TOO_FEW),
-    (lambda value: value <= MAXIMUM_SAMPLES, _TOO_MANY),
-)
-_TIME = _number(
-    Real,
-    "a number of seconds",
-    (lambda value: 0 < value < math.inf, "must be above 0 seconds, and finite"),
-)
-
-
-def _confidence(value: Any) -> str | None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return why_no_confidence(value, "0.99") if is_number else "must be a number"
-
-
-_SEED = _number(
-    Integral, "an integer", (lambda value: value >= 0, "must be an integer, at least 0")
-)
-_POWER = _number(
-    Real,
-    "a number above 1, such as 1.2",
-    (lambda value: 1 < value < math.inf, "must be a number above 1, such as 1.2"),
-)
-_RARE = _number(
-    Real,
-    "a probability between 0 and 1, such as 1e-3",
-    (lambda value: 0 < value < 1, "must be a probability between 0 and 1, such as 1e-3"),
-)
-_FAILURES = _number(
-    Integral, "a whole number", (lambda value: value >= 1, "must be a number of audits, at least 1")
-)
+_POWER = "a number above 1, such as 1.2"
+_PROBABILITY = "a probability between 0 and 1, such as 1e-3"
 _PROCESSES = "a whole number of processes, at least 1, or auto"
 
 
-def _workers(value: Any) -> str | None:
-    is_number = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-    return None if is_number or value == "auto" else f"must be {_PROCESSES}"
-
-
+_SEED = _number(Integral, "an integer, at least 0", lambda value: value >= 0)
 _SIZE = _number(Integral, "a whole number of bytes")
+_AUDITS = _number(Integral, "a number of audits, at least 1", lambda value: value >= 1)
+_FACTOR = _number(Real, _POWER, lambda value: 1 < value < math.inf)
+_SHARE = _number(Real, _PROBABILITY, lambda value: 0 < value < 1)
+
+
+def _samples(value: Any) -> str | None:
+    if (why := _number(Integral, "an integer")(value)) is not None:
+        return why
+    if value < MINIMUM_SAMPLES:
+        return f"is too few to certify anything; give at least {MINIMUM_SAMPLES:,}"
+    if value > MAXIMUM_SAMPLES:
+        return f"is more than can be counted exactly; give at most {MAXIMUM_SAMPLES:,}"
+    return None
+
+
+def _time(value: Any) -> str | None:
+    why = _number(Real, "a number of seconds")(value)
+    is_within = why is not None or 0 < value < math.inf
+    return why if is_within else "must be above 0 seconds, and finite"
+
+
+def _confidence(value: Any) -> str | None:
+    return _number(Real, "a number")(value) or why_no_confidence(value, "0.99")
+
+
+def _workers(value: Any) -> str | None:
+    is_whole = _number(Integral, _PROCESSES, lambda count: count >= 1)
+    return None if value == "auto" else is_whole(value)
 
 
 def _claim(value: Any) -> str | None:
-    is_one = isinstance(value, PrivacyClaim)
-    return None if is_one else "is not a claim; give one such as PureDP(1.0)"
+    is_claim = isinstance(value, PrivacyClaim)
+    return None if is_claim else "is not a claim; give one such as PureDP(1.0)"
 
 
 def _range(value: Any) -> str | None:
@@ -360,10 +349,10 @@ _TABLE = (
     _budget("samples", WHOLE,
         f"Draws for each pair of inputs, d1 and d2 together, at least {MINIMUM_SAMPLES:,}.",
         usual=True, must=f"a whole number of draws for each pair, at least {MINIMUM_SAMPLES}",
-        default=1_000_000, check=_SAMPLES),
+        default=1_000_000, check=_samples),
     _budget("time", DURATION,
         "How long to draw, such as 30s, 2m or 1h; give it or --samples, not both.",
-        usual=True, must="a duration such as 30s, 2m, 1h, or a number of seconds", check=_TIME),
+        usual=True, must="a duration such as 30s, 2m, 1h, or a number of seconds", check=_time),
     _budget("confidence", NUMBER, "1 minus the probability of a false alarm, at least 0.5.",
         usual=True, must="a number from 0.5 to below 1, such as 0.99", default=0.99,
         check=_confidence),
@@ -391,7 +380,7 @@ _TABLE = (
         "Time limit for one draw, such as 500ms or 5s; a draw that takes longer counts as an "
         "outcome. Needs --isolate, --python or --command.",
         must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
-        check=_TIME),
+        check=_time),
     _own_process("memory_limit", SIZE,
         "Memory limit for the mechanism's process, such as 512MB or 2GiB. Needs --isolate, "
         "--python or --command.",
@@ -426,12 +415,12 @@ _TABLE = (
     _verdict("require_power", NUMBER,
         "Exit 4 for an audit that finds nothing and would not have caught, 9 times in 10, a leak "
         "of this many times the claimed ε in the event that it tested, such as 1.2.",
-        must="a number above 1, such as 1.2", check=_POWER, metavar="FACTOR",
+        must=_POWER, check=_FACTOR, metavar="FACTOR",
         more="configuration.md#how-a-run-ends"),
     _verdict("require_rare", NUMBER,
         "Exit 4 for an audit that finds nothing and would not have caught, 9 times in 10, an "
         "output of this probability that only one input gives, such as 1e-3.",
-        must="a probability between 0 and 1, such as 1e-3", check=_RARE, metavar="PROBABILITY",
+        must=_PROBABILITY, check=_SHARE, metavar="PROBABILITY",
         more="configuration.md#how-a-run-ends"),
     _verdict("strict", SWITCH,
         "Warnings fail: exit 1 for an audit that came out as expected and has a warning. Notes do "
@@ -457,7 +446,7 @@ _TABLE = (
         "Stop after the first audit that fails, as --maxfail 1 does.", short="-x"),
     _run("maxfail", WHOLE,
         "Stop once this many audits have failed; reports list the audits that were not run.",
-        metavar="N", check=_FAILURES, more="guides/batch.md#stop-at-a-failure"),
+        metavar="N", check=_AUDITS, more="guides/batch.md#stop-at-a-failure"),
     _run("journal", Kind(Words, accepts=_is_path),
         "Record all draws in this folder, in one file for each audit, so that an interrupted run "
         "can continue.", metavar="DIR", must="the path of a folder", more="guides/journal.md"),

@@ -16,7 +16,7 @@ from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import several_points
 from dpaudit.auditing.schedule import CONFIRMING, Plan, look_stride, wants_refit
 from dpaudit.auditing.underpowered import limits_of
-from dpaudit.certificates.certificate import Block, Certificate, FixedTest, Schedule
+from dpaudit.certificates.certificate import Block, Certificate, EventCount, FixedTest, Schedule
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.fixed_test import FrozenRule
@@ -53,8 +53,8 @@ _VERSION_WITH_RARE = 6
 _STAGES = ("learning", "certification", "confirmation", "recorded")
 _NOT_BET_ON = ("confirmation", "recorded")
 
-# Fields of an exact test that it is computed from, and its events, which are compared separately.
-_GIVEN = ("stage", "method", "accused", "events")
+# Fields of an exact test that it is computed from.
+_GIVEN = ("stage", "method", "accused")
 # Fields of a certificate that do not follow from its counts.
 _REMARKS = ("pair", "warnings", "adjacency", "notes", "redrawn")
 
@@ -188,7 +188,7 @@ def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
         computed = replace(one, **numbers(_evidence(result, one)))
         yield from _rules(one)
         for recorded, again in zip(one.rules, computed.rules, strict=True):
-            yield from _fields(recorded, again)
+            yield from _compared(recorded, again, _GIVEN, "{} of the exact test")
         yield "the rule that is shown", one.fixed.kind, computed.fixed.kind
         yield "the inequality that is shown", one.point, computed.point
         if one.divergence is not None:
@@ -287,22 +287,6 @@ def _is_thinned(one: Certificate) -> bool:
     if one.recording is None:
         raise ValueError("the numbers of recorded draws are missing")
     return not one.recording.coin_flipped and one.fixed.method != "clopper-pearson"
-
-
-def _fields(recorded: FixedTest, computed: FixedTest) -> Iterator[Finding]:
-    yield from _compared(recorded, computed, _GIVEN, "{} of the exact test")
-    yield "events", _counts(recorded), _counts(computed)
-    for shown, expected in zip(recorded.events, computed.events, strict=True):
-        for name in ("interval_d1", "interval_d2"):
-            for both in zip(getattr(shown, name), getattr(expected, name), strict=True):
-                yield f"intervals of the event {shown.words}", *both
-
-
-def _counts(fixed: FixedTest) -> list[tuple[Any, ...]]:
-    return [
-        (one.words, one.guess, one.count_d1, one.draws_d1, one.count_d2, one.draws_d2)
-        for one in fixed.events
-    ]
 
 
 def _numbers(one: Certificate, computed: Certificate) -> Iterator[Finding]:
@@ -451,9 +435,12 @@ def _rounds(
 
 
 def _agree(recorded: Any, computed: Any) -> bool:
+    """Return whether two values are equal, but for rounding in the last places of numbers."""
     if isinstance(recorded, float) and isinstance(computed, float):
         return math.isclose(recorded, computed, rel_tol=_RELATIVE, abs_tol=1e-12)
-    if isinstance(recorded, ProfilePoint) and isinstance(computed, ProfilePoint):
-        same_epsilon = _agree(recorded.epsilon, computed.epsilon)
-        return same_epsilon and _agree(recorded.delta, computed.delta)
+    if isinstance(recorded, tuple) and isinstance(computed, tuple):
+        return len(recorded) == len(computed) and all(map(_agree, recorded, computed))
+    if isinstance(recorded, EventCount | ProfilePoint) and type(recorded) is type(computed):
+        names = [one.name for one in fields(recorded)]
+        return all(_agree(getattr(recorded, n), getattr(computed, n)) for n in names)
     return bool(recorded == computed)
