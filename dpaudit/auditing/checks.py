@@ -58,8 +58,8 @@ _FEW_DRAWS = 100_000
 # Draw more if the e-value is at least 2, as in one of a hundred runs of independent draws, or if a
 # call makes many draws.
 _SUSPECT_E_VALUE = 2.0
-# Further draws come in 32 blocks: 1,000 draws in all if each takes a call; else as many draws as
-# refuted, within limits.
+# Further draws come in 32 blocks: 1,000 draws in all if each takes a call; else the number of draws
+# that refuted, within limits.
 _FURTHER_BLOCKS = 32
 _FURTHER_SINGLE_DRAWS = 1_000
 _LEAST_FURTHER, _MOST_FURTHER = 8_000, 20_000
@@ -323,7 +323,7 @@ def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
     return f": def {target.call or 'draw'}({parameters}): return {returned}"
 
 
-# Draws of each process: 1/8 of those that refuted, within limits.
+# Draws of each process: 1/8 of the draws that refuted, within limits.
 _REDRAWN_SHARE = 1 / 8
 _LEAST_REDRAWN, _MOST_REDRAWN = 8, 250
 # The draws of one process may take this many seconds; fewer draws than these show nothing.
@@ -377,7 +377,7 @@ class Redrawing:
     wait: Callable[[], None]
 
     def compared(self, refuted: Refutation) -> tuple[Redrawn, str]:
-        """Return what was compared, and how the draws differ beyond chance.
+        """Return a record of the comparison, and how the draws differ beyond chance.
 
         The text is empty if they do not. It is not with probability at most `DIFFERENT` for
         independent draws.

@@ -152,7 +152,7 @@ class Ledger:
 
 # Rare draws in memory, at most.
 MOST_KEPT = 16_384
-# Factor between the frequencies that are tried as the limit of what is evicted.
+# Factor between the frequency limits that eviction tries.
 _EVICTION_STEP = 1.2
 
 
@@ -287,7 +287,7 @@ class Counts:
         if self.rare.has_room(coming):
             return
         table = self._table()
-        # The rest of the budget may depend on the clock, which must not choose what is evicted.
+        # The rest of the budget may depend on the clock, which must not choose the outputs to evict.
         objective = replace(objective, coming=spent)
         spared = columns_that_may_refute(table.by_column(), table, self._candidates, objective)
         self.rare.make_room(coming, spared)

@@ -483,7 +483,7 @@ class AuditRun:
         return resolved(spec.executor, spec.workers)
 
     def _check_time(self, rate: float, spent: int) -> None:
-        """Warn, once, when even the fewest draws will take longer than the time given.
+        """Warn the first time that even the fewest draws will take longer than the time given.
 
         rate: draws per second.  spent: draws of the pair so far; negative for draws to be made in
         addition to the fewest.

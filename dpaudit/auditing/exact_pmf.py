@@ -26,7 +26,7 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
     distribution.
     """
     answers = _answers(spec)
-    found = []
+    certificates = []
     for pair in spec.pairs:
         law = law_table(spec.target, pair.d1, pair.d2, answers)
         certificate = replace(
@@ -35,8 +35,8 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
             adjacency=stated(pair),
             notes=notes(pair, spec.group),
         )
-        found.append(certificate)
-    return tuple(found)
+        certificates.append(certificate)
+    return tuple(certificates)
 
 
 def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:

@@ -490,7 +490,8 @@ def _exact(point: ProfilePoint | None) -> tuple[float, float] | None:
 
 
 def _named(chunk: Chunk[Any]) -> Record:
-    """Return what names a chunk, with a digest of the frozen rules for the first one of a stage."""
+    """Return the key and the size of a chunk; for the first chunk of a stage, with a digest of the
+    frozen rules."""
     named: Record = {"chunk": list(chunk.key), "size": chunk.size}
     if isinstance(chunk, ToCount) and chunk.key[-1] == 0:
         rules = chunk.measure.portfolio

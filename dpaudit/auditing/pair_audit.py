@@ -165,9 +165,9 @@ class PairAudit:
         return learned
 
     def _fill_buffer(self, learned: Learned | None) -> Learned | None:
-        """Draw until the buffer is closed or a bet refutes the claim; bet with what was learned.
+        """Draw until the buffer is closed or a bet refutes the claim; bet with the last fit.
 
-        Returns what was learned last, if anything was.
+        learned: an earlier fit.  Returns the last fit, if there was one.
         """
         ledger, plan = self._ledger, self._plan
         first = sum(block.stage == "learning" for block in ledger.blocks)
@@ -269,7 +269,7 @@ class PairAudit:
         return self._selection if self._counts is None else self._counts.kept()
 
     def _measure(self, portfolio: Portfolio) -> Measure:
-        """Return what is counted of a draw that certifies."""
+        """Return the quantities that are counted of a certifying draw."""
         single, _ = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
         # Whether there are further outputs matters only for a claim that is not refuted.
@@ -297,7 +297,7 @@ class PairAudit:
         return measure, self._evidence("certification", measure, total)
 
     def _confirm(self, measure: Measure) -> Evidence:
-        """Spend the exact test on fresh draws, as many as all before them."""
+        """Spend the exact test on fresh draws, at most the number of all draws before."""
         if self._range is not None:
             self._warnings.append(STOPPED)
         sizes = self._plan.confirming_sizes(self._ledger.spent)

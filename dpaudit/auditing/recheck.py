@@ -32,8 +32,8 @@ from dpaudit.stats.witness import Witness
 # Other versions of the libraries may round differently in the last places.
 _RELATIVE = 1e-6
 
-# Least draws of a confirmation: of a mechanism that is called once for each draw, and of others. In
-# older versions, all had the second number.
+# Least draws of a confirmation: of a mechanism that is called once for each draw, and of others.
+# Older versions used the second number for all.
 _CONFIRMING = (MINIMUM_SAMPLES, CONFIRMING)
 
 # Fields of a certificate, and their names in findings.
@@ -126,14 +126,14 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
 
 
 def _of_pairs(result: AuditResult) -> Iterator[Finding]:
-    for one in result.by_pair:
-        if isinstance(one, OneRunCertificate):
-            yield from _guesses(result, one)
-        elif isinstance(one, ExactCertificate):
-            yield from _exact(result, one)
+    for record in result.by_pair:
+        if isinstance(record, OneRunCertificate):
+            yield from _guesses(result, record)
+        elif isinstance(record, ExactCertificate):
+            yield from _exact(result, record)
         else:
-            for name, *both in _certificate(result, one):
-                yield f"{one.pair}: {name}", *both
+            for name, *both in _certificate(result, record):
+                yield f"{record.pair}: {name}", *both
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
@@ -160,108 +160,115 @@ def _compared(
     recorded: Any, computed: Any, but: Collection[str], words: str = "{}"
 ) -> Iterator[Finding]:
     """Yield the fields of two certificates or tests, but some. words: their names in findings."""
-    for name in (one.name for one in fields(computed) if one.name not in but):
+    for name in (field.name for field in fields(computed) if field.name not in but):
         yield words.format(name), getattr(recorded, name), getattr(computed, name)
 
 
-def _exact(result: AuditResult, one: ExactCertificate) -> Iterator[Finding]:
-    yield f"{one.pair}: sum of the law of d1", 1.0, math.fsum(p for _, p, _ in one.law)
-    yield f"{one.pair}: sum of the law of d2", 1.0, math.fsum(q for _, _, q in one.law)
-    for name, *both in _compared(one, certify(result.claim, one.pair, one.law), _REMARKS):
-        yield f"{one.pair}: {name}", *both
+def _exact(result: AuditResult, record: ExactCertificate) -> Iterator[Finding]:
+    yield f"{record.pair}: sum of the law of d1", 1.0, math.fsum(p for _, p, _ in record.law)
+    yield f"{record.pair}: sum of the law of d2", 1.0, math.fsum(q for _, _, q in record.law)
+    for name, *both in _compared(record, certify(result.claim, record.pair, record.law), _REMARKS):
+        yield f"{record.pair}: {name}", *both
 
 
-def _guesses(result: AuditResult, one: OneRunCertificate) -> Iterator[Finding]:
-    seen = Guesses(one.canaries, one.guesses, one.correct)
+def _guesses(result: AuditResult, record: OneRunCertificate) -> Iterator[Finding]:
+    seen = Guesses(record.canaries, record.guesses, record.correct)
     computed = certify_guesses(seen, result.claim, 1 - result.confidence)
-    yield from _compared(one, computed, _REMARKS, "{} of the guesses")
+    yield from _compared(record, computed, _REMARKS, "{} of the guesses")
 
 
-def _certificate(result: AuditResult, one: Certificate) -> Iterator[Finding]:
+def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
     try:
-        tested = [one.betting_point, *(test.point or one.betting_point for test in one.rules)]
+        tested = [
+            record.betting_point,
+            *(test.point or record.betting_point for test in record.rules),
+        ]
         for point in tested:
             # Other versions may round differently in the last places.
             is_implied = result.claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
             yield "the point tested is one of the claim's", True, is_implied
-        yield from _draws(one)
-        computed = replace(one, **numbers(_evidence(result, one)))
-        yield from _rules(one)
-        for recorded, again in zip(one.rules, computed.rules, strict=True):
+        yield from _draws(record)
+        computed = replace(record, **numbers(_evidence(result, record)))
+        yield from _rules(record)
+        for recorded, again in zip(record.rules, computed.rules, strict=True):
             yield from _compared(recorded, again, _GIVEN, "{} of the exact test")
-        yield "the rule that is shown", one.fixed.kind, computed.fixed.kind
-        yield "the inequality that is shown", one.point, computed.point
-        if one.divergence is not None:
-            yield from _compared(one.divergence, computed.divergence, (), "{} of the divergence")
-        if one.unseen is not None:
-            yield from _compared(one.unseen, computed.unseen, (), "{} of what was new")
-        yield from _numbers(one, computed)
+        yield "the rule that is shown", record.fixed.kind, computed.fixed.kind
+        yield "the inequality that is shown", record.point, computed.point
+        if record.divergence is not None:
+            yield from _compared(record.divergence, computed.divergence, (), "{} of the divergence")
+        if record.unseen is not None:
+            yield from _compared(record.unseen, computed.unseen, (), "{} of what was new")
+        yield from _numbers(record, computed)
         is_older = result.first_version is not None and result.first_version < _VERSION_WITH_RARE
         rare = None if is_older else computed.detectable_rare
-        yield "probability of rare outputs that are refuted", one.detectable_rare, rare
-        if one.schedule is not None:
-            yield from _blocks(result.claim, one, one.schedule)
-        yield from _interval(one)
+        yield "probability of rare outputs that are refuted", record.detectable_rare, rare
+        if record.schedule is not None:
+            yield from _blocks(result.claim, record, record.schedule)
+        yield from _interval(record)
     except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
         yield "the record", f"cannot be recomputed ({error})", None
 
 
-def _rules(one: Certificate) -> Iterator[Finding]:
+def _rules(record: Certificate) -> Iterator[Finding]:
     """Yield whether the rules may be frozen together."""
-    kinds = [test.kind for test in one.rules]
+    kinds = [test.kind for test in record.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
-    if one.fixed.stage == "confirmation":
+    if record.fixed.stage == "confirmation":
         yield "rules of a confirmation", len(kinds), 1
     else:
         yield "a main rule", True, "main" in kinds
     shares = {"rare": RARE_SHARE, "other": OTHER_SHARE}
     rest = 1 - sum(shares[kind] for kind in kinds if kind != "main")
-    for test in one.rules:
+    for test in record.rules:
         share = shares.get(test.kind, rest)
         # A single rule, of any kind in a confirmation, has the whole share.
         yield f"share of the {test.kind} rule", test.share, share if len(kinds) > 1 else 1.0
 
 
-def _draws(one: Certificate) -> Iterator[Finding]:
-    for place, block in enumerate(one.blocks):
+def _draws(record: Certificate) -> Iterator[Finding]:
+    for place, block in enumerate(record.blocks):
         yield f"draws of block {place}", block.draws, sum(map(sum, block.tally))
-    yield "draws within the budget", True, one.draws <= one.budget
-    ends = list(accumulate(block.draws for block in one.blocks))
-    yield "refuted after a block", True, one.refuted_after is None or one.refuted_after in ends
-    yield "blocks in the order of their stages", True, _are_in_order(one)
+    yield "draws within the budget", True, record.draws <= record.budget
+    ends = list(accumulate(block.draws for block in record.blocks))
+    yield (
+        "refuted after a block",
+        True,
+        record.refuted_after is None or record.refuted_after in ends,
+    )
+    yield "blocks in the order of their stages", True, _are_in_order(record)
 
 
-def _are_in_order(one: Certificate) -> bool:
+def _are_in_order(record: Certificate) -> bool:
     """Return whether stages and rounds are in order, and the exact test had separate draws."""
-    stages = [_STAGES.index(block.stage) for block in one.blocks]
-    rounds = [block.round for block in one.blocks if block.round is not None]
-    certified = {block.round for block in one.blocks if block.stage == "certification"}
-    confirmed = {block.round for block in one.blocks if block.stage in _NOT_BET_ON}
+    stages = [_STAGES.index(block.stage) for block in record.blocks]
+    rounds = [block.round for block in record.blocks if block.round is not None]
+    certified = {block.round for block in record.blocks if block.stage == "certification"}
+    confirmed = {block.round for block in record.blocks if block.stage in _NOT_BET_ON}
     in_order = stages == sorted(stages) and rounds == sorted(rounds)
-    last = {len(one.rounds) - 1} if certified else set()
-    return in_order and certified == last and confirmed <= {None} and one.blocks[0].round is None
+    last = {len(record.rounds) - 1} if certified else set()
+    return in_order and certified == last and confirmed <= {None} and record.blocks[0].round is None
 
 
-def _evidence(result: AuditResult, one: Certificate) -> Evidence:
+def _evidence(result: AuditResult, record: Certificate) -> Evidence:
     """Return the recorded evidence, from which the numbers must follow."""
-    fixed = one.fixed
+    fixed = record.fixed
     if fixed.method == "probabilistic" and not result.claim.counts_single_outputs:
         raise ValueError("the probabilistic test belongs to the probabilistic definition")
     return Evidence(
-        point=one.betting_point,
+        point=record.betting_point,
         points=several_points(result.claim),
         alpha=(1 - result.confidence) / max(1, len(result.certificates)),
         confidence=result.confidence,
-        blocks=one.blocks,
+        blocks=record.blocks,
         stage=fixed.stage,
         method=fixed.method,
-        rules=tuple(map(_rule, one.rules)),
-        rounds=one.rounds,
+        rules=tuple(map(_rule, record.rules)),
+        rounds=record.rounds,
         accused=fixed.accused,
-        thinned=_is_thinned(one),
-        limited=_limited(result.claim, one),
-        unseen=None if one.unseen is None else (one.unseen.count_d1, one.unseen.count_d2),
-        ranges=one.unseen is not None and one.unseen.ranges,
+        thinned=_is_thinned(record),
+        limited=_limited(result.claim, record),
+        unseen=None if record.unseen is None else (record.unseen.count_d1, record.unseen.count_d2),
+        ranges=record.unseen is not None and record.unseen.ranges,
     )
 
 
@@ -271,54 +278,54 @@ def _rule(test: FixedTest) -> FrozenRule:
     return FrozenRule(test.kind, test.share, test.attack, test.guesses, both, test.point)
 
 
-def _limited(claim: PrivacyClaim, one: Certificate) -> tuple[Witness, float] | None:
-    if one.divergence is None:
+def _limited(claim: PrivacyClaim, record: Certificate) -> tuple[Witness, float] | None:
+    if record.divergence is None:
         return None
-    witness = one.divergence.witness
-    if len(witness.values) != len(one.guesses):
+    witness = record.divergence.witness
+    if len(witness.values) != len(record.guesses):
         raise ValueError("the witness has a number for every level")
     return witness, dict(claim.divergences())[witness.order]
 
 
-def _is_thinned(one: Certificate) -> bool:
+def _is_thinned(record: Certificate) -> bool:
     """Return whether the exact test counted a random part of fixed numbers of draws."""
-    if one.fixed.stage != "recorded":
+    if record.fixed.stage != "recorded":
         return False
-    if one.recording is None:
+    if record.recording is None:
         raise ValueError("the numbers of recorded draws are missing")
-    return not one.recording.coin_flipped and one.fixed.method != "clopper-pearson"
+    return not record.recording.coin_flipped and record.fixed.method != "clopper-pearson"
 
 
-def _numbers(one: Certificate, computed: Certificate) -> Iterator[Finding]:
+def _numbers(record: Certificate, computed: Certificate) -> Iterator[Finding]:
     for name, words in _NAMES.items():
-        yield words, getattr(one, name), getattr(computed, name)
+        yield words, getattr(record, name), getattr(computed, name)
     bets_refute = computed.wealth * computed.alpha_betting >= 1
-    yield "refuted by betting", one.refuted_after is not None, bets_refute
+    yield "refuted by betting", record.refuted_after is not None, bets_refute
 
 
-def _interval(one: Certificate) -> Iterator[Finding]:
-    interval = one.interval
+def _interval(record: Certificate) -> Iterator[Finding]:
+    interval = record.interval
     if interval is None:
         return
     counts = [(d1, d2) for _, d1, d2 in interval.atoms]
-    tallied = [tally(block).arms for block in one.blocks if block.stage == "certification"]
+    tallied = [tally(block).arms for block in record.blocks if block.stage == "certification"]
     sums = [tuple(map(sum, zip(*pairs, strict=True))) for pairs in (counts, tallied)]
     yield "draws of the declared range", sums[0], sums[1]
-    yield "an interval at the planned end only", "certification", one.fixed.stage
-    lower, upper = epsilon_interval(counts, one.alpha)
+    yield "an interval at the planned end only", "certification", record.fixed.stage
+    lower, upper = epsilon_interval(counts, record.alpha)
     yield "lower end of the interval", interval.lower, lower
     yield "upper end of the interval", interval.upper, upper
 
 
-def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterator[Finding]:
+def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Iterator[Finding]:
     """Yield the recorded blocks, and the blocks of the schedule.
 
     Where the clock planned the budget, it chose the number of draws to learn from, which is taken
     from the record.
     """
-    plan = Plan(one.budget, None, limits_of(one))
+    plan = Plan(record.budget, None, limits_of(record))
     learning, certifying, confirming = (
-        [block.draws for block in one.blocks if block.stage == stage]
+        [block.draws for block in record.blocks if block.stage == stage]
         for stage in ("learning", "certification", "confirmation")
     )
     learned, spent = sum(learning), sum(learning) + sum(certifying)
@@ -326,12 +333,12 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     stopped = bool(confirming) and not certifying
     if not schedule.by_clock:
         kept, ends = _kept(plan, learned - schedule.counted)
-        later = list(_phases(plan, schedule.counted, one.betting_point.delta))
+        later = list(_phases(plan, schedule.counted, record.betting_point.delta))
         counted = [size for phase in later for size in phase]
         yield "blocks to learn from", learning, _learning(kept, learning, counted, stopped)
-        recorded = [block.round for block in one.blocks if block.stage == "learning"]
+        recorded = [block.round for block in record.blocks if block.stage == "learning"]
         now, before = (
-            _rounds(claim, one.blocks, ends, later, full=full)
+            _rounds(claim, record.blocks, ends, later, full=full)
             for full in (schedule.full and not schedule.by_clock, False)
         )
         # In older versions, runs that continue after a refutation refitted as often as others.
@@ -339,26 +346,26 @@ def _blocks(claim: PrivacyClaim, one: Certificate, schedule: Schedule) -> Iterat
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming else wanted
     yield "blocks of the certification", certifying, made
-    rounds = list(map(beliefs_of, one.rounds))
+    rounds = list(map(beliefs_of, record.rounds))
     # A new bettor would start with the stake that another one has lost.
-    bettors = {(len(each.posteriors), len(each.rules)) for each in one.rounds}
+    bettors = {(len(each.posteriors), len(each.rules)) for each in record.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
-    refuted = first_refuted(one.betting_point, one.alpha_betting, rounds, one.blocks)
-    yield "draws to the refutation", one.refuted_after, refuted
+    refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
+    yield "draws to the refutation", record.refuted_after, refuted
     if confirming:
         fresh = list(plan.confirming_sizes(spent))
         yield "blocks of the confirmation", confirming, fresh
         yield "draws before the confirmation", spent, refuted
-        yield "room for a confirmation", True, _has_room(one, schedule, spent)
+        yield "room for a confirmation", True, _has_room(record, schedule, spent)
     else:
-        yield "draws at the planned end", one.draws, one.budget
-        stops = refuted is not None and _has_room(one, schedule, refuted)
+        yield "draws at the planned end", record.draws, record.budget
+        stops = refuted is not None and _has_room(record, schedule, refuted)
         yield "draws after a refutation that ends the run", False, stops
 
 
-def _has_room(one: Certificate, schedule: Schedule, spent: int) -> bool:
+def _has_room(record: Certificate, schedule: Schedule, spent: int) -> bool:
     """Return whether a refutation after `spent` draws ends the run."""
-    return not schedule.full and one.budget - spent >= schedule.confirming
+    return not schedule.full and record.budget - spent >= schedule.confirming
 
 
 def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
@@ -423,7 +430,7 @@ def _rounds(
     # While counting, a fit begins every phase.
     refits = set(accumulate(map(sum, later[:-1]), initial=ends[-1])) if later else set()
     refits.update(ends[:-1])
-    for _, spent in zip(learning, accumulate(one.draws for one in learning), strict=True):
+    for _, spent in zip(learning, accumulate(block.draws for block in learning), strict=True):
         wanted.append(round_)
         buffer_until = next((end for end in ends if spent < end), 0)
         is_kept = spent < buffer_until and wants_refit(
@@ -441,6 +448,6 @@ def _agree(recorded: Any, computed: Any) -> bool:
     if isinstance(recorded, tuple) and isinstance(computed, tuple):
         return len(recorded) == len(computed) and all(map(_agree, recorded, computed))
     if isinstance(recorded, EventCount | ProfilePoint) and type(recorded) is type(computed):
-        names = [one.name for one in fields(recorded)]
+        names = [field.name for field in fields(recorded)]
         return all(_agree(getattr(recorded, n), getattr(computed, n)) for n in names)
     return bool(recorded == computed)

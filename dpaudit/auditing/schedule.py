@@ -307,8 +307,11 @@ class Plan:
         return self.counting_sizes(spent, self.budget)
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of blocks of a confirmation: as many draws as were made before, if they are
-        left, in many blocks, which show draws that depend on their call."""
+        """Yield sizes of blocks of a confirmation.
+
+        It repeats the number of draws made before, if they are left, in many blocks, which show
+        draws that depend on their call.
+        """
         size = min(self.budget - spent, max(spent, self.limits.confirming))
         block = min(self._largest(), -(-size // _CONFIRMING_BLOCKS))
         for start in range(0, size, block):
