@@ -1,4 +1,4 @@
-"""A real Dask scheduler with two worker processes: the draws of one process, whatever happens."""
+"""A Dask cluster with two workers draws what one process draws, also when a worker dies."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Cluster = tuple[str, list[subprocess.Popen[bytes]]]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Yield a scheduler's file and two workers, which nobody replaces."""
+    """Yield the file of a scheduler, and two workers that are not replaced."""
     file = str(tmp_path / "scheduler.json")
     scheduler = ("distributed.cli.dask_scheduler", "--scheduler-file", file, "--no-dashboard")
     where = ("--port", "0", "--host", "127.0.0.1")
@@ -91,7 +91,7 @@ def test_a_worker_may_die(cluster: Cluster) -> None:
     assert workers[0].wait(10) == -9
     assert seen[-1] == 1_000_000
     assert numbers(lost) == numbers(audited())
-    # A file says where the scheduler is, too; one of its workers is left.
+    # A file gives the address as well; one worker is left.
     assert numbers(audited(executor=f"dask://{file}")) == numbers(lost)
     with distributed.Client(where.removeprefix("tcp://")) as client:
         other = audited(executor=client.get_executor(pure=False), workers=2)
@@ -102,7 +102,7 @@ def test_a_local_cluster_is_made_beside_another_one_and_ended() -> None:
     offset = 1.0
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with suppress(OSError):  # somebody else has it, who will do
+        with suppress(OSError):  # another program has it
             taken.bind(("0.0.0.0", 8787))
             taken.listen()
         # Dask's warning of a port that is taken would be an error.
@@ -129,7 +129,7 @@ def test_a_mechanism_that_kills_every_worker_is_an_error() -> None:
     assert "2 Dask workers" in str(result.error)
 
 
-def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaudit.sampling.executors.pools._TO_CONNECT", "0.3 s")
     for place in ("127.0.0.1:9", "/none.json"):
         with pytest.raises(UsageError, match=repr(place)) as error:
@@ -137,20 +137,20 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         assert error.value.code == "no-dask-scheduler"
 
 
-def test_a_cluster_without_workers_is_said_and_waited_for_as_long_as_it_allows(
+def test_a_cluster_without_workers_gives_a_warning_and_then_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "scheduler.json"
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT", "1s")
     words = ("distributed.cli.dask_scheduler", "--scheduler-file", str(file), "--no-dashboard")
     with started(*words, "--port", "0", "--host", "127.0.0.1"):
-        # Waited for, too, is the file of a scheduler that is just starting.
+        # The file of a scheduler that is starting is waited for.
         result = audited(executor=f"dask://{file}")
     assert "has no workers; waiting for one" in caplog.text
     assert result.error_code == "workers-lost"
 
 
-def test_without_dask_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_dask_the_message_has_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"pip install distributed") as error:
         audited(executor="dask")

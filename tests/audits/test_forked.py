@@ -1,4 +1,4 @@
-"""Workers that are forked are as workers that are spawned."""
+"""Forked workers behave like spawned ones."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def test_each_has_what_a_new_process_has(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(set(seen)) == 4
 
 
-def test_who_asks_gets_a_new_process(spawned: None) -> None:
+def test_a_test_may_ask_for_new_processes(spawned: None) -> None:
     *_, is_fork = from_a_new_worker()
     assert not is_fork

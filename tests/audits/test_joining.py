@@ -1,4 +1,4 @@
-"""Workers that join an audit when it takes long: they change nothing but how long it takes."""
+"""Workers that join a long audit change only its duration."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ print((result.workers, *result.notes))
 
 
 class Cut(BaseException):
-    """Stands for whatever ends a run."""
+    """An exception that ends a run."""
 
 
 def spec_of(function: Callable[..., Any], epsilon: float = 1.0, **more: Any) -> AuditSpec:
@@ -84,13 +84,13 @@ def spec_of(function: Callable[..., Any], epsilon: float = 1.0, **more: Any) -> 
 
 
 def as_text(result: AuditResult) -> str:
-    """Return all of a result that does not depend on who drew, or how often it was resumed."""
+    """Return the parts of a result that depend neither on workers nor on resumptions."""
     return to_json([replace(result, seconds=0.0, resumed=0, workers=None)])
 
 
 @functools.cache
 def alone(function: Callable[..., Any], epsilon: float = 1.0) -> AuditResult:
-    """Return what comes of an audit by one process, where `counts_on`."""
+    """Return the result of one process. The caller uses `counts_on`."""
     return run_audit(spec_of(function, epsilon, workers=1))
 
 
@@ -100,14 +100,14 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others are worth while however little there is to draw."""
+    """Workers are worth while for any number of draws."""
     monkeypatch.setattr(in_process, "WORTHWHILE", 0.0)
     monkeypatch.setattr(in_process, "_FIRST", 0.0)
 
 
 def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others are worth while after so many chunks, and waited for, so that they draw the one after
-    the next."""
+    """Workers are worth while after some chunks, and are waited for, so that they draw the chunk
+    after the next."""
     look = InProcess._look
 
     def counting(crew: Any, *given: Any, **more: Any) -> None:
@@ -119,7 +119,7 @@ def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, made = JoiningWorkers.look, JoiningWorkers.__init__
 
     def of_one_core(others: JoiningWorkers, setup: Setup, rate: float, _: float) -> None:
-        # Draws of microseconds do not tell how many cores they take, on a busy machine.
+        # On a busy machine, draws of microseconds do not show how many cores they take.
         made(others, setup, rate, 1.0)
 
     def waiting(others: JoiningWorkers) -> None:
@@ -139,7 +139,7 @@ def eager(two_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def counts_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few draws are kept to learn from, and more are counted."""
+    """Few draws are kept for learning; further ones are only counted."""
     monkeypatch.setattr(schedule, "MAX_BUFFERED_DRAWS", 2_000)
 
 
@@ -157,7 +157,7 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     ("function", "chunks"),
     [(batch, 0), (batch, 30), (single, 54), (Carries(), 8)],
 )
-def test_those_who_join_change_nothing_whenever_they_do(
+def test_workers_that_join_do_not_change_the_result(
     function: Callable[..., Any], chunks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     join_after(chunks, monkeypatch)
@@ -173,7 +173,7 @@ def test_those_who_join_change_nothing_whenever_they_do(
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_mechanism_in_a_process_of_its_own_gets_one_for_each_who_joins() -> None:
+def test_each_worker_has_its_own_process_of_an_isolated_mechanism() -> None:
     target = IsolatedTarget(target=CallableTarget(function=single))
     spec = spec_of(single, target=target, samples=3_000)
     alone, joined = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
@@ -207,20 +207,20 @@ def test_a_short_audit_imports_nothing_for_it() -> None:
 
 @pytest.mark.usefixtures("eager", "no_processes")
 @pytest.mark.parametrize("more", [{"timing": True}, {"executor": "serial"}, {"workers": 1}])
-def test_nobody_joins_where_times_are_taken_or_nobody_may(more: dict[str, Any]) -> None:
+def test_no_worker_joins_timed_or_serial_audits(more: dict[str, Any]) -> None:
     result = run_audit(spec_of(single, samples=1_000, **more))
     assert result.error is None
     assert (result.workers, result.notes) == (1, ())
 
 
 @pytest.mark.usefixtures("eager", "no_processes")
-def test_one_core_has_nobody_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_core_has_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "cores", lambda: 1)
     assert run_audit(spec_of(batch)).workers == 1
 
 
 @pytest.mark.usefixtures("eager")
-def test_what_cannot_be_sent_is_drawn_here_and_told_of() -> None:
+def test_a_mechanism_that_cannot_be_sent_is_drawn_here_with_a_note() -> None:
     spec = spec_of(lambda x, size, rng: batch(x, size, rng))
     result = run_audit(spec)
     assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
@@ -233,7 +233,7 @@ def test_what_cannot_be_sent_is_drawn_here_and_told_of() -> None:
 
 
 @pytest.mark.usefixtures("two_cores", "no_processes")
-def test_nothing_is_told_of_where_it_would_not_have_mattered() -> None:
+def test_a_short_audit_has_no_note() -> None:
     assert run_audit(spec_of(lambda x, size, rng: batch(x, size, rng))).notes == ()
 
 
@@ -248,7 +248,7 @@ def test_nothing_is_told_of_where_it_would_not_have_mattered() -> None:
         (partial(writes, "written"), "its calls all write to written"),
     ],
 )
-def test_state_of_this_process_stays_here(
+def test_a_mechanism_with_state_stays_in_this_process(
     function: Callable[..., Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -260,7 +260,7 @@ def test_state_of_this_process_stays_here(
 
 
 @pytest.mark.usefixtures("eager")
-def test_where_no_process_can_be_started_none_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_goes_on_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*given: Any) -> Any:
         raise OSError(38, "Function not implemented")
 
@@ -279,15 +279,15 @@ if __name__ == "__main__":
 
 
 def test_a_script_that_other_processes_run_first_does_not_audit_again(tmp_path: Path) -> None:
-    """Those that the audit wants, and those of the user's own, which are left alone: both run the
-    script first, which audits without a guard."""
+    """Both the workers and a process of the user run the script first, which audits without a
+    guard."""
     script = tmp_path / "script.py"
     script.write_text(OWN_POOL.format(audit=UNGUARDED))
     done = subprocess.run(
         [sys.executable, str(script)], text=True, capture_output=True, timeout=60, check=True
     )
     assert done.stdout.endswith("[7]\n")
-    # The first audit says so; the one of the child wants no others.
+    # The first audit has a note; the one in the child wants no workers.
     assert done.stdout.count("only one process drew") == 1
     assert done.stderr == ""
 
@@ -306,7 +306,7 @@ def test_a_program_in_no_file_draws_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eager", "no_processes")
-def test_what_only_the_shown_draws_do_ends_no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_comparison_draws_ends_no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = spec_of(batch, samples=1_000)
     alone = as_text(run_audit(replace(spec, workers=1)))
     learn = Sampler.learn
@@ -328,7 +328,7 @@ def test_files_of_their_own_may_be_written_anywhere() -> None:
 
 
 @pytest.mark.usefixtures("eager", "no_processes")
-def test_others_join_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_join_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "room_for", lambda hands: 1)
     (note,) = run_audit(spec_of(batch)).notes
     assert note.endswith("there is no memory for another process as large as this one")
@@ -342,7 +342,7 @@ def test_draws_that_take_all_cores_are_not_shared_out(monkeypatch: pytest.Monkey
 
 
 class Nearness:
-    """An attack whose score cannot be sent."""
+    """An attack whose score cannot be pickled."""
 
     def fit(self, selection: Any) -> Any:
         return lambda outcomes: -outcomes.columns[0].numbers
@@ -365,8 +365,8 @@ def test_a_mechanism_that_no_seed_reaches_has_no_state_to_compare() -> None:
 
 @pytest.mark.usefixtures("eager", "new_processes")
 def test_noise_that_each_joined_process_keeps_is_no_violation() -> None:
-    # Two workers may share the chunks so that each draws one input's: the draws of one input then
-    # agree with each other, and only the comparison with new processes shows the noise.
+    # Chunks that one worker drew agree with each other. If the check of calls sees too few others,
+    # only the comparison with new processes shows the noise.
     result = run_audit(spec_of(keeps_noise, samples=2_000))
     assert result.workers == 2
     assert result.verdict is not Verdict.VIOLATION

@@ -1,4 +1,4 @@
-"""Programs under way: that they end, whatever they do."""
+"""Programs end, whatever they do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many cores there are, where the system or a container allows fewer than the machine has."""
+"""The number of cores, where the system or a container allows fewer than the machine has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an exception was raised: in the user's own file, wherever it went from there."""
+"""The place of an exception is in the user's own file, even if a library raised it."""
 
 from __future__ import annotations
 
@@ -114,17 +114,17 @@ def test_post_processing_compositions_and_repetitions(file: Path) -> None:
     assert first(RepeatedTarget(target=raising, times=3)).where == f"{file.name}:5"
 
 
-def test_a_library_that_nobody_of_the_users_called() -> None:
+def test_a_library_without_a_line_of_the_user() -> None:
     where = first(CallableTarget(function=json.loads)).where
     assert where.rpartition(":")[0].endswith("json/__init__.py")
 
 
-def test_what_no_python_raised_has_no_line() -> None:
+def test_an_exception_outside_of_python_has_no_line() -> None:
     assert first(CallableTarget(function=len)).where == ""
     assert origin(ValueError("never raised")) == ""
 
 
-def test_the_line_is_no_part_of_the_outcome() -> None:
+def test_the_line_does_not_distinguish_outcomes() -> None:
     one, other = Raised("KeyError", "'x'", "a.py:1"), Raised("KeyError", "'x'", "b.py:2")
     assert one == other
     assert hash(one) == hash(other)
@@ -153,7 +153,7 @@ def sampler(file: Path) -> Callable[..., Sampler]:
     return made
 
 
-def test_chunks_keep_the_first_of_each_kind(sampler: Any) -> None:
+def test_chunks_keep_the_first_exception_of_each_kind(sampler: Any) -> None:
     drawn = sampler().draw(ToLearn((0, 0, 0), 40))
     other = Failures({"KeyError": (0, 1)}, {"KeyError": Raised("KeyError", "later", "b.py:9")})
     kept = (drawn.failures + other).first["KeyError"]
@@ -166,7 +166,7 @@ def test_on_error_fail_says_where(sampler: Any) -> None:
         sampler(fail_on_error=True).draw(ToLearn((0, 0, 0), 40))
 
 
-def test_journals_keep_it(sampler: Any) -> None:
+def test_journals_keep_the_line(sampler: Any) -> None:
     failures = sampler().draw(ToLearn((0, 0, 0), 40)).failures
     again = decoded(json.loads(json.dumps(encoded(failures))))
     assert again.counts == failures.counts

@@ -1,4 +1,4 @@
-"""A process with another clock: the present is another one, differences are the same."""
+"""In a process with another clock, times are shifted and differences are the same."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def told():
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the user's code is told by the clocks, at `AHEAD` seconds ahead; `here` is when."""
+    """Return the clocks that the code of the user reads, and the true times as `here`."""
     folder = tmp_path_factory.mktemp("user")
     (folder / "user.py").write_text(_USER)
     code = (
@@ -102,7 +102,7 @@ def test_nothing_is_shifted_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_installed_modules_import_the_true_dates() -> None:
-    """Some are compiled for these."""
+    """Some modules are compiled for these types."""
     own = other_clock._is_own
     assert own({"__file__": "mine.py"})
     assert not own({"__file__": json.__file__})

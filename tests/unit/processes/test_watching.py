@@ -1,4 +1,4 @@
-"""What is said of calls that do not return."""
+"""Warnings about calls that do not return."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOLD = "has not returned for"
 
 
 class Heard(logging.Handler):
-    """Lets a call return once something is said of it."""
+    """Lets a call return after the first warning."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def test_a_standstill_lasts_from_the_last_change_of_the_count(
     clock, counter = Clock(), [0]
     monkeypatch.setattr(watching, "time", clock)
     waiting = Told().waiting("slow", counter)
-    # At last slow, but it returns: no call has taken long.
+    # Slow in the end, but it returns: no call has taken long.
     for clock.now, counter[0] in (
         (109.0, 0),
         (110.0, 1),
@@ -189,7 +189,7 @@ class Slow:
 
 @pytest.fixture
 def waits(heard: Heard, tmp_path: Path) -> Callable[..., str]:
-    """Write a module whose functions wait until something is said."""
+    """Write a module whose functions wait until there is a warning."""
 
     def write(more: str = "") -> str:
         file = tmp_path / f"m{len(list(tmp_path.iterdir()))}.py"

@@ -1,4 +1,4 @@
-"""What a comparison of processes says of draws that are independent, and of others."""
+"""Comparison of processes: no difference for independent draws, a difference for others."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from dpaudit.sampling.independence import between_processes
 
 GUESSES = np.array([-1, -1, 0, 1, 1])
 LEVELS = len(GUESSES)
-# Of the e-value; twice, since each of two looks has half of the error probability.
+# Error probability of a comparison. The e-value must exceed twice its inverse, since each of two
+# looks has half of it.
 LEVEL = 5e-4
 
 
 def tally(rng: np.random.Generator, size: int, law: NDArray[np.float64]) -> Tally:
-    """Draws of both inputs from one law of the levels each: (2, levels)."""
+    """Return draws of both inputs, each from one distribution over the levels: (2, levels)."""
     d1 = int(rng.binomial(size, 0.5))
     counts = [rng.multinomial(n, p) for n, p in zip((d1, size - d1), law, strict=True)]
     return Tally(np.array(counts).T)
@@ -29,7 +30,7 @@ def laws(rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def said(seed: int, *, shift: float = 0.0, first: int = 1_000, each: int = 60) -> str:
-    """Return the message on a first process and eight new ones, whose laws differ by a shift."""
+    """Return the message for a first process and eight new ones with shifted distributions."""
     rng = np.random.default_rng(seed)
     law = laws(rng)
 
@@ -41,7 +42,7 @@ def said(seed: int, *, shift: float = 0.0, first: int = 1_000, each: int = 60) -
     return between_processes(tally(rng, first, of_one_process()), others, GUESSES, LEVEL)[1]
 
 
-def test_one_process_with_another_law_is_enough() -> None:
+def test_one_process_with_another_distribution_is_enough() -> None:
     first = Tally(np.array([[0, 500], [0, 0], [0, 0], [0, 0], [500, 0]]))
     same = Tally(np.array([[0, 4], [0, 0], [0, 0], [0, 0], [4, 0]]))
     other = Tally(np.array([[4, 4], [0, 0], [0, 0], [0, 0], [0, 0]]))
@@ -68,7 +69,7 @@ def test_a_shift_of_every_process_is_found() -> None:
         (0.0, (1.0, 0.5), ("never came up in 400 draws", "50 % to 100 % of draws of new")),
     ],
 )
-def test_how_often_an_event_came_up_is_named_for_both(
+def test_the_frequency_of_the_event_is_named_for_both(
     here: float, there: tuple[float, float], said_of: tuple[str, str]
 ) -> None:
     def of(share: float) -> Tally:

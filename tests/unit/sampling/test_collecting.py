@@ -1,4 +1,4 @@
-"""Garbage is looked for rarely while outputs are read, and as often as before after it."""
+"""Python looks for garbage rarely while outputs are read, and as often as before afterwards."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_the_collector_is_as_before_whatever_happens() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 10_000, 50_000])
-def test_a_collector_that_is_off_or_looks_as_rarely_stays_so(first: int) -> None:
+def test_a_collector_that_is_off_or_looks_rarely_is_left_alone(first: int) -> None:
     gc.set_threshold(first, 10, 10)
     with rarely_collecting():
         assert gc.get_threshold()[0] == first
     assert gc.get_threshold()[0] == first
 
 
-def test_what_somebody_else_sets_meanwhile_stays() -> None:
+def test_a_threshold_that_other_code_sets_stays() -> None:
     with rarely_collecting():
         gc.set_threshold(5_000, 10, 10)
     assert gc.get_threshold() == (5_000, 10, 10)

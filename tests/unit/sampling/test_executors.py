@@ -120,7 +120,7 @@ def test_processes_draw_the_same(
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_pool_of_the_callers_own_draws_the_same(method: str) -> None:
+def test_an_executor_of_the_caller_draws_the_same(method: str) -> None:
     every = measured(30)
     with drawing("serial", setup(batch)) as drawer:
         here = tallies(drawer(every))
@@ -148,7 +148,7 @@ def test_threads_are_refused() -> None:
     assert error.value.code == "executor-with-threads"
 
 
-def test_a_pool_of_the_callers_own_that_breaks_is_an_error() -> None:
+def test_an_executor_of_the_caller_that_breaks_is_an_error() -> None:
     wanted = pytest.raises(MechanismError)
     make = partial(ends_by, signal.SIGKILL)
     with (
@@ -224,7 +224,7 @@ def test_bundles_grow_to_a_tenth_of_a_second_or_more_for_many_workers(
     assert all(later <= 2 * before for before, later in itertools.pairwise(pool.sizes[1:-1]))
 
 
-def test_learning_blocks_travel_alone() -> None:
+def test_learning_blocks_are_bundles_of_their_own() -> None:
     pool = FixedPace(3, 1e-6)
     assert len(list(pool(chunks()))) == len(SIZES)
     assert pool.sizes == [1] * len(SIZES)
@@ -325,7 +325,7 @@ def test_a_process_that_is_killed_while_it_replies_is_not_waited_for(recipe: Rec
         with pytest.raises(MechanismError) as error:
             pool.call(replies_in_part).result(60)
         assert error.value.code == "worker-killed"
-        (drawn,) = pool.submit(chunks()[:1]).result(60).drawn  # by the process in its place
+        (drawn,) = pool.submit(chunks()[:1]).result(60).drawn  # by the next process
         assert numbers(drawn) == numbers(sampler(batch).draw(chunks()[0]))
     finally:
         pool.close(in_order=True)

@@ -1,4 +1,4 @@
-"""What the first calls of a mechanism tell: outputs that are too long, draws that are too slow."""
+"""First calls of a mechanism: outputs that are too long, draws that are too slow."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_entries_are_counted_at_all_depths() -> None:
         assert checked_length(output) == length
 
 
-def test_what_contains_itself_is_left_to_the_reader() -> None:
+def test_an_output_that_contains_itself_is_refused_by_the_reader() -> None:
     inside: list[Any] = [0]
     inside.append(inside)
     assert checked_length(inside) > 100
@@ -66,13 +66,13 @@ def test_what_contains_itself_is_left_to_the_reader() -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_what_is_too_long_is_refused_with_the_remedy(output: Any, words: str) -> None:
+def test_an_output_that_is_too_long_is_refused(output: Any, words: str) -> None:
     with pytest.raises(MechanismError, match=f"{words}.*") as caught:
         checked_length(output)
     assert "give post_process a function that makes it shorter" in str(caught.value)
 
 
-def test_words_say_how_long_it_takes() -> None:
+def test_the_message_gives_the_duration() -> None:
     assert late_words(3.0, 14.0, 1, 8.14) == (
         "at 14 draws per second an audit, which needs 100, will take about 8.1 s, not 3 s"
     )
@@ -82,7 +82,7 @@ def test_words_say_how_long_it_takes() -> None:
     )
 
 
-def test_a_plan_tells_when_it_learns_that_it_will_be_late() -> None:
+def test_a_plan_reports_a_late_end_as_soon_as_it_is_known() -> None:
     now, told = [0.0], list[tuple[float, int]]()
     plan = Plan(0, 10.0, clock=lambda: now[0], late=lambda rate, spent: told.append((rate, spent)))
     assert next(plan.learning_sizes()) == 25
@@ -91,5 +91,5 @@ def test_a_plan_tells_when_it_learns_that_it_will_be_late() -> None:
     assert plan.buffer_until == 25
     plan.plan_by_clock(25)
     assert told == [(5.0, 25)]
-    # Three quarters of the fewest draws are left to certify with.
+    # Three quarters of the fewest draws are left for certification.
     assert (plan.budget, plan.freeze_at) == (100, 25)

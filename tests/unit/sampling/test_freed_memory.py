@@ -23,7 +23,7 @@ print(after.ru_minflt - before.ru_minflt, after.ru_maxrss - before.ru_maxrss)
 
 
 def faults(word: str) -> tuple[int, int]:
-    """Return how many pages were asked for by arrays of 2 MB, and how much the process grew."""
+    """Return the number of pages requested for arrays of 2 MB, and the growth of the process."""
     done = subprocess.run(
         [sys.executable, "-c", _FAULTS, word], capture_output=True, text=True, check=True
     )
@@ -33,7 +33,7 @@ def faults(word: str) -> tuple[int, int]:
 
 def test_freed_memory_is_used_again() -> None:
     (pages, grown), (usual, _) = faults("kept"), faults("given back")
-    # Of 8 MB each page is asked for once; of other C libraries it is only known to be no more.
+    # glibc requests each page of 8 MB once. Other C libraries request no more than before.
     most = usual / 4 if platform.libc_ver()[0] == "glibc" else 1.5 * usual
     assert pages <= most
     assert grown < 16 * (1024 if sys.platform != "darwin" else 1 << 20)

@@ -119,7 +119,7 @@ class NotRestored(random.Random):
 
 
 class NoSeedBits(np.random.PCG64):
-    """As the BitGenerator of a hardware source: none is made from a seed."""
+    """A BitGenerator of a hardware source: it takes no seed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,14 +142,14 @@ UNSEEDED: list[Any] = [
 ]
 
 
-def test_what_cannot_be_seeded_is_no_generator_to_seed() -> None:
+def test_sources_that_take_no_seed_are_left_out() -> None:
     for source in UNSEEDED:
         assert carried_generators(partial(abs, source)) == ()
         # A generator next to it is found.
         assert carried_generators(partial(max, source, SHARED)) == (SHARED,)
 
 
-def test_what_stands_behind_a_source_that_cannot_be_seeded_is_found() -> None:
+def test_a_generator_behind_a_source_without_a_seed_is_found() -> None:
     own = random.Random(1)
 
     class Front(NoSeed):
@@ -158,7 +158,7 @@ def test_what_stands_behind_a_source_that_cannot_be_seeded_is_found() -> None:
     assert carried_generators(Front().random) == (own,)
 
 
-def test_looking_whether_it_can_be_seeded_leaves_a_generator_as_it_is() -> None:
+def test_the_search_leaves_the_state_of_a_generator_unchanged() -> None:
     for one in (random.Random(1), np.random.default_rng(1), np.random.RandomState(1)):
         twin: Any = copy.deepcopy(one)
         assert carried_generators(lambda x, one=one: x + one.random()) == (one,)

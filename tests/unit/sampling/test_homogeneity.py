@@ -1,4 +1,4 @@
-"""Draws that differ from call to call are noticed, and those of independent draws never are."""
+"""Draws that differ from call to call give a warning or an error; independent draws do not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_independent_draws_are_not_warned_about() -> None:
                 assert check_calls(draws, SIZES[size], LEVEL) == []
 
 
-def test_what_is_unlikely_is_a_warning() -> None:
+def test_an_unlikely_difference_is_a_warning() -> None:
     rng = np.random.default_rng(0)
     is_d1 = rng.random(SIZE) < 0.5
     values = rng.normal(size=SIZE) + 1.2 * (np.arange(SIZE) < 200)
@@ -38,7 +38,7 @@ def test_what_is_unlikely_is_a_warning() -> None:
     assert "differ from call to call more than independent draws should (p <" in text
 
 
-def test_blocks_that_one_rule_counts() -> None:
+def test_blocks_that_differ_are_an_error() -> None:
     guesses = np.array([1, 0, -1])
     rng = np.random.default_rng(0)
     alike = [Tally(rng.multinomial(60, [1 / 6] * 6).reshape(3, 2)) for _ in range(16)]
@@ -73,7 +73,7 @@ def counted() -> Callable[[float], float]:
 
 
 class Remembering:
-    noise: dict[float, float] = {}  # noqa: RUF012  # the mistake that is to be found
+    noise: dict[float, float] = {}  # noqa: RUF012  # the mistake to find
 
     def __call__(self, x: float) -> float:
         return x + self.noise.setdefault(x, 0.5)
@@ -109,12 +109,12 @@ def test_variables_that_calls_change_are_named() -> None:
         assert changed(before, kept_state(mechanism)) == (name,)
 
 
-def test_what_keeps_nothing_but_a_generator_has_not_changed() -> None:
+def test_a_generator_is_no_state() -> None:
     for mechanism in (Counter().idle, partial(laplace.laplace_scalar, rng=np.random.default_rng())):
         before = kept_state(mechanism)
         assert mechanism(1.0) != mechanism(1.0)
         assert changed(before, kept_state(mechanism)) == ()
 
 
-def test_what_has_no_variables() -> None:
+def test_builtin_functions_have_no_variables() -> None:
     assert kept_state(len, None) == {}

@@ -1,4 +1,4 @@
-"""Draws that depend on each other are noticed, and those of correct mechanisms never are."""
+"""Draws that depend on each other are errors or warnings; those of correct mechanisms are not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drawn(values: Any, is_d1: Any = None, seed: int = 0) -> SelectionDraws:
     return SelectionDraws(outcomes, tossed if is_d1 is None else is_d1)
 
 
-def test_a_copy_that_is_first_seen_when_certifying() -> None:
+def test_a_copied_generator_shows_in_certification_blocks() -> None:
     noise = np.random.default_rng(1).laplace(size=SIZE)
     first, second = (np.random.default_rng(seed).random(SIZE) < 0.5 for seed in (3, 4))
     learned = drawn(np.where(first, 0, 1) + noise, first)
@@ -48,7 +48,7 @@ def test_a_copy_that_is_first_seen_when_certifying() -> None:
     check_heads(learned, [])
 
 
-def test_chunks_of_a_fixed_seed_are_alike_when_certifying_too() -> None:
+def test_certification_blocks_with_a_fixed_seed_are_an_error() -> None:
     noise = np.random.default_rng(1).laplace(size=64)
     arms = np.arange(64) < 32
     heads = [Head.of(from_raw(noise), arms) for _ in range(5)]
@@ -56,8 +56,8 @@ def test_chunks_of_a_fixed_seed_are_alike_when_certifying_too() -> None:
         check_heads(drawn(np.random.default_rng(5).laplace(size=500)), heads)
 
 
-def test_one_seed_in_turns() -> None:
-    """Calls in turns, the generator restarted at every block: alike where the inputs are."""
+def test_a_seed_that_every_block_sets_again_is_an_error() -> None:
+    """Inputs alternate, so blocks are equal only where their inputs are."""
     noise = np.random.default_rng(1).laplace(size=max(BLOCKS))
     coins = np.random.default_rng(2).random(SIZE) < 0.5
     values = np.where(coins, 0, 1) + np.concatenate([noise[:size] for size in BLOCKS])
@@ -87,7 +87,7 @@ def test_independent_draws_are_not_warned_about() -> None:
             assert check_independence(draws, BLOCKS, POINT) == []
 
 
-def test_one_output_each_is_no_wonder_when_the_claim_allows_it() -> None:
+def test_one_output_for_each_input_is_a_warning_unless_the_claim_allows_it() -> None:
     arms = np.random.default_rng(0).random(200) < 0.5
     sure = check_independence(drawn(arms * 1.0, arms), [200], ProfilePoint(1.0, 0.0))
     assert len(sure) == 1
@@ -106,6 +106,6 @@ def test_one_value_in_nearly_all_draws_shows_nothing() -> None:
             assert _varies(np.random.default_rng(1).permutation(numbers)) is varies
 
 
-def test_no_draws_have_no_value_in_common() -> None:
+def test_few_draws_vary_or_not() -> None:
     assert _varies(np.empty(0))
     assert not _varies(np.ones(1))

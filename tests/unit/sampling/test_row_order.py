@@ -1,4 +1,4 @@
-"""Recorded rows that depend on each other are noticed, and independent ones never are."""
+"""Recorded rows that depend on each other are errors or warnings; independent ones are not."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def doubled(rng: Rng) -> Any:
 
 
 def stuck(rng: Rng) -> Any:
-    """A Markov chain that stays where it is, four times of five."""
+    """Return a Markov chain that keeps its state with probability 0.8."""
     return rng.normal(size=SIZE)[np.cumsum(rng.random(SIZE) < 0.2)]
 
 
@@ -88,7 +88,7 @@ def one(result: AuditResult) -> Certificate:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turn the checks of the order of rows off."""
+    """Turn off the checks of the order of rows."""
     monkeypatch.setattr(recorded._RecordedRun, "_check_order", lambda _: {})
     monkeypatch.setattr(recorded, "check_guesses", lambda *_: [])
 
@@ -102,8 +102,8 @@ def test_rows_that_depend_on_each_other_are_no_silent_violation() -> None:
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_they_do_look_like_a_leak() -> None:
-    """Else the test above would show nothing."""
+def test_without_checks_these_rows_look_like_a_leak() -> None:
+    """Negative control of the test above."""
     rngs = map(np.random.default_rng, SEEDS)
     results = [audited(autoregressive(rng), autoregressive(rng)) for rng in rngs]
     assert sum(one.verdict is Verdict.VIOLATION for one in results) > len(results) / 2
@@ -125,7 +125,7 @@ def test_one_input_is_enough() -> None:
         assert f"rows of {name} (output) differ" in str(audited(draws["d1"], draws["d2"]).error)
 
 
-def test_rows_that_come_again_are_an_error() -> None:
+def test_repeated_rows_are_an_error() -> None:
     rng = np.random.default_rng(0)
     for draws, lag in ((in_rounds(rng), "10"), (doubled(rng), "2,000")):
         result = audited(draws, rng.laplace(size=SIZE))
@@ -133,15 +133,15 @@ def test_rows_that_come_again_are_an_error() -> None:
         assert f"{lag} rows before" in str(result.error)
 
 
-def test_what_exact_evidence_does_not_cover_is_a_warning() -> None:
-    """Neighbours that repel each other make segments more alike, not less."""
+def test_negative_correlation_is_a_warning() -> None:
+    """It makes segments more alike, so the exact test does not see it."""
     rng = np.random.default_rng(0)
     result = audited(autoregressive(rng, rho=-0.5), rng.normal(size=SIZE))
     (text,) = warnings(result)
     assert text.startswith("rows of d1 depend on the ones just before them (output: Ljung–Box p")
 
 
-def test_what_is_unlikely_is_a_warning() -> None:
+def test_an_unlikely_difference_is_a_warning() -> None:
     rng = np.random.default_rng(0)
     draws = rng.normal(size=SIZE)
     draws[:200] += 0.8
@@ -159,8 +159,8 @@ def test_inputs_in_turns_that_share_their_noise() -> None:
     assert text.startswith("rows depend on the ones just before them")
 
 
-def test_columns_that_are_not_compared_by_themselves() -> None:
-    """What the frozen rule makes of the rows is compared, too."""
+def test_a_column_beyond_the_first_ones_shows_in_the_event() -> None:
+    """The guesses of the frozen rule are compared as well."""
     rng = np.random.default_rng(0)
     d1, d2 = (rng.normal(size=(SIZE, 20)) for _ in range(2))
     d1[:, 12] += np.repeat([0.0, 6.0], SIZE // 2)
@@ -187,7 +187,7 @@ def test_independent_rows_are_not_warned_about() -> None:
 
 
 def test_the_level_is_kept() -> None:
-    """At a level of 0.2, of which a quarter goes to the guesses, which are left out here."""
+    """The level is 0.2; the guesses, which have a quarter of it, are not compared here."""
     level, alarms, recordings = 0.2, 0, 0
     for seed in range(5):
         for law in LAWS.values():
@@ -282,7 +282,7 @@ def test_a_column_that_numbers_the_rows_is_an_error() -> None:
 @pytest.mark.parametrize("draws", [np.ones, np.zeros])
 def test_constants_number_nothing(draws: Any) -> None:
     (said,) = warnings(audited(draws(SIZE), draws(SIZE)))
-    assert "draws are" in said  # that they are constants, and nothing of their order
+    assert "draws are" in said  # constant; no warning about their order
 
 
 @pytest.mark.parametrize("order", [np.sort, np.asarray])
@@ -299,8 +299,8 @@ def test_nothing_but_warnings_changes(
     assert set(plain.warnings) <= set(checked.warnings)
 
 
-def test_the_split_takes_rows_from_everywhere() -> None:
-    """Learning and certifying rows of a sorted file are of one law: the seed picks them."""
+def test_the_split_takes_rows_from_all_parts_of_the_file() -> None:
+    """The seed picks learning and certifying rows, so both have the same distribution."""
     rng = np.random.default_rng(0)
     d1, d2, both = (np.sort(rng.random(size)) for size in (SIZE, SIZE, 2 * SIZE))
     given: dict[str, Any] = {"claim": CLAIM, "name": "n", "source": "s", "pair": "p"}
@@ -330,8 +330,8 @@ def test_guesses_of_a_sorted_input_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.01])
-def test_an_input_that_hardly_ever_varies_shows_no_dependence(share: float) -> None:
-    """What one input never gives and the other often does is the clearest leak there is."""
+def test_an_input_that_rarely_varies_shows_no_dependence(share: float) -> None:
+    """An output of one input alone is the clearest leak, and must not become an error."""
     for seed in range(15):
         rng = np.random.default_rng(seed)
         rare, often = rng.random(SIZE) < share, rng.random(SIZE) < 0.5

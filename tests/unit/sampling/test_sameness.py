@@ -1,4 +1,4 @@
-"""A part of the output that is another one in every draw, next to parts that repeat, has a note."""
+"""A part of the output that differs in every draw, next to parts that repeat, gets a note."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_seed_of_a_hash_function_has_a_note(make: Callable[[int], Any]) -> Non
 @pytest.mark.parametrize(
     "make",
     [
-        lambda n: n * 7919,  # alone: nothing else to be read by it
+        lambda n: n * 7919,  # no other part
         lambda n: (float(RNG.normal()), n % 4),  # noise
         lambda n: (n // 2, n % 4),  # repeats
         lambda n: (n, n + 1),  # nothing repeats

@@ -40,7 +40,7 @@ def with_legacy(x: float) -> float:
 
 
 class Carries:
-    """Has a generator of its own."""
+    """A mechanism with a generator of its own."""
 
     def __init__(self) -> None:
         self.rng = np.random.default_rng(5)
@@ -114,7 +114,7 @@ def test_coins_decide_which_input_is_called_first() -> None:
     one = sampler(noting)
     learning = orders(ToLearn((0, 0, number), 2_000) for number in range(40))
     assert set(learning) == {(0.0, 1.0), (1.0, 0.0)}
-    # Of few draws, each input has several calls, and they are mixed.
+    # A small block has several calls for each input, in random order.
     mixed = orders(ToLearn((0, 0, number), 200) for number in range(40))
     assert {len(one) for one in mixed} == {8}
     assert len(set(mixed)) > 20
@@ -196,7 +196,7 @@ def test_failures_add_up() -> None:
 
 
 class Counts:
-    """Remembers how often it was called."""
+    """A mechanism that counts its calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -214,7 +214,7 @@ def test_a_probe_sees_what_a_seed_reaches() -> None:
         assert (probe.reproducible, probe.columns) == (reproducible, 1)
 
 
-def test_fresh_draws_are_given_up_to_be_learned_from() -> None:
+def test_released_draws_are_no_longer_fresh() -> None:
     fresh = sampler(with_rng).draw(ToLearn((0, 0, 0), 100)).fresh
     with pytest.raises(AttributeError):
         learn(fresh, Objective(ProfilePoint(1.0, 0.0), 100))  # type: ignore[arg-type]  # refused by the types

@@ -1,4 +1,4 @@
-"""Where a mechanism may keep something between calls: each place is seen, and named."""
+"""Every place where a mechanism may keep state between calls is found, and named."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def in_keywords_of_partial() -> Mechanism:
 
 
 def in_a_default() -> Mechanism:
-    def draw(kept: list[int] = []) -> None:  # noqa: B006  # what is to be seen
+    def draw(kept: list[int] = []) -> None:  # noqa: B006  # the mistake to find
         kept.append(1)
 
     return draw
@@ -156,7 +156,7 @@ PLACES = {
 }
 
 
-def test_every_place_is_seen_and_named() -> None:
+def test_every_place_is_found_and_named() -> None:
     for place in PLACES:
         draw = place()
         before = kept_state(draw)
@@ -176,8 +176,8 @@ def test_slots_are_named_by_their_class() -> None:
         assert changed(before, kept_state(draw)) == (f"Slotted.{name}",)
 
 
-def test_a_module_of_the_user_is_seen_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the name of the variable is that a call sets."""
+def test_all_variables_of_a_module_of_the_user_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code need not name the variable that a call sets."""
     mine = types.ModuleType("kept_home.settings")
     home = types.ModuleType("kept_home")
     monkeypatch.setitem(sys.modules, "kept_home.settings", mine)
