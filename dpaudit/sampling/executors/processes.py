@@ -19,7 +19,7 @@ from concurrent.futures import CancelledError, Future, wait
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import connection
+from multiprocessing import connection, util
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Lock
@@ -82,6 +82,8 @@ class ProcessPool(OrderedPool):
         begin = [None if first is None else self._task(draw, recipe, first) for _ in range(workers)]
         self.started = [task.future for task in begin if task is not None]
         self._workers: list[_Worker] = []
+        # At exit, Python waits for its processes, also for those of a pool that was not closed.
+        util.Finalize(self, _kill, args=(self._workers,), exitpriority=10)
         try:
             for number, task in enumerate(begin):
                 name = f"{WORKER}-{number}"
@@ -111,13 +113,18 @@ class ProcessPool(OrderedPool):
         deadline = time.monotonic() + (_GRACE if in_order else 0.0)
         for worker in self._workers:
             worker.join(max(0.0, deadline - time.monotonic()))
-        for worker in self._workers:
-            worker.kill()
-            worker.join(_GRACE)
+        _kill(self._workers)
 
     @staticmethod
     def _task(function: Callable[..., Done], *arguments: Any) -> _Task:
         return _Task(function, arguments, Future())
+
+
+def _kill(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        worker.is_wanted = False
+        worker.kill()
+        worker.join(_GRACE)
 
 
 class _Worker(threading.Thread):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -41,6 +43,16 @@ from tests.sent import (
     with_legacy,
 )
 
+LEFT_OPEN = """
+import time
+from dpaudit.sampling.executors.pools import Recipe
+from dpaudit.sampling.executors.processes import ProcessPool
+
+if __name__ == "__main__":
+    pool = ProcessPool(Recipe("", b"", ("", 0, 0), ()), 1)
+    print(pool.call(abs, -1).result())
+    pool.call(time.sleep, 600)
+"""
 PAIR = NeighbouringPair(0.0, 1.0)
 SIZES = (50, 300, 7, 120, 64)
 
@@ -329,3 +341,12 @@ def test_a_process_that_is_killed_while_it_replies_is_not_waited_for(recipe: Rec
         assert numbers(drawn) == numbers(sampler(batch).draw(chunks()[0]))
     finally:
         pool.close(in_order=True)
+
+
+def test_a_pool_that_was_not_closed_ends_with_its_program(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(LEFT_OPEN)
+    done = subprocess.run(
+        [sys.executable, str(script)], timeout=60, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")
