@@ -287,7 +287,7 @@ class Counts:
         if self.rare.has_room(coming):
             return
         table = self._table()
-        # The rest of the budget may depend on the clock, which must not choose the outputs to evict.
+        # The rest of the budget may depend on the clock, which must not decide the eviction.
         objective = replace(objective, coming=spent)
         spared = columns_that_may_refute(table.by_column(), table, self._candidates, objective)
         self.rare.make_room(coming, spared)
