@@ -102,8 +102,13 @@ class JournalFile:
         text = _encoded_json(record)
         left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
         with writing(self.path):
-            while left:
-                left = left[self._file.write(left) :]
+            end = os.fstat(self._file.fileno()).st_size
+            try:
+                while left:
+                    left = left[self._file.write(left) :]
+            except OSError:  # a part of a record must not come before other records
+                self._file.truncate(end)
+                raise
         if time.monotonic() - self._synced >= max(_SYNC_SECONDS, self._sync_took / _SYNC_SHARE):
             self.sync()
 

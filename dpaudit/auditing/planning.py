@@ -149,64 +149,85 @@ def plan(
         If the mechanism cannot be audited.
     """
     _check(spec)
-    left = PATIENCE
+    trials = _Trials(spec, run, say)
     if draws is None:
-        shortest = _trial_of(spec, MINIMUM_SAMPLES, 0)
-        first = (within or run)(shortest)
-        left -= first.seconds
-        if first.seconds < _IMPORT_SECONDS:
-            again = run(shortest)
-            left -= again.seconds
-            first = min(first, again, key=lambda trial: trial.seconds)
-        rate = speed(first)
-        fitting = min(TRIAL, left * rate, max(_TRIAL_SECONDS * rate, _LEAST_TRIAL))
-        draws = max(MINIMUM_SAMPLES, int(fitting))
-        if draws > MINIMUM_SAMPLES:
-            if first.seconds >= _LEAST_TO_PREDICT:
-                _announce(say, "a trial", draws, rate)
-            first = run(_trial_of(spec, draws, 0))
-            left -= first.seconds
+        first, draws = trials.first(within or run)
     else:
         first = run(_trial_of(spec, draws, 0))
     planned = _planned([first], factor, power)
-    rate, number = speed(first), 1
+    trials.rate = speed(first)
     for _ in range(_ROUNDS):
         samples = planned.enough
         if samples is None:
             break
         size = max(draws, min(samples, _LARGEST))
-        if size > left * rate:
+        results = trials.round(size)
+        if len(results) < _TRIALS_OF_A_ROUND:
             break
-        # A longer trial is faster: a short one spends more time on learning.
-        _announce(say, "a trial", size, rate, about="at most")
-        trials = [run(_trial_of(spec, size, number))]
-        left -= trials[0].seconds
-        rate = max(rate, speed(trials[0]))
-        others = _TRIALS_OF_A_ROUND - 1
-        if others * size > left * rate:
-            break
-        _announce(say, f"{others} trials", size, rate, others)
-        trials += [run(_trial_of(spec, size, number + n)) for n in range(1, _TRIALS_OF_A_ROUND)]
-        number += _TRIALS_OF_A_ROUND
-        left -= sum(trial.seconds for trial in trials[1:])
-        rate = max(rate, speed(trials[-1]))
-        planned = _planned(trials, factor, power)
+        planned = _planned(results, factor, power)
         if (planned.enough or math.inf) <= _SAME_EVENT * samples or size == _LARGEST:
             break
-    return replace(planned, trials=number)
+    return replace(planned, trials=trials.made)
+
+
+class _Trials:
+    """Runs trials while the time lasts.
+
+    made: number of trials that count.  rate: draws per second.
+    """
+
+    def __init__(self, spec: AuditSpec, run: Run, say: Say) -> None:
+        self._spec, self._run, self._say = spec, run, say
+        self._left = PATIENCE
+        self.made, self.rate = 1, 0.0
+
+    def first(self, shortest: Run) -> tuple[AuditResult, int]:
+        """Return a trial of some seconds, and its draws. shortest: runs an audit of the fewest."""
+        fewest = _trial_of(self._spec, MINIMUM_SAMPLES, 0)
+        result = self._timed(fewest, shortest)
+        if result.seconds < _IMPORT_SECONDS:
+            again = self._timed(fewest)
+            result = min(result, again, key=lambda trial: trial.seconds)
+        rate = speed(result)
+        fitting = min(TRIAL, self._left * rate, max(_TRIAL_SECONDS * rate, _LEAST_TRIAL))
+        draws = max(MINIMUM_SAMPLES, int(fitting))
+        if draws > MINIMUM_SAMPLES:
+            if result.seconds >= _LEAST_TO_PREDICT:
+                self._announce("a trial", draws / rate, draws)
+            result = self._timed(_trial_of(self._spec, draws, 0))
+        return result, draws
+
+    def round(self, size: int) -> list[AuditResult]:
+        """Return trials of a size; fewer than those of a round if the time is too short."""
+        if size > self._left * self.rate:
+            return []
+        # A longer trial is faster: a short one spends more time on learning.
+        self._announce("a trial", size / self.rate, size, about="at most")
+        results = [self._timed(_trial_of(self._spec, size, self.made))]
+        self.rate = max(self.rate, speed(results[0]))
+        others = _TRIALS_OF_A_ROUND - 1
+        if others * size > self._left * self.rate:
+            return results
+        self._announce(f"{others} trials", others * size / self.rate, size)
+        for number in range(1, _TRIALS_OF_A_ROUND):
+            results.append(self._timed(_trial_of(self._spec, size, self.made + number)))
+        self.made += _TRIALS_OF_A_ROUND
+        self.rate = max(self.rate, speed(results[-1]))
+        return results
+
+    def _timed(self, trial: AuditSpec, run: Run | None = None) -> AuditResult:
+        result = (run or self._run)(trial)
+        self._left -= result.seconds
+        return result
+
+    def _announce(self, trials: str, seconds: float, draws: int, about: str = "about") -> None:
+        if seconds >= _WORTH_TELLING:
+            self._say(f"{trials} of {draws:,} draws: {about} {seconds:.0f} s")
 
 
 def speed(result: AuditResult) -> float:
     """Return the draws per second of an audit, learning included."""
     return result.draws / max(result.seconds, 1e-9)
-
-
-def _announce(
-    say: Say, trials: str, draws: int, rate: float, times: int = 1, *, about: str = "about"
-) -> None:
-    seconds = times * draws / rate
-    if seconds >= _WORTH_TELLING:
-        say(f"{trials} of {draws:,} draws: {about} {seconds:.0f} s")
 
 
 def _check(spec: AuditSpec) -> None:

@@ -163,7 +163,9 @@ def test_a_full_disk_is_named(path: Path) -> None:
                 file.append({"n": "0" * 10_000})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        file.append({"n": 1})
     assert error.value.code == "journal-not-written"
+    assert records_in(path) == [{"n": 1}]
 
 
 @pytest.mark.parametrize("content", ["1\n2\n3\n", "name,age\n", "\n", "deadbeef 12 [1]\n"])

@@ -1,4 +1,4 @@
-"""What counts as the same request, in another process and after an edit."""
+"""Digests of requests: equal in another process, different after an edit."""
 
 from __future__ import annotations
 
@@ -68,9 +68,8 @@ def test_a_digest_is_the_same_in_every_process() -> None:
     assert len(found) == 1
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_other_values_have_other_digests() -> None:
+    for first, second in (
         (1, 1.0),
         (1, True),
         (1, "1"),
@@ -83,15 +82,12 @@ def test_a_digest_is_the_same_in_every_process() -> None:
         (len, max),
         (ImportedTarget(path="m:f"), ImportedTarget(path="m:f", params={"x": 1})),
         (None, "None"),
-    ],
-)
-def test_other_values_have_other_digests(one: Any, other: Any) -> None:
-    assert digest(one) != digest(other)
+    ):
+        assert digest(first) != digest(second)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_equal_values_have_equal_digests() -> None:
+    for first, second in (
         ((1, 2), [1, 2]),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
         ({3, 1, 2}, {1, 2, 3}),
@@ -99,10 +95,8 @@ def test_other_values_have_other_digests(one: Any, other: Any) -> None:
         (np.float64(0.1), 0.1),
         (np.random.default_rng(0).random, np.random.default_rng(1).random),
         (partial(max, 1), partial(max, 1)),
-    ],
-)
-def test_equal_ones_do_not(one: Any, other: Any) -> None:
-    assert digest(one) == digest(other)
+    ):
+        assert digest(first) == digest(second)
 
 
 def test_a_function_that_was_edited_is_another(tmp_path: Path) -> None:
@@ -124,14 +118,14 @@ def test_limits_are_part_of_a_request() -> None:
     assert words(one, other) == "the content of target differs"
 
 
-def test_the_draws_and_what_explains_why_they_stay() -> None:
+def test_another_number_of_draws_is_refused_with_the_reason() -> None:
     one, other = (spec_of(CallableTarget(function=len), samples=n) for n in (2_000, 3_000))
     assert words(one, one) == ""
     assert words(one, other).startswith("samples was 2,000, is 3,000 (the number of draws")
 
 
 @pytest.mark.parametrize("more", [{}, {"time": 5.0}])
-def test_how_many_workers_draw_is_no_difference(more: dict[str, Any]) -> None:
+def test_the_number_of_workers_is_no_difference(more: dict[str, Any]) -> None:
     one, two, auto = (
         spec_of(CallableTarget(function=len), workers=count, **more) for count in (1, 2, "auto")
     )
@@ -146,7 +140,7 @@ def test_several_differences_are_all_named() -> None:
     )
 
 
-def test_an_option_of_another_version_is_as_if_it_was_not_given() -> None:
+def test_an_option_of_another_version_was_not_given() -> None:
     asked = request(spec_of(ImportedTarget(path="mechanisms.laplace:laplace")))
     older = {name: value for name, value in asked.items() if name != "floating_point"}
     assert differences({**older, "an option that went": ["None", digest(None)]}, asked) == ""
@@ -158,7 +152,7 @@ def test_an_option_of_another_version_is_as_if_it_was_not_given() -> None:
     assert "an option that went was 5, is None" in differences(given, asked)
 
 
-def test_code_is_looked_for_wherever_something_is_named(
+def test_a_request_includes_the_code_of_all_import_paths_and_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -181,8 +175,8 @@ def test_code_is_looked_for_wherever_something_is_named(
     assert differences(asked, request(spec)) == "the code of ./program has changed"
 
 
-def test_a_family_decides_by_what_it_may_err_as_a_whole() -> None:
-    """What it may yet refute is drawn for in new processes, which the journal records."""
+def test_a_request_includes_the_confidence_of_the_family() -> None:
+    """It decides which refutations are compared with new processes, and the journal records that."""
     alone = spec_of(CallableTarget(function=len), confidence=0.995)
     two, ten = (
         replace(alone, family=Family("a.yaml", size, confidence, 0.005))
@@ -192,6 +186,6 @@ def test_a_family_decides_by_what_it_may_err_as_a_whole() -> None:
     assert words(two, ten) == "familywise was at 0.99, is at 0.95"
     named = Family("./a.yaml", 2, 0.99, 0.01)
     assert words(two, replace(two, family=named)) == words(alone, alone) == ""
-    # Those that were begun before there were families go on.
+    # Journals that are older than families are continued.
     without = {key: value for key, value in request(alone).items() if key != "familywise"}
     assert differences(without, request(alone)) == ""
