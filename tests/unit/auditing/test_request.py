@@ -176,7 +176,7 @@ def test_a_request_includes_the_code_of_all_import_paths_and_programs(
 
 
 def test_a_request_includes_the_confidence_of_the_family() -> None:
-    """It decides which refutations are compared with new processes, and the journal records that."""
+    """It decides which refutations are compared with new processes, which is recorded."""
     alone = spec_of(CallableTarget(function=len), confidence=0.995)
     two, ten = (
         replace(alone, family=Family("a.yaml", size, confidence, 0.005))
