@@ -178,7 +178,7 @@ class Child:
         return not self.has_ended and self._process.poll() is None
 
     def send(self, data: bytes) -> None:
-        """Write data, now and during later waits."""
+        """Write data to the program: now, and the rest during later waits."""
         self._unsent = memoryview(bytes(self._unsent) + data if self._unsent else data)
         self._write()
 
@@ -208,7 +208,8 @@ class Child:
         return None if end < 0 else self._take(end + 1)[:-1]
 
     def lines(self, longest: int) -> list[bytes] | None:
-        """Take all whole lines, or return None. Raises ValueError as `line` does."""
+        """Take all whole lines of output, or return None if there is none. Raises ValueError as
+        `line` does."""
         end = self.received.rfind(b"\n")
         if end < 0:
             self.line(longest)
@@ -269,7 +270,8 @@ class Child:
         self._finalizer()
 
     def _exchange(self, seconds: float) -> None:
-        """Write and read as far as possible; wait some seconds if nothing is."""
+        """Write and read what the pipes allow now. If they allow nothing, wait up to some
+        seconds."""
         events = self._poll.poll(math.ceil(seconds * 1000))
         for pipe, _ in events:
             if pipe == self._in:
@@ -295,7 +297,8 @@ class Child:
             self._forget(self._in)
 
     def _read(self, pipe: int) -> bool:
-        """Read; return False at the end of the pipe. Raises BlockingIOError if there is nothing."""
+        """Read from a pipe. Return False at its end. Raises BlockingIOError if there are no
+        data."""
         data = os.read(pipe, _PIECE)
         if pipe == self._out:
             self.received += data
@@ -337,7 +340,8 @@ def _too_long(longest: int) -> ValueError:
 
 
 def ending(code: int) -> str:
-    """Return how a process ended, by its exit code as `subprocess` gives it."""
+    """Return the exit code, or the signal, of a process in words. code: as `subprocess` gives
+    it."""
     if code >= 0:
         return f"exit code {code}"
     with suppress(ValueError):
@@ -371,7 +375,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _prepare(parent: int, memory: int | None) -> None:
-    """Limit the new process, before it runs the program."""
+    """Set limits in the new process, before it becomes the program."""
     if _LIBC is not None:
         _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:
@@ -447,7 +451,8 @@ class Succession(Generic[Process]):
         self._deaths, self._unbegun, self._varies = 0, [], True
 
     def died(self, end: Ended | TimedOut, dataset: Hashable, *, has_begun: bool = True) -> Raised:
-        """Return the outcome of the draw under way. Raises MechanismError if every draw ends so.
+        """Return the outcome of the draw that the end of the process cut short. Raises
+        MechanismError if the mechanism ends its process in every draw, or too many times in a row.
 
         dataset: stands for the input of the draw.  has_begun: whether the draw had begun.
         """
@@ -483,7 +488,7 @@ class Succession(Generic[Process]):
         return failure
 
     def _is_always(self, failure: Raised, dataset: Hashable) -> bool:
-        """Return whether all draws have ended in this way, and enough of each input."""
+        """Return whether all draws have ended in this way, with enough draws of each input."""
         self._first = self._first or failure
         if self._varies or failure != self._first:
             self._varies = True

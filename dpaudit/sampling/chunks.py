@@ -38,7 +38,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failures:
-    """Draws that were exceptions: by kind, their number for (d1, d2), and the first of them."""
+    """Draws that were exceptions. counts: by kind, for (d1, d2).  first: by kind, the first one."""
 
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     first: Mapping[str, Raised] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learning:
-    """Draws to learn from, after bets on them."""
+    """Result of `ToLearn`: draws to bet on first, and then to learn from."""
 
     fresh: FreshDraws
     failures: Failures

@@ -165,8 +165,8 @@ def _beginning(draws: SelectionDraws) -> SelectionDraws:
 def series_of(
     what: str, keys: KeyArray, is_d1: BoolArray, *, in_turns: bool = True, but: Container[str] = ()
 ) -> Iterator[Series]:
-    """Yield the series of draws: of both inputs in turns, equal only when their inputs are, and of
-    each input, except those in `but`."""
+    """Yield series of draws: all of them (draws of different inputs never count as equal), and
+    those of each input that is not in `but`."""
     if in_turns:
         yield Series(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
     for name, arm in (("d1", is_d1), ("d2", ~is_d1)):
@@ -176,7 +176,7 @@ def series_of(
 
 
 def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]) -> None:
-    """Raise when one block begins like another: the state of a generator was copied."""
+    """Raise when one block begins like another, as after a copy of a generator's state."""
     ends = np.cumsum(blocks)[:-1]
     ends = ends[ends < len(keys)]
     parts = list(zip(np.split(keys, ends), np.split(is_d1, ends), strict=True))
@@ -225,7 +225,8 @@ def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
 
 
 def _check_repeats(series: Series) -> None:
-    """Raise when draws repeat those at some distance before them: a generator has come round."""
+    """Raise when draws repeat earlier ones at a fixed distance, as after the period of a
+    generator."""
     chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         raise DependentDrawsError(

@@ -162,7 +162,7 @@ def _is_numbering(column: Column) -> bool:
 
 
 def _check_repeats(series: Series) -> None:
-    """Raise when rows repeat those at some distance before them."""
+    """Raise when rows repeat earlier ones at a fixed distance."""
     chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         where = "the row before them" if lag == 1 else f"those {lag:,} rows before them"

@@ -354,7 +354,7 @@ def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> 
 
 
 def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the number of draws at each of `atoms` places, by arm. Larger places do not count."""
+    """Return the number of draws at each place below `atoms`, by arm."""
     counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
@@ -369,7 +369,8 @@ def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.in
 def rare(
     rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE
 ) -> Rare:
-    """Return the draws that a filter passes, at most `most`: then those of the first draws."""
+    """Return the draws that a filter passes. If they are more than `most`, return the first of
+    them, and count only the draws up to there."""
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept = rows[:most]
     draws = int(rows[most]) if len(rows) > most else outcomes.size

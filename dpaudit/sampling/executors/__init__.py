@@ -60,7 +60,7 @@ class WorkerPool(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """Input of a pool.
+    """The parts from which a pool is made.
 
     sampler: draws in this process.  make: returns such a sampler elsewhere; it is pickled.
     workers: processes that may draw at the same time.  left: returns the seconds of drawing that
@@ -146,13 +146,13 @@ def in_a_line(error: BaseException) -> str:
 
 
 def is_serial(executor: Executor | str | None, workers: Workers) -> bool:
-    """Return whether this process draws each chunk when its result is asked for, at first."""
+    """Return whether the audit begins without worker processes."""
     return executor == "serial" or (executor is None and workers in (1, "auto"))
 
 
 def resolved(executor: Executor | str | None, workers: Workers) -> int:
-    """Return the largest number of workers. `auto`: one for each core of this process, but one
-    where the workers are started elsewhere."""
+    """Return the number of workers. `auto` is the number of cores, or 1 where workers are started
+    elsewhere."""
     if workers != "auto":
         return workers
     is_given = executor is not None and not isinstance(executor, str)
@@ -167,9 +167,9 @@ def resolved(executor: Executor | str | None, workers: Workers) -> int:
 def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPool]:
     """Yield the pool that draws; it ends with the context.
 
-    executor: None draws in this process with one worker, which worker processes may join later,
-    and in worker processes with several.  Raises UsageError for an executor that cannot be reached
-    or is not installed, and for a mechanism that cannot be sent there.
+    executor: None means this process for one worker (others may join later), and worker processes
+    for several.  Raises UsageError for an executor that cannot be reached or is not installed, and
+    for a mechanism that cannot be sent there.
     """
     # Imported here: most audits need only one of these, and no other process.
     if is_serial(executor, setup.workers):
@@ -200,7 +200,7 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPoo
 
 @contextmanager
 def _closing(close: Callable[..., None]) -> Iterator[None]:
-    """Call `close` afterwards, with whether no exception ended the context."""
+    """Call `close(in_order=...)` afterwards; False if an exception ended the context."""
     is_over = False
     try:
         yield
@@ -210,8 +210,9 @@ def _closing(close: Callable[..., None]) -> Iterator[None]:
 
 
 def _unless_preparing(setup: Setup) -> Setup:
-    """Return the setup for a process that may be running its script only because another process
-    started it: such a process gets no workers, and a worker of dpaudit ends."""
+    """Return the setup without workers that join if this process is a child of another one and is
+    still importing its script, which then audits again. Raises SystemExit in a worker of
+    dpaudit."""
     process = sys.modules.get("multiprocessing.process")
     if setup.left is None or process is None:
         return setup

@@ -126,8 +126,8 @@ class InProcess(WorkerPool):
             self._stay(reason)
 
     def _can_send(self, chunk: Chunk[Any]) -> bool:
-        """Return whether workers draw this chunk: what it measures must be picklable, and a user's
-        attack may not be."""
+        """Return whether workers can draw this chunk: a rule of the user's attack may not be
+        picklable."""
         if self._joining is None or not self._joining.are_there:
             return False
         try:
@@ -257,8 +257,7 @@ def _keys(drawn: Learning) -> KeyArray:
 
 
 def _is_in_no_file() -> bool:
-    """Return whether no other process could run this program: Python reads it from standard input,
-    for example."""
+    """Return whether the program that runs is in no file, so that no other process can run it."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     return main.__spec__ is None and file is not None and not Path(file).exists()
