@@ -244,7 +244,7 @@ class _Exhaustion(NamedTuple):
 def exhausted(
     make: Callable[[], Sampler], target: AnyTarget, pair: NeighbouringPair, most: int
 ) -> str | None:
-    """Return how calls use a new mechanism up, with the remedy; None if they do not.
+    """Return a message that calls use a new mechanism up, with the remedy; None if they do not.
 
     A mechanism is used up when all calls after a certain one raise, as those of an object with a
     privacy budget do. Its exceptions show the number of calls, and nothing about d1 and d2.
@@ -379,8 +379,8 @@ class Redrawing:
     def compared(self, refuted: Refutation) -> tuple[Redrawn, str]:
         """Return a record of the comparison, and how the draws differ beyond chance.
 
-        The text is empty if they do not. It is not with probability at most `DIFFERENT` for
-        independent draws.
+        The text is empty if they do not differ. For independent draws, it is not with probability at
+        most `DIFFERENT`.
         """
         if is_timed(self.spec):
             return Redrawn(0, 0, _BY_TIMES), ""
@@ -446,7 +446,10 @@ def redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
 
 
 def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: bool = True) -> str:
-    """Return a warning that calls change variables. redrawn: whether outputs depend on them."""
+    """Return a warning that calls change variables.
+
+    redrawn: comparison with new processes, which shows whether outputs depend on the variables.
+    """
     unlike = "" if is_reproducible else "equal seeds do not give equal outcomes, and "
     words = f"{unlike}the mechanism keeps state between calls (calls changed {listed(names)}); "
     if redrawn is not None and redrawn.processes:

@@ -96,7 +96,7 @@ class Ledger:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a refutation ends the run: it may, and enough budget is left to confirm it."""
+        """Whether a bet has refuted the claim, and enough budget is left to confirm that."""
         return self.refuted_after is not None and self._can_confirm(0)
 
     def bet_with(self, beliefs: Beliefs) -> None:

@@ -399,8 +399,10 @@ class AuditRun:
         )
 
     def _explained(self, error: MechanismError, *, has_failures: bool) -> MechanismError | None:
-        """Return an error that adds how calls change the mechanism or use it up; None if they do
-        neither."""
+        """Return the error with an explanation: calls change the mechanism, or use it up.
+
+        Returns None if they do neither.
+        """
         if has_failures and (words := self._exhausted()):
             return MechanismError(words, code="mechanism-exhausted")
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)

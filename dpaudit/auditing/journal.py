@@ -118,7 +118,7 @@ class Journal:
         return make()
 
     def note(self, progress: PairProgress) -> None:
-        """Keep the state of the bettors for the next record."""
+        """Remember the progress, whose state of the bettors goes into the next record."""
 
     def finish(self) -> None:
         """Record that all pairs have ended."""
@@ -255,7 +255,7 @@ class FileJournal(Journal):
         self._times_given = []
 
     def _replayed(self, record: Record) -> Record:
-        """Go on to the next record; return this one.
+        """Check a record, and go to the next one; return the record.
 
         Raises JournalError unless the times read and the bettors are as they were before it.
         """
@@ -335,7 +335,7 @@ class History:
             )
 
     def warnings(self, runs: int) -> list[str]:
-        """Return warnings about processes that were killed. runs: number of all that have drawn."""
+        """Return warnings about killed processes. runs: number of runs, this one included."""
         if not self.deaths:
             return []
         return [
@@ -428,8 +428,10 @@ def remove(folder: Folder, name: str) -> None:
 
 
 def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
-    """Return the audit that a journal continues; a seed drawn at random becomes that of the
-    journal."""
+    """Check that a journal belongs to an audit, and return the audit.
+
+    A seed that was drawn at random is replaced by the seed of the journal.
+    """
     if not spec.resume:
         raise _not_free(path)
     if header[_HEADER] != FORMAT:
@@ -478,7 +480,7 @@ def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
 
 
 def _state(progress: PairProgress | None) -> str:
-    """Return the state of the bettors, to the last bit."""
+    """Return the state of the bettors as a text, exact to the last bit."""
     if progress is None:
         return ""
     numbers = (progress.draws, progress.budget, progress.rounds, float(progress.wealth))

@@ -113,7 +113,7 @@ class JournalFile:
             self.sync()
 
     def sync(self) -> None:
-        """Write everything to the disk itself."""
+        """Sync the file to disk."""
         start = time.monotonic()
         with writing(self.path):
             os.fsync(self._file.fileno())
@@ -151,7 +151,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the name of a new file to the disk itself."""
+    """Sync a folder, so that a new file in it survives a power failure."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)

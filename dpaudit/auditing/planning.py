@@ -100,7 +100,7 @@ class AuditPlan:
 
     @property
     def enough(self) -> int | None:
-        """The same, even for events that chance may have chosen."""
+        """Draws of an audit, enough for every pair, even if chance may have chosen the events."""
         numbers = [pair.samples for pair in self.pairs]
         return None if None in numbers else max(n for n in numbers if n is not None)
 
@@ -348,7 +348,7 @@ def _alpha(test: FixedTest) -> float:
 
 
 def _detectable_by_pair(certificate: Certificate, draws: int, share: float, power: float) -> float:
-    """Return the least ε that the bounds of two inputs catch: by the best of the events."""
+    """Return the least ε that a pair of Clopper-Pearson bounds catches, with the best event."""
     test, point = most_powerful(certificate), certificate.point
     seen, half = (test.correct + test.wrong) / test.draws, draws // 2
     alpha = _alpha(test) / max(1, len(test.events))

@@ -159,7 +159,7 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
 def _compared(
     recorded: Any, computed: Any, but: Collection[str], words: str = "{}"
 ) -> Iterator[Finding]:
-    """Yield the fields of two certificates or tests, but some. words: their names in findings."""
+    """Yield findings for all fields but some. words: format of their names."""
     for name in (field.name for field in fields(computed) if field.name not in but):
         yield words.format(name), getattr(recorded, name), getattr(computed, name)
 

@@ -177,8 +177,8 @@ class Plan:
     def keep_half(self) -> bool:
         """Extend the buffer to half of the budget, since the usual part showed no leak.
 
-        Returns whether it is larger now: not by the clock, which may not leave the time for it, and
-        not for few draws, where even large leaks show nothing yet.
+        Returns whether the buffer is larger now. It is not by the clock, which may leave no time
+        for it, and not for few draws, which show even large leaks only later.
         """
         usual = self.buffer_until
         self._keeps_half = not self._is_by_clock and usual >= min(_FEW_DRAWS, self.limits.learned)
@@ -278,7 +278,7 @@ class Plan:
 
     @staticmethod
     def most_until_refit(spent: int, delta: float) -> int:
-        """Return the most draws that can come before the next refit, for any clock."""
+        """Return an upper limit of the draws before the next refit."""
         growth = _REFIT_GROWTH_FOR_RARE * _NO_REFIT_BEFORE if delta > 0 else 2 / _NEAR_FREEZE
         return math.ceil((growth - 1) * spent)
 

@@ -57,8 +57,8 @@ def foreseen(spec: AuditSpec) -> str | None:
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:
-    """Return that `samples` draws cannot refute the claim, even if each shows its input, and how
-    many could; None if they can."""
+    """Return a message that `samples` draws cannot refute the claim, even if each shows its input,
+    and how many could; None if they can."""
     points = spec.tested.points()
     if any(_can_refute(point, samples, spec.alpha) for point in points):
         return None
@@ -233,8 +233,8 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return that the event of the exact test has too few draws to refute the claim, even if each
-    of them shows its input; None if there are enough."""
+    """Return a message that the event of the exact test has too few draws to refute the claim, even
+    if each of them shows its input; None if there are enough."""
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
@@ -258,8 +258,8 @@ def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
-    """Return that the recorded draws of the exact test cannot refute the claim, even if each shows
-    its input; None if they can, or have."""
+    """Return a message that the recorded draws of the exact test cannot refute the claim, even if
+    each shows its input; None if they can, or have."""
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
     if certificate.refuted or fixed.draws >= needed:
@@ -272,8 +272,8 @@ def kept_too_few(certificate: Certificate) -> str | None:
 
 
 def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> str | None:
-    """Return that the guesses about canaries cannot refute a claim, even if all are right; None if
-    they can."""
+    """Return a message that the guesses about canaries cannot refute a claim, even if all are
+    right; None if they can."""
     best = Guesses(seen.canaries, seen.guesses, seen.guesses)
     point = claim.point()
     if one_run.p_value(best, point.epsilon, point.delta) <= 1 - confidence:
