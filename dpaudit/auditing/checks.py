@@ -379,8 +379,8 @@ class Redrawing:
     def compared(self, refuted: Refutation) -> tuple[Redrawn, str]:
         """Return a record of the comparison, and how the draws differ beyond chance.
 
-        The text is empty if they do not differ. For independent draws, it is not with probability at
-        most `DIFFERENT`.
+        The text is empty if they do not differ. For independent draws, it has words with a
+        probability of at most `DIFFERENT`.
         """
         if is_timed(self.spec):
             return Redrawn(0, 0, _BY_TIMES), ""
