@@ -1,0 +1,77 @@
+"""The wording of every format, in one golden file each.
+
+`python -m tests.unit.reports.test_golden` writes them. Other tests compare numbers, places and
+names, so that a sentence can be worded better."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dpaudit.reports import trace
+from dpaudit.reports.registry import FORMATS
+from dpaudit.reports.text import render
+from dpaudit.version import __version__
+from tests.cli.made_results import ERROR, PASS, VIOLATION
+from tests.hostile import EXACT, ONE_RUN, TRACE
+from tests.result_files import reported
+
+FOLDER = Path(__file__).with_name("golden")
+REPEATED = replace(
+    VIOLATION,
+    command="dpaudit run a.yaml -k wrong",
+    source="mechanisms/laplace.py:71",
+    trace=TRACE,
+)
+AUDITS = [REPEATED, PASS, ERROR, EXACT, ONE_RUN]
+
+
+def page() -> str:
+    """Return the words of a page, without its pictures."""
+    text = reported("html", AUDITS).partition("<body")[2]
+    for hidden in ("svg", "style", "script"):
+        text = re.sub(rf"<{hidden}\b.*?</{hidden}>", "", text, flags=re.DOTALL)
+    words = html.unescape(re.sub(r"<[^>]*>|^[^<]*>", "\n", text))
+    lines = (" ".join(line.split()) for line in words.splitlines())
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+GOLDEN: dict[str, Callable[[], str]] = {
+    "text.txt": lambda: "\n".join(f"{render(one)}\n" for one in AUDITS),
+    "verbose.txt": lambda: "\n".join(f"{render(one, verbose=1)}\n" for one in AUDITS),
+    "batch.txt": lambda: reported("text", AUDITS),
+    "trace.txt": lambda: trace.render(TRACE, verbose=1),
+    "markdown.md": lambda: reported("markdown", AUDITS),
+    "junit.xml": lambda: reported("junit", AUDITS),
+    "sarif.json": lambda: reported("sarif", AUDITS),
+    "github.txt": lambda: reported("github", AUDITS),
+    "html.txt": page,
+}
+
+
+def written(name: str) -> str:
+    """Return what the file should hold: in an empty folder, without its name, version and date."""
+    with TemporaryDirectory() as folder, chdir(folder):
+        text = GOLDEN[name]().replace(Path.cwd().as_uri(), "FOLDER")
+    text = text.replace(__version__, "VERSION")
+    return re.sub(r"\d+ [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC", "DATE", text)
+
+
+def test_every_format_has_a_golden_file() -> None:
+    names = {Path(name).stem for name in GOLDEN} - {"verbose", "batch", "trace"}
+    assert names == set(FORMATS) - {"json"}  # whose words are those of the record
+
+
+def test_the_wording_is_that_of_the_golden_files() -> None:
+    for name in GOLDEN:
+        assert written(name) == (FOLDER / name).read_text("utf-8"), name
+
+
+if __name__ == "__main__":
+    for name in GOLDEN:
+        (FOLDER / name).write_text(written(name), "utf-8")
