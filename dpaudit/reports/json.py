@@ -251,8 +251,8 @@ def _is_deep(value: Any) -> bool:
 _AGAIN = "run the audit again, or continue it from its journal: --journal DIR --resume"
 
 
-def _audits(text: str) -> tuple[list[Any], Planned]:
-    """Return the audits as they are written, and how many there were to be."""
+def _document(text: str) -> dict[str, Any]:
+    """Return the JSON document of a text, which has audits and a version that can be read."""
     if not text.strip():
         raise UsageError(
             "it is empty; name a file that dpaudit run --json wrote", code="file-empty"
@@ -289,6 +289,13 @@ def _audits(text: str) -> tuple[list[Any], Planned]:
             "upgrade it",
             code="results-version",
         )
+    return document
+
+
+def _audits(text: str) -> tuple[list[Any], Planned]:
+    """Return the audits as they are written, and how many there were to be."""
+    document = _document(text)
+    version = document["version"]
     audits: list[Any] = decode(list, document["audits"], "audits")
     _check_whole(document, audits)
     for place, audit in enumerate(audits):

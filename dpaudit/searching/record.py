@@ -42,27 +42,8 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
                 code="journal-damaged",
             )
         return spec, None
-    with writing(path):
-        text = path.read_text(encoding="utf-8")
-    try:
-        kept = json.loads(text)
-        said = kept["searched"]
-        pairs = tuple((_value(d1), _value(d2)) for d1, d2 in said.pop("found"))
-        leaders = tuple(Leader(**one) for one in said.pop("leaders"))
-        outside, kept_state = tuple(said.pop("outside")), tuple(said.pop("kept"))
-        beyond = said.pop("beyond")
-        searched = Searched(
-            **said,
-            leaders=leaders,
-            found=pairs,
-            outside=outside,
-            kept=kept_state,
-            beyond=None if beyond is None else Leader(**beyond),
-        )
-        version, seed, asked = kept["dpaudit"], int(kept["seed"]), kept["request"]
-    except (KeyError, TypeError, ValueError) as error:
-        why = "is damaged; delete it and the journal beside it, and start again"
-        raise JournalError(f"{path} {why}", code="journal-damaged") from error
+    searched, kept = _parsed(path)
+    version = kept["dpaudit"]
     if version != __version__:
         raise JournalError(
             f"the search of {path} was made by dpaudit {version}, this is {__version__}; continue "
@@ -70,8 +51,8 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
             code="journal-of-another-release",
         )
     if isinstance(spec.seed, DrawnSeed):
-        spec = replace(spec, seed=seed)
-    found = differences(asked, request(spec))
+        spec = replace(spec, seed=int(kept["seed"]))
+    found = differences(kept["request"], request(spec))
     if found:
         raise JournalError(
             f"the search of {path} belongs to another audit: {found}; give the same options as "
@@ -79,6 +60,34 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
             code="journal-of-another-audit",
         )
     return spec, searched
+
+
+def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
+    """Return what a search has found, and the record that it stands in."""
+    with writing(path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        kept: dict[str, Any] = json.loads(text)
+        recorded = kept["searched"]
+        pairs = tuple((_value(d1), _value(d2)) for d1, d2 in recorded.pop("found"))
+        leaders = tuple(Leader(**one) for one in recorded.pop("leaders"))
+        outside, kept_state = tuple(recorded.pop("outside")), tuple(recorded.pop("kept"))
+        beyond = recorded.pop("beyond")
+        searched = Searched(
+            **recorded,
+            leaders=leaders,
+            found=pairs,
+            outside=outside,
+            kept=kept_state,
+            beyond=None if beyond is None else Leader(**beyond),
+        )
+        if not {"dpaudit", "request"} <= kept.keys():
+            raise KeyError("dpaudit")
+        int(kept["seed"])
+    except (KeyError, TypeError, ValueError) as error:
+        why = "is damaged; delete it and the journal beside it, and start again"
+        raise JournalError(f"{path} {why}", code="journal-damaged") from error
+    return searched, kept
 
 
 def write(spec: AuditSpec, searched: Searched) -> None:
