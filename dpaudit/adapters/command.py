@@ -64,7 +64,7 @@ def _start_of(dataset: Any) -> bytes:
         text = json.dumps(dataset, default=_plain)
     except (TypeError, ValueError) as error:
         why = f"a dataset cannot be written as JSON for the program: {error}"
-        raise DatasetError(why, code="dataset-not-json") from None
+        raise DatasetError(why, code="input-not-plain") from None
     return f'{{"dataset": {text}, "size": '.encode()
 
 

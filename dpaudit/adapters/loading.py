@@ -54,7 +54,7 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     if isinstance(target, IsolatedTarget | CommandTarget):
         if not hasattr(os, "fork"):
             why = f"{target.name}: a separate process (isolate) needs Linux or macOS"
-            raise TargetError(why, code="isolation-not-possible")
+            raise TargetError(why, code="isolation-impossible")
         # Imported here, since most audits draw in this process.
         from dpaudit.adapters.command import Command
         from dpaudit.adapters.isolation import Isolated
@@ -262,13 +262,13 @@ def timed_calls(mechanism: Mechanism) -> Timed:
                 f"timing: {name} makes many draws in one call ({batch}), so the time of one draw "
                 "is unknown; give ",
                 *(ONE_BY_ONE, " to call it once for each draw"),
-                code="timing-not-possible",
+                code="timing-impossible",
             )
     raise UsageError(
         f"timing: dpaudit cannot time the calls of {mechanism.name}, which runs in another "
         "process or is seen only through an adversary; leave out timing, or else isolate, python, "
         "command and adversary",
-        code="timing-not-possible",
+        code="timing-impossible",
     )
 
 

@@ -91,7 +91,7 @@ def _elsewhere(name: str) -> TargetError:
     return TargetError(
         f"{name} runs in another process, and an exact audit reads the pmf in this one; leave out "
         "exact, or the option that starts the process",
-        code="exact-not-possible",
+        code="exact-impossible",
     )
 
 
@@ -107,7 +107,7 @@ def _check_size(size: int, name: str, remedy: str) -> None:
     if size > MOST_OUTCOMES:
         most = f"an exact audit takes at most {MOST_OUTCOMES:,}"
         why = f"{name} has {size:,} outcomes; {most}; {remedy}"
-        raise TargetError(why, code="exact-not-possible")
+        raise TargetError(why, code="exact-impossible")
 
 
 def _processed(law: Weighted, post_process: Function | None) -> Weighted:
@@ -137,7 +137,7 @@ def _pmf(function: Function, name: str) -> Function:
     raise TargetError(
         f"{name} has no pmf, so its exact distribution is unknown; give it an attribute or method "
         "pmf(dataset, **params) that returns {outcome: probability}, or leave out exact",
-        code="exact-not-possible",
+        code="exact-impossible",
     )
 
 

@@ -116,7 +116,7 @@ def _check(seen: Guesses, claim: PrivacyClaim) -> None:
             raise UsageError(
                 f"{written} {noun} are more than can be counted exactly; give at most "
                 f"{most:,}{how}",
-                code="too-many-guesses",
+                code="guesses-invalid",
             )
     if claim.counts_single_outputs:
         raise UsageError(

@@ -201,7 +201,7 @@ def check_inputs(pair: NeighbouringPair, failures: Failures, draws: tuple[int, i
                 f"{with_type(dataset)}, and {other} is {with_type(another)}. Fix {name}; if users "
                 "can send such data, the exception itself is the leak: give --on-error outcome "
                 "(on_error: outcome)",
-                code="input-of-wrong-type",
+                code="always-raises",
             )
 
 

@@ -30,9 +30,7 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     if len(confidences) > 1:
         listed = " and ".join(map(str, confidences[:2]))
         why = f"={listed}: audits that share an error probability (familywise) have one confidence"
-        raise UsageError(
-            Name("confidence"), why, "; give it in defaults", code="family-of-several-confidences"
-        )
+        raise UsageError(Name("confidence"), why, "; give it in defaults", code="options-conflict")
     if not drawn:
         return list(specs)
     all_of_them, size = confidences[0], len(drawn)
@@ -40,7 +38,7 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     if own >= 1:
         why = f"={all_of_them} leaves none of {size:,} audits (familywise) a share of the error"
         raise UsageError(
-            Name("confidence"), why, " probability; give less confidence", code="family-too-large"
+            Name("confidence"), why, " probability; give less confidence", code="option-invalid"
         )
     family = Family(name, size, all_of_them, 1 - own)
     return [spec if spec.exact else _shared(spec, own, family) for spec in specs]

@@ -406,12 +406,12 @@ def journal_path(folder: Folder, name: str) -> Path:
     Raises UsageError for a path that is not a folder.
     """
     if not os.fspath(folder):
-        raise UsageError(f"journal={folder!r} must name a folder", code="journal-not-a-folder")
+        raise UsageError(f"journal={folder!r} must name a folder", code="option-invalid")
     with writing(Path(folder)):
         if Path(folder).exists() and not Path(folder).is_dir():
             raise UsageError(
                 f"journal: {folder} is a file; name a folder, which need not exist",
-                code="journal-not-a-folder",
+                code="option-invalid",
             )
     plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:_LONGEST_NAME]
     if plain != name or not plain:

@@ -72,7 +72,7 @@ class JournalFile:
             if self.existed and not path.is_file():  # opening a pipe would wait for a reader
                 raise JournalError(
                     f"the journal {path} is not a regular file; name another folder",
-                    code="journal-not-a-journal",
+                    code="journal-damaged",
                 )
             self._file = path.open("ab", buffering=0)
             if not self.existed:
@@ -146,7 +146,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise JournalError(
-            f"cannot write the journal {path}: {error.strerror}", code="journal-not-written"
+            f"cannot write the journal {path}: {error.strerror}", code="cannot-write"
         ) from error
 
 
@@ -185,7 +185,7 @@ def _checked(path: Path) -> int:
     if end == 0 and _FIRST_LINE.fullmatch(first) is None:
         raise JournalError(
             f"{path} is not a journal of dpaudit; name another folder, or move the file away",
-            code="journal-not-a-journal",
+            code="journal-damaged",
         )
     return end
 

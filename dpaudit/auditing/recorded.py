@@ -118,7 +118,7 @@ class RecordedAudit:
             raise UsageError(
                 "recorded outputs are audited without an adversary; record its answers (1, 2 or "
                 "None) as the outputs",
-                code="adversary-not-used",
+                code="options-conflict",
             )
         every = f"{', '.join(dict.fromkeys(self.files))}: " if self.files else ""
         d1, d2 = self.arms

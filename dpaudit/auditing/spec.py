@@ -129,7 +129,7 @@ class AuditSpec:
         self._refuse_with_allow_underpowered("require_power")
         if all(point.epsilon == 0 for point in self.tested.points()):
             why = " is a multiple of the claimed ε, which is 0 here; leave it out"
-            raise UsageError(Name("require_power"), why, code="option-not-applicable")
+            raise UsageError(Name("require_power"), why, code="options-conflict")
 
     def _check_rare(self, probability: float) -> None:
         self._refuse_with_allow_underpowered("require_rare")
@@ -151,7 +151,7 @@ class AuditSpec:
                 "outputs, so that no number of draws refutes them; give a larger probability",
             )
         if why:
-            raise UsageError(Name("require_rare"), *why, code="option-not-applicable")
+            raise UsageError(Name("require_rare"), *why, code="options-conflict")
 
     def _refuse_with_allow_underpowered(self, name: str) -> None:
         if self.allow_underpowered:

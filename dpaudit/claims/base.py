@@ -266,26 +266,26 @@ class PointClaim(PrivacyClaim):
 def checked_number(name: str, value: Any) -> float:
     """Return a number as a float; NumPy's numbers are accepted, Booleans are not."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ClaimError(Name(name), f"={value!r} must be a number", code="claim-parameter")
+        raise ClaimError(Name(name), f"={value!r} must be a number", code="option-invalid")
     try:
         return float(value)
     except OverflowError:
         why = " must be a finite number, not one too large for a float"
-        raise ClaimError(Name(name), why, code="claim-parameter") from None
+        raise ClaimError(Name(name), why, code="option-invalid") from None
 
 
 def checked_epsilon(epsilon: Any) -> float:
     number = checked_number("epsilon", epsilon)
     if not (math.isfinite(number) and number >= 0):
         why = f"={number!r} must be a finite number, at least 0"
-        raise ClaimError(Name("epsilon"), why, code="claim-parameter")
+        raise ClaimError(Name("epsilon"), why, code="option-invalid")
     return number
 
 
 def checked_delta(delta: Any) -> float:
     number = checked_number("delta", delta)
     if not 0 <= number < 1:
-        raise ClaimError(Name("delta"), f"={number!r} must lie in [0, 1)", code="claim-parameter")
+        raise ClaimError(Name("delta"), f"={number!r} must lie in [0, 1)", code="option-invalid")
     return number
 
 
@@ -293,7 +293,7 @@ def checked_positive(name: str, value: Any, most: float = math.inf) -> float:
     number = checked_number(name, value)
     if not (math.isfinite(number) and 0 < number <= most):
         limit = f"lie in (0, {most:g}]" if most < math.inf else "be a finite number above 0"
-        raise ClaimError(Name(name), f"={number!r} must {limit}", code="claim-parameter")
+        raise ClaimError(Name(name), f"={number!r} must {limit}", code="option-invalid")
     return number
 
 

@@ -48,7 +48,7 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     """
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
         why = f"={size!r} must be a whole number of records, at least 1"
-        raise ClaimError(Name("group"), why, code="claim-parameter")
+        raise ClaimError(Name("group"), why, code="option-invalid")
     implied = claim.for_group(int(size))
     if implied is None:
         raise ClaimError(
@@ -89,7 +89,7 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     '(1.5, 1e-06)-DP'
     """
     if not claims:
-        raise ClaimError("compose needs at least one claim", code="claim-parameter")
+        raise ClaimError("compose needs at least one claim", code="option-invalid")
     is_same = all(type(claim) is type(claims[0]) for claim in claims)
     own = claims[0].composed(claims) if is_same else None
     if own is not None:
@@ -136,7 +136,7 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     if smaller > point.epsilon:
         raise ClaimError(
             f"epsilon={smaller!r} must be at most {point.epsilon!r} to relax to",
-            code="claim-parameter",
+            code="option-invalid",
         )
     if tight:
         delta = claim.profile(smaller)
@@ -214,7 +214,7 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     """
     largest, belief = checked_epsilon(epsilon), checked_number("prior", prior)
     if not 0 <= belief <= 1:
-        raise ClaimError(f"prior={belief!r} must lie in [0, 1]", code="claim-parameter")
+        raise ClaimError(f"prior={belief!r} must lie in [0, 1]", code="option-invalid")
     damped = math.exp(-largest)
     low = belief * damped / (belief * damped + 1 - belief) if belief < 1 else 1.0
     high = belief / (belief + (1 - belief) * damped) if belief > 0 else 0.0

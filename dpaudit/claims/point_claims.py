@@ -207,7 +207,7 @@ class ComputationalDP(PointClaim):
             raise ClaimError(
                 f"adversary={self.adversary!r} must be a function of an outcome, or its import "
                 "path, package.module:function",
-                code="claim-parameter",
+                code="option-invalid",
             )
 
     def describe(self) -> str:

@@ -104,12 +104,12 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     if definition is None:
         definition = implied_definition(given)
         if clash := conflict(given):
-            raise ClaimError(*clash, code="claim-parameters-conflict")
+            raise ClaimError(*clash, code="options-conflict")
     if definition not in DEFINITIONS:
         raise ClaimError(
             f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
             + did_you_mean(definition, DEFINITIONS),
-            code="unknown-definition",
+            code="definition-unknown",
         )
     if definition == "pure" and given.get("delta") == 0:
         del given["delta"]
@@ -207,7 +207,7 @@ def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
         if name in given:
             raise ClaimError(
                 f"{name} and {other.name} say the same, {other.same}; give one of them",
-                code="claim-parameters-conflict",
+                code="options-conflict",
             )
         converted[name] = other.convert(converted.pop(other.name))
     return converted
@@ -222,9 +222,9 @@ def _check_names(given: dict[str, Any], definition: str) -> None:
                 f"{name!r} is not a parameter of the {definition} definition; "
                 f"it takes {', '.join(words.values())}."
                 + (did_you_mean(name, words) or _which_to_leave_out(name, given, definition)),
-                code="unknown-claim-parameter",
+                code="parameter-unknown",
             )
     absent = [words[name] for name in missing_parameters(given, definition)]
     if absent:
         why = f"the {definition} definition needs {' and '.join(absent)}"
-        raise ClaimError(why, code="claim-parameter-missing")
+        raise ClaimError(why, code="parameter-missing")

@@ -85,13 +85,13 @@ class RenyiDP(PrivacyClaim):
             raise ClaimError(
                 f"order={order!r} must lie in (1, {_LARGEST_ORDER:g}]; the definition of infinite "
                 "order is pure",
-                code="claim-parameter",
+                code="option-invalid",
             )
         object.__setattr__(self, "order", order)
         epsilon = checked_epsilon(self.epsilon)
         if epsilon > _LARGEST:
             why = f"epsilon={epsilon!r} must be at most {_LARGEST:g}"
-            raise ClaimError(why, code="claim-parameter")
+            raise ClaimError(why, code="option-invalid")
         object.__setattr__(self, "epsilon", epsilon)
 
     def profile(self, epsilon: float) -> float:

@@ -157,7 +157,7 @@ def _evaluated(function: TradeOff, alpha: float, name: str) -> float:
     except Exception as error:
         raise ClaimError(
             f"tradeoff={name} cannot be evaluated at {alpha:g}: {type(error).__name__}: {error}",
-            code="claim-parameter",
+            code="option-invalid",
         ) from error
 
 
@@ -168,11 +168,11 @@ def _checked(table: Any) -> Knots:
         raise ClaimError(
             f"tradeoff={table!r} must be a function, its import path, or a list of pairs "
             "[α, f(α)] such as [[0, 0.9], [0.1, 0.6], [1, 0]]",
-            code="claim-parameter",
+            code="option-invalid",
         ) from None
     if not knots or knots[0][0] != 0 or knots[-1] != (1.0, 0.0):
         why = "tradeoff must go from α = 0 to the pair [1, 0]"
-        raise ClaimError(why, code="claim-parameter")
+        raise ClaimError(why, code="option-invalid")
     _check_shape(knots, "the given table")
     return knots
 
@@ -182,16 +182,16 @@ def _check_shape(points: Knots, name: str) -> None:
         if not -_ROUNDING <= beta <= 1 - alpha + _ROUNDING:
             raise ClaimError(
                 f"tradeoff={name} must lie between 0 and 1 - α, but f({alpha:g}) = {beta:g}",
-                code="claim-parameter",
+                code="option-invalid",
             )
     for (left, high), (right, low) in pairwise(points):
         if low > high + _ROUNDING or right == left:
             why = f"tradeoff={name} must not rise, but does from α = {left:g}"
-            raise ClaimError(why, code="claim-parameter")
+            raise ClaimError(why, code="option-invalid")
     for (a, fa), (b, fb), (c, fc) in zip(points, points[1:], points[2:], strict=False):
         if fb * (c - a) > (fa * (c - b) + fc * (b - a)) + _ROUNDING * (c - a):
             why = f"tradeoff={name} must be convex, but is not near α = {b:g}"
-            raise ClaimError(why, code="claim-parameter")
+            raise ClaimError(why, code="option-invalid")
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:

@@ -217,6 +217,6 @@ def _guesses(files: Sequence[str]) -> Guesses:
         raise UsageError(
             f"--guesses {' '.join(files)}: {canaries:,} canaries, {made:,} guesses and {right:,} "
             "correct guesses do not fit together; give canaries ≥ guesses ≥ correct guesses",
-            code="guesses-inconsistent",
+            code="guesses-invalid",
         )
     return Guesses(canaries, made, right)

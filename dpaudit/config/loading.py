@@ -375,7 +375,7 @@ def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
             ("claim", _CURVE),
             f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
             + did_you_mean(str(definition), DEFINITIONS),
-            code="unknown-definition",
+            code="definition-unknown",
         )
     return {"definition": definition, **given[definition]}, expect
 

@@ -223,13 +223,13 @@ def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Us
             raise DatasetError(
                 f"{name} has {counted(records, 'row')} of the user {user!r}; adjacency "
                 f"user:{users.describe()} allows at most {most}",
-                code="user-bound-exceeded",
+                code="pair-not-neighbours",
             )
         if groups > (users.groups or groups):
             raise DatasetError(
                 f"{name} has rows of the user {user!r} in {counted(groups, 'group')}; adjacency "
                 f"user:{users.describe()} allows at most {users.groups}",
-                code="user-bound-exceeded",
+                code="pair-not-neighbours",
             )
 
 

@@ -436,7 +436,7 @@ class Succession(Generic[Process]):
                 self._process = self._start()
             except DpauditError as error:
                 raise MechanismError(
-                    f"a process that ended cannot be replaced: {error}", code="process-not-replaced"
+                    f"a process that ended cannot be replaced: {error}", code="process-failed"
                 ) from None
         return self._process
 
@@ -480,7 +480,7 @@ class Succession(Generic[Process]):
                 f"draw, the last time with {ended}; an audit needs outputs"
             )
         if reason:
-            raise MechanismError(reason, code="process-always-ends")
+            raise MechanismError(reason, code="mechanism-ends-process")
         if not self._varies and self._seconds >= PATIENCE and self._watch.should_warn("no draw"):
             total = self._alike.total()
             draws = f"all {total} draws of" if total > 1 else "the only draw of"

@@ -308,7 +308,7 @@ def _audits(text: str) -> tuple[list[Any], Planned]:
         raise UsageError(
             "there are no audits in it, so that there is nothing to recheck: the run that wrote it "
             "did not end; run it again",
-            code="results-empty",
+            code="results-damaged",
         )
     not_run = decode(tuple[str, ...], document.get("not_run", []), "not_run")
     number, least = document.get("planned", len(audits)), len(audits) + len(not_run)

@@ -117,7 +117,7 @@ def check_uncached(name: str, functions: Sequence[Any]) -> None:
             raise MechanismError(
                 f"{name} is wrapped by functools.cache or lru_cache, so all draws repeat the "
                 "first; audit the function inside (its attribute __wrapped__)",
-                code="draws-cached",
+                code="draws-repeat",
             )
 
 

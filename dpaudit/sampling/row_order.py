@@ -145,7 +145,7 @@ def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
                 f"{column.name} changes by the same step from row to row of {name}: it numbers the "
                 "rows and is not an output of a mechanism; leave that column out (pandas: "
                 "to_csv(..., index=False))",
-                code="rows-numbered",
+                code="recording-invalid",
             )
 
 

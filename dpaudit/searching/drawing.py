@@ -27,7 +27,7 @@ def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iter
         values = _round(strategy, _mixed(seed, number), words, is_own)
         if not values:
             raise DatasetError(
-                f"{words} gives no inputs; loosen what its filters ask for", code="space-empty"
+                f"{words} gives no inputs; loosen what its filters ask for", code="space-invalid"
             )
         yield from values
         number += 1
@@ -83,7 +83,7 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
         except HypothesisException as error:
             if not values:
                 raise DatasetError(
-                    f"{said} gives no inputs: {error}", code="space-empty"
+                    f"{said} gives no inputs: {error}", code="space-invalid"
                 ) from error
 
     if is_own:

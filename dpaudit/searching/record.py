@@ -139,7 +139,7 @@ def _written(value: Any) -> Any:
         f"no journal can hold an input with a {type(value).__name__} in it; make the generator "
         "return lists, dicts, texts and numbers (--as makes arrays and data frames of them), or "
         "leave out the journal",
-        code="input-not-recordable",
+        code="input-not-plain",
     )
 
 

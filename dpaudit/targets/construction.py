@@ -89,7 +89,7 @@ def build(target: ImportedTarget) -> Function:
         raise TargetError(
             f"{target.path} is of type {type(named).__name__}, not a class, so init has no use; "
             "set factory: true if it makes the mechanism, or give keyword arguments as params",
-            code="init-without-class",
+            code="options-conflict",
         )
     return _method(named, target)
 
@@ -221,12 +221,12 @@ def not_found(words: str, name: str, where: str = sys.executable) -> TargetError
         return TargetError(
             f"{name} cannot import what it needs in {where} ({words}); repair the installation "
             "there",
-            code="mechanism-import-failed",
+            code="package-missing",
         )
     return TargetError(
         f"{name} needs the package {package!r}, which is not installed in {where}; install it "
         "there",
-        code="mechanism-import-failed",
+        code="package-missing",
     )
 
 

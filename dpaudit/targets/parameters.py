@@ -173,7 +173,7 @@ class _Reader:
                 "; leave it out, or give ",
                 _option("rng_arg", NONE),
                 f" if {RNG} means something else there",
-                code="generator-replaced",
+                code="options-conflict",
             )
 
     def _check_is_no_generator(self, name: str) -> None:
@@ -196,7 +196,7 @@ class _Reader:
         for given, value in self._target.params.items():
             if given == dataset:
                 why = f"params: {given!r} is the dataset of {name}; give it as d1 and d2"
-                raise TargetError(why, code="parameter-given-twice")
+                raise TargetError(why, code="options-conflict")
             if given not in names:
                 made = f" For what makes it, give {init_words({given: value})}" if is_made else ""
                 raise TargetError(
@@ -261,7 +261,7 @@ def _check_named_once(target: PythonTarget) -> None:
         both = f"{key} and in params" if name in target.params else f"{keys.get(name)} and as {key}"
         if name in target.params or name in keys:
             why = f"{name!r} is given as {both}; give it once"
-            raise TargetError(why, code="parameter-given-twice")
+            raise TargetError(why, code="options-conflict")
         keys[name] = key
 
 

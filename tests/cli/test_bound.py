@@ -190,7 +190,7 @@ REFUSED: list[tuple[str, str | None, str]] = [
     ("{d1} {text} --epsilon 1", "file-malformed", "text.npy"),
     ("{d1} {d2} --epsilon 1 --confidence 2", "option-invalid", "confidence=2.0"),
     ("{d1} {d2} --epsilon 1 --json nowhere/x.json", "cannot-write", "nowhere/x.json"),
-    ("--guesses 10 20 5 --epsilon 1", "guesses-inconsistent", "20"),
+    ("--guesses 10 20 5 --epsilon 1", "guesses-invalid", "20"),
     ("--guesses 10 5 --epsilon 1", "arguments-wrong", "--guesses"),
     ("--guesses ten 5 2 --epsilon 1", "arguments-wrong", "ten"),
     ("--guesses 10 5 -2 --epsilon 1", None, "-2"),

@@ -318,7 +318,7 @@ def test_files_of_no_use(refused: Any, tmp_path: Path) -> None:
         "[]": "not-results",
         '{"version": 3}': "not-results",
         '{"version": 99, "audits": []}': "results-version",
-        document([], 0): "results-empty",
+        document([], 0): "results-damaged",
         to_json([PASS])[:-20]: "results-damaged",
         to_json([PASS]).replace('"seed": 0', '"seed": 1'): "results-contradictory",
         json.dumps({"version": 1, "audits": [{}]}): "results-damaged",

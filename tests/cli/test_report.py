@@ -205,9 +205,9 @@ def test_files_that_are_not_ours_exit_2(refused: Any, tmp_path: Path) -> None:
         '{"version": 1, "audits": [': "results-damaged",
         "[]": "not-results",
         '{"version": 99, "audits": []}': "results-version",
-        '{"version": 1, "audits": []}': "results-empty",
+        '{"version": 1, "audits": []}': "results-damaged",
         '{"version": 1, "audits": [{}]}': "results-damaged",
-        to_json([]): "results-empty",
+        to_json([]): "results-damaged",
     }
     for text, code in texts.items():
         path.write_text(text)

@@ -96,7 +96,7 @@ def check_executor(executor: Executor | str | None, asked: Workers) -> None:
             f"{given} draws in this process; for ",
             Name("workers"),
             f"={workers} give processes",
-            code="workers-not-possible",
+            code="options-conflict",
         )
     if address and workers > 1:
         raise UsageError(
@@ -106,7 +106,7 @@ def check_executor(executor: Executor | str | None, asked: Workers) -> None:
             f"{given}: the number of workers is set where they are started; leave ",
             Name("workers"),
             " out",
-            code="workers-not-possible",
+            code="options-conflict",
         )
 
 

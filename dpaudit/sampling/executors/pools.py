@@ -242,7 +242,7 @@ class ExecutorPool(OrderedPool):
             raise UsageError(
                 f"a worker has no module {error.name!r}; install the same packages there as here, "
                 "dpaudit included, and add the mechanism's folder to its PYTHONPATH",
-                code="worker-without-module",
+                code="module-not-found",
             ) from error
         except Exception as error:
             # By name, since Dask is imported only by those who use it.

@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JournalError, match=r"file/a\.journal") as error:
         JournalFile(tmp_path / "file" / "a.journal")
-    assert error.value.code == "journal-not-written"
+    assert error.value.code == "cannot-write"
 
 
 def test_a_full_disk_is_named(path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_full_disk_is_named(path: Path) -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         file.append({"n": 1})
-    assert error.value.code == "journal-not-written"
+    assert error.value.code == "cannot-write"
     assert records_in(path) == [{"n": 1}]
 
 
@@ -174,7 +174,7 @@ def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path: Path, content: str) 
     path.write_text(content)
     with pytest.raises(JournalError) as error:
         JournalFile(path)
-    assert error.value.code == "journal-not-a-journal"
+    assert error.value.code == "journal-damaged"
     assert path.read_text() == content
 
 

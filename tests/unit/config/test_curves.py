@@ -62,7 +62,7 @@ def test_what_is_no_curve_is_refused_with_its_line(tmp_path: Path) -> None:
         "1": "option-invalid",
         "{gaussian: 1}": "option-invalid",
         "{gaussian: {mu: 1}, zcdp: {rho: 1}}": "option-invalid",
-        "{gausian: {mu: 1}}": "unknown-definition",
+        "{gausian: {mu: 1}}": "definition-unknown",
     }
     for curve, expected in curves.items():
         path = write(tmp_path, f"{{epsilon: 1, curve: {curve}}}")

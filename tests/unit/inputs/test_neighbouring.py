@@ -204,9 +204,9 @@ CONTRADICTED: list[tuple[Any, Any, str, str, str]] = [
     (ROWS, [], "user:id", "pair-not-neighbours", "2 users"),
     (ROWS, ROWS[:2], "user:name", "column-unknown", "'name'"),
     (ROWS, ROWS[:2], "user:id,group=town,groups=2", "column-unknown", "'town'"),
-    (ROWS, ROWS[:2], "user:id,group=city,groups=1", "user-bound-exceeded", "user 1 in 2 groups"),
-    (ROWS, ROWS[:2], "user:id,per_group=1", "user-bound-exceeded", "2 rows of the user 1"),
-    ([*ROWS, ROWS[2]], ROWS[:2], BOUNDED, "user-bound-exceeded", "2 rows of the user 2"),
+    (ROWS, ROWS[:2], "user:id,group=city,groups=1", "pair-not-neighbours", "user 1 in 2 groups"),
+    (ROWS, ROWS[:2], "user:id,per_group=1", "pair-not-neighbours", "2 rows of the user 1"),
+    ([*ROWS, ROWS[2]], ROWS[:2], BOUNDED, "pair-not-neighbours", "2 rows of the user 2"),
 ]
 
 

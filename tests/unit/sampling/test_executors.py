@@ -175,10 +175,10 @@ def test_an_executor_of_the_caller_that_breaks_is_an_error() -> None:
 def test_other_values_for_an_executor_are_refused() -> None:
     for executor, workers, code, named in [
         ("proceses", 1, "executor-unknown", "'processes'"),
-        ("serial", 2, "workers-not-possible", "workers=2"),
+        ("serial", 2, "options-conflict", "workers=2"),
         ("dask://", 1, "executor-unknown", "dask://host:8786"),
         ("processes://here", 1, "executor-unknown", "give processes"),
-        ("dask://here:8786", 2, "workers-not-possible", "workers=2"),
+        ("dask://here:8786", 2, "options-conflict", "workers=2"),
         (7, 1, "executor-unknown", "executor=7"),
     ]:
         with pytest.raises(UsageError) as error:

@@ -273,7 +273,7 @@ def test_a_column_that_numbers_the_rows_is_an_error() -> None:
     values, places = rng.normal(size=SIZE), np.arange(SIZE)
     numbered = np.column_stack([places, values])
     result = audited(numbered, np.column_stack([places + SIZE, values[::-1]]))
-    assert result.error_code == "rows-numbered"
+    assert result.error_code == "recording-invalid"
     assert "output[0]" in str(result.error)
     arms = rng.random(SIZE) < 0.5
     assert "from row to row of d1 and d2" in str(with_arm(numbered, arms).error)
