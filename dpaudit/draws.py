@@ -145,9 +145,9 @@ class AtomTally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeTally:
-    """Draws of the outputs that were declared to be all there are.
+    """Counts of the declared outputs of a finite range, by arm.
 
-    undeclared: the first output, in words, that was not among them; None while there is none.
+    undeclared: the first output outside of the range, in words; None if there is none.
     """
 
     atoms: AtomTally
@@ -158,7 +158,10 @@ class RangeTally:
 
 
 def by_arm(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return how many draws of d1 and of d2 are at each of so many places: (places, 2)."""
+    """Return the numbers of draws of d1 and of d2 at each place, (places, 2).
+
+    place: (draws,), from 0 to places - 1; is_d1: (draws,), whether the input was d1.
+    """
     cell = place.astype(np.intp, copy=False) * 2 + ~is_d1
     return np.bincount(cell, minlength=2 * places).reshape(-1, 2)
 
@@ -171,8 +174,8 @@ def _check(counts: IntArray) -> None:
         )
 
 
-def _sum(one: IntArray, other: IntArray) -> IntArray:
-    """Return one + other, which NumPy would broadcast were one of them of a single level."""
-    if one.shape != other.shape:
-        raise ValueError(f"tallies of {len(one)} and of {len(other)} levels do not add up")
-    return one + other
+def _sum(left: IntArray, right: IntArray) -> IntArray:
+    """Return left + right, without the broadcasting of NumPy."""
+    if left.shape != right.shape:
+        raise ValueError(f"tallies of {len(left)} and of {len(right)} levels do not add up")
+    return left + right

@@ -110,8 +110,8 @@ def vars_of(owner: Any) -> list[str]:
 def list_names(names: Iterable[str]) -> str:
     """Return `" There is: x, y."`, with at most ten names, or `""` for no names."""
     names = list(names)
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f" There is: {', '.join(names[:LISTED])}{more}." if names else ""
+    others = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f" There is: {', '.join(names[:LISTED])}{others}." if names else ""
 
 
 def _with_one_colon(path: str) -> str:

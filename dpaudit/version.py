@@ -1,3 +1,3 @@
-"""The version, in the one place that the build, the command line and results read it from."""
+"""The version of dpaudit, which the build, the command line and results read from here."""
 
 __version__ = "0.1.0"

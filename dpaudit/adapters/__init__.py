@@ -1,1 +1,1 @@
-"""Any target as a `Mechanism`: a callable here, a process, a program, several as one."""
+"""Mechanisms of all kinds of targets: callables, processes, programs and compositions."""

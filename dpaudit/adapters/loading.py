@@ -192,7 +192,7 @@ def _fits_float(array: NDArray[Any]) -> bool:
 class WithAdversary(Wrapping):
     """A mechanism whose outcomes are the guesses of an adversary, which may be random.
 
-    Raises MechanismError if the adversary fails, which says nothing about the mechanism.
+    Raises MechanismError if the adversary fails, which is no evidence about the mechanism.
     """
 
     adversary: Callable[[Any], Any]

@@ -1,7 +1,7 @@
 """Privacy definitions, each seen as its privacy profile.
 
 A definition is the curve δ(ε) = sup_E P(E) - e^ε Q(E) that it allows (docs/method.md §6). It is
-refuted by refuting one point of that curve, so a claim hands the statistics nothing but points.
+refuted by refuting one point of that curve, so that the statistics need only points of it.
 """
 
 from dpaudit.claims.base import PrivacyClaim as PrivacyClaim

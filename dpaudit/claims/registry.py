@@ -91,7 +91,7 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
 
     Notes
     -----
-    docs/method.md §6 says what each definition means.
+    docs/method.md §6 describes each definition.
 
     Examples
     --------

@@ -212,7 +212,7 @@ _SIGMA = Instead(
 
 @dataclass(frozen=True, slots=True)
 class GaussianDP(PrivacyClaim):
-    """μ-Gaussian differential privacy: P and Q are as hard to tell apart as N(0, 1) and N(μ, 1).
+    """μ-Gaussian differential privacy: P and Q are as hard to distinguish as N(0, 1) and N(μ, 1).
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What to call: named, imported, built, and by which parameters."""
+"""Targets: how a mechanism is named, imported, made and called."""

@@ -89,7 +89,7 @@ def test_each_is_as_it_was_left() -> None:
     np.seterr(**USUAL)
     with user_errstate():
         np.seterr(all="raise")
-    assert np.geterr() == STRICT  # nobody audits
+    assert np.geterr() == STRICT  # outside of an audit
     with auditor_errstate(), auditor_errstate():
         assert np.geterr() == USUAL
         with user_errstate():

@@ -247,7 +247,7 @@ FILES: dict[tuple[str, str], str | None] = {
 
 
 @pytest.mark.parametrize(("wrong", "there"), FILES)
-def test_slips_of_files(wrong: str, there: str) -> None:
+def test_misspelled_files_get_suggestions(wrong: str, there: str) -> None:
     near = FILES[wrong, there]
     expected = "" if near is None else f" Did you mean {near!r}?"
     assert did_you_mean_file(wrong, [there]) == expected

@@ -98,7 +98,7 @@ def test_function_of_the_dataset(load: Any) -> None:
     assert mechanism.sample_each([1, 5], rng()) == [2, 6]
 
 
-def test_rng_is_handed_over(load: Any) -> None:
+def test_the_generator_is_passed(load: Any) -> None:
     mechanism = load("with_rng")
     generator = rng()
     expected = [generator.random() for _ in range(3)]

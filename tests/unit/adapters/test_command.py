@@ -200,7 +200,7 @@ def test_memory_beyond_the_limit_ends_the_program(program: Write) -> None:
     assert Raised("crash", "exit code 1: MemoryError") in drawn
 
 
-def test_what_crashes_every_time_ends_with_an_error(program: Write) -> None:
+def test_a_crash_in_every_draw_is_an_error(program: Write) -> None:
     with (
         running(program("os.abort()")) as mechanism,
         pytest.raises(MechanismError, match=r"50 times in a row .*signal 6 \(SIGABRT\)"),
@@ -223,7 +223,7 @@ def test_what_crashes_every_time_ends_with_an_error(program: Write) -> None:
         ),
     ],
 )
-def test_malformed_answers_are_errors(
+def test_invalid_answers_are_errors(
     body: str, words: str, program: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dpaudit.processes.child._GRACE", 0.1)  # some write until they are killed
@@ -245,7 +245,7 @@ while True:
         assert mechanism.sample(8, 20, rng()) == [8] * 20
 
 
-def test_complaints_without_end_block_nothing(program: Write) -> None:
+def test_unlimited_standard_error_does_not_block(program: Write) -> None:
     body = f"sys.stderr.write('z' * 300_000)\n{ECHO}"
     with running(program(body)) as mechanism:
         assert mechanism.sample(7, 20, rng()) == [7] * 20
@@ -288,7 +288,7 @@ def test_a_batch_whose_program_dies_is_an_error(program: Write) -> None:
         (("sh", "-c", "echo broken >&2; exit 7"), r"ended \(exit code 7: broken\)"),
     ],
 )
-def test_a_program_must_say_hello(words: tuple[str, ...], message: str) -> None:
+def test_a_program_must_write_a_first_line(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(TargetError, match=message):
         load_mechanism(CommandTarget(words=words))
 

@@ -34,7 +34,7 @@ def fail_below_half(x: float, rng: np.random.Generator) -> float:
     return value
 
 
-def test_batches_stand_side_by_side() -> None:
+def test_batches_become_columns() -> None:
     drawn = load_mechanism(ComposedTarget(parts=(LAPLACE, RESPONSE))).sample(3, 5, rng())
     assert isinstance(drawn, np.ndarray)
     source = rng()
@@ -60,7 +60,7 @@ def test_vectors_take_a_column_for_each_entry() -> None:
         np.array([1.5, 2.5], dtype=np.longdouble),
     ],
 )
-def test_what_would_change_beside_floats_stays_as_it_is(values: Any) -> None:
+def test_values_that_floats_would_change_are_kept(values: Any) -> None:
     mechanism = composed(lambda x, size: values, lambda x, size: np.array([0.5, 1.5]))
     first, second = mechanism.sample(0, 2, rng())
     assert first == (values.tolist()[0], 0.5)
@@ -68,7 +68,7 @@ def test_what_would_change_beside_floats_stays_as_it_is(values: Any) -> None:
     assert type(first[0]) is type(values.tolist()[0])
 
 
-def test_one_call_a_draw_when_a_component_needs_it() -> None:
+def test_one_call_per_draw_if_a_component_needs_it() -> None:
     mechanism = load_mechanism(ComposedTarget(parts=(LAPLACE, SCALAR)))
     assert mechanism.interleaved
     drawn = mechanism.sample_each([0, 100, 0], rng())

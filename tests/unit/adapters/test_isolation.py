@@ -56,7 +56,7 @@ def test_every_python_draws(python: str) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_every_python_hands_over_outcomes_of_any_shape(python: str) -> None:
+def test_every_python_sends_outcomes_of_any_shape(python: str) -> None:
     values = [1, 2.5, None, True, "ä", b"\x00", (1, [2]), {"a": {1, 2}}, {1: "$"}, 2**70, 1 + 2j]
     with isolated("echo", python=python) as mechanism:
         assert mechanism.sample_each(values, rng()) == values
@@ -69,7 +69,7 @@ def test_every_python_hands_over_outcomes_of_any_shape(python: str) -> None:
         assert len(set(drawn)) == len(drawn) < 300
 
 
-def test_a_generator_is_handed_over() -> None:
+def test_a_generator_is_passed() -> None:
     with isolated("with_rng") as mechanism:
         drawn = mechanism.sample(5, 100, rng())
         assert len(set(drawn)) == 100
@@ -86,7 +86,7 @@ def test_the_draw_under_way_is_the_outcome_crash_and_no_other_is_lost(
         drawn = mechanism.sample_each(inputs, rng())
     assert kinds(drawn)["crash"] >= 1
     assert set(kinds(drawn)) == {"crash"}
-    # Begun once each, in order: nothing was made again, nothing left out.
+    # Each draw began once, in order.
     assert lines(log) == list(map(str, inputs))
     assert all(
         one == dataset or isinstance(one, Raised)
@@ -103,7 +103,7 @@ def test_draws_with_crashes_are_those_of_the_seed(tmp_path: Path) -> None:
     assert first != other
 
 
-def test_a_generator_with_a_fixed_seed_does_not_begin_anew_after_a_crash() -> None:
+def test_a_generator_with_a_fixed_seed_is_not_restarted_after_a_crash() -> None:
     with isolated("carried") as mechanism:
         drawn = mechanism.sample(0, 500, rng())
     numbers = [one for one in drawn if not isinstance(one, Raised)]
@@ -139,15 +139,13 @@ def test_too_much_memory_is_an_outcome() -> None:
 
 
 @pytest.mark.parametrize(("how", "kind"), [("sys.exit", "SystemExit"), ("x", "ValueError")])
-def test_an_exception_is_an_outcome_as_ever(how: str, kind: str) -> None:
+def test_an_exception_is_an_outcome(how: str, kind: str) -> None:
     with isolated("always", params={"how": how}) as mechanism:
         assert kinds(mechanism.sample(0, 20, rng())) == {kind: 20}
 
 
 @pytest.mark.parametrize("how", ["abort", "exit"])
-def test_what_crashes_every_time_ends_with_an_error(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_in_every_draw_is_an_error(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # A command crashes all fifty times.
     monkeypatch.setattr("dpaudit.processes.child.HOPELESS", 5)
     with (
@@ -157,7 +155,7 @@ def test_what_crashes_every_time_ends_with_an_error(
         mechanism.sample(0, 1_000, rng())
 
 
-def test_what_crashes_alike_on_all_inputs_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_crashes_on_all_inputs_end_the_audit_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 3)  # each takes a process
     with (
         isolated("complaining") as mechanism,
@@ -166,7 +164,7 @@ def test_what_crashes_alike_on_all_inputs_ends_soon(monkeypatch: pytest.MonkeyPa
         mechanism.sample_each([0, 1] * 100, rng())
 
 
-def test_what_takes_long_and_ends_alike_is_said_and_given_up(
+def test_equal_slow_ends_are_reported_and_end_the_audit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("dpaudit.processes.child.PATIENCE", 0.3)
@@ -179,7 +177,7 @@ def test_what_takes_long_and_ends_alike_is_said_and_given_up(
     assert re.fullmatch(r"all \d draws of .*:always so far ended with a timeout \(.*\)", said)
 
 
-def test_what_takes_long_on_one_input_alone_goes_on(
+def test_slow_ends_on_one_input_do_not_end_the_audit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("dpaudit.processes.child.PATIENCE", 0.3)
@@ -193,7 +191,7 @@ def test_what_takes_long_on_one_input_alone_goes_on(
     ("attribute", "inputs"),
     [("complaining_of_1", [1] * 4 + [0, 1]), ("counting_its_deaths", [0, 1] * 4)],
 )
-def test_what_crashes_on_one_input_or_in_other_ways_goes_on(
+def test_crashes_that_differ_do_not_end_the_audit(
     attribute: str, inputs: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 3)  # fewer than of an input here
@@ -224,7 +222,7 @@ def test_a_mechanism_is_made_once(tmp_path: Path) -> None:
     assert lines(log) == ["made"]
 
 
-def test_what_cannot_be_made_again_ends_with_an_error(tmp_path: Path) -> None:
+def test_a_mechanism_that_cannot_be_made_a_second_time_is_an_error(tmp_path: Path) -> None:
     log = str(tmp_path / "log")
     more: dict[str, Any] = {"factory": True, "init": [log], "params": {"how": "abort"}}
     with (
@@ -242,7 +240,7 @@ def test_an_input_that_changes_is_an_error() -> None:
         mechanism.sample([1, 2], 10, rng())
 
 
-def test_many_datasets_are_told_apart() -> None:
+def test_many_datasets_are_not_mixed_up() -> None:
     with isolated("echo") as mechanism:
         for _ in range(3):
             inputs = [f"dataset {number}" for number in range(150)]
@@ -256,13 +254,13 @@ def test_a_process_that_ends_on_its_way_to_a_draw_has_made_none() -> None:
         assert list(mechanism.sample(7, 5, rng())) == [7] * 5
         drawn = mechanism.sample(Deadly(), 2, rng())
         assert drawn == [Raised("crash", "exit code 3")] * 2
-        # Whichever input comes next: nothing is known of it.
+        # Any input may be next.
         with pytest.raises(MechanismError, match=r"3 times in a row before a draw .*exit code 3"):
             mechanism.sample(Deadly(), 3, rng())
 
 
 class Deadly:
-    """Ends whoever reads it."""
+    """Ends the process that unpickles it."""
 
     def __reduce__(self) -> Any:
         return os._exit, (3,)
@@ -310,7 +308,9 @@ def test_a_batch_that_fails_is_an_error(attribute: str, words: str) -> None:
         ("plain", {"python": "true"}, r"ended: exit code 0"),
     ],
 )
-def test_what_cannot_be_set_up_is_the_users_to_know(attribute: str, more: Any, words: str) -> None:
+def test_mechanisms_that_cannot_be_set_up_are_target_errors(
+    attribute: str, more: Any, words: str
+) -> None:
     with pytest.raises(TargetError, match=words):
         load_mechanism(target(attribute, **more))
 
@@ -322,7 +322,7 @@ def test_what_cannot_be_set_up_is_the_users_to_know(attribute: str, more: Any, w
         ("no", r"target 'no' has no ':' .* write no:NAME"),
     ],
 )
-def test_a_path_that_leads_nowhere(path: str, words: str) -> None:
+def test_a_path_without_a_target_is_an_error(path: str, words: str) -> None:
     with pytest.raises(TargetError, match=words):
         load_mechanism(IsolatedTarget(target=ImportedTarget(path=path)))
 

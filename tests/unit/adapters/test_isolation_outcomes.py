@@ -128,7 +128,7 @@ def giving() -> Iterator[Mechanism]:
         yield mechanism
 
 
-def test_outcomes_are_read_as_if_made_here(giving: Mechanism) -> None:
+def test_outcomes_are_equal_to_those_of_this_process(giving: Mechanism) -> None:
     for value in RICH + TABULAR:
         theirs = from_raw(giving.sample(value, 2, rng()))
         ours = from_raw([value] * 2)
@@ -206,7 +206,7 @@ def test_frames_of_polars_are_read_by_column(monkeypatch: pytest.MonkeyPatch) ->
     assert np.array_equal(from_raw(sent).keys(), here.keys())
 
 
-def test_outcomes_that_cannot_be_handed_over_are_an_error() -> None:
+def test_outcomes_that_cannot_be_sent_are_an_error() -> None:
     with (
         mechanism_of(faulty.strange) as mechanism,
         pytest.raises(MechanismError, match=r"type builtins.object, .*give post_process"),
@@ -232,7 +232,7 @@ def test_outputs_with_too_many_levels_are_the_same_error_as_here(
     assert str(there.value) == str(here.value)
 
 
-def test_what_sending_an_output_raises_the_mechanism_has_not_raised() -> None:
+def test_an_exception_while_sending_is_not_an_outcome() -> None:
     words = r"type Parts that cannot be sent .*ValueError: no parts\); give post_process"
     with (
         mechanism_of(faulty.stubborn) as mechanism,
@@ -276,7 +276,7 @@ ENDS = [signal.SIGINT, *([signal.SIGTERM, signal.SIGKILL] if sys.platform == "li
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_no_process_is_left_behind(end: signal.Signals, tmp_path: Path) -> None:
+def test_no_process_remains(end: signal.Signals, tmp_path: Path) -> None:
     file = tmp_path / "processes"
     root = str(Path(__file__).parents[3])
     auditor = subprocess.Popen(

@@ -126,12 +126,12 @@ def test_an_exception_of_one_part_is_not_processed_further() -> None:
     )
 
 
-def test_what_comes_last_sees_all_outcomes() -> None:
+def test_the_last_function_gets_all_outcomes() -> None:
     table = law_table(RESPONSE, 0, 1, then=lambda outcomes: [one == 0 for one in outcomes])
     assert table == (("True", 0.75, 0.25), ("False", 0.25, 0.75))
 
 
-def test_without_a_pmf_the_message_says_what_to_add() -> None:
+def test_a_missing_pmf_is_an_error_with_a_remedy() -> None:
     said = refusal(ImportedTarget(path="mechanisms.laplace:laplace"))
     assert "mechanisms.laplace:laplace has no pmf" in said
     assert "pmf(dataset, **params)" in said
@@ -152,7 +152,7 @@ def test_without_a_pmf_the_message_says_what_to_add() -> None:
         ({0: 1e400}, "gives 0 the probability inf"),
     ],
 )
-def test_a_pmf_that_is_no_law(law: Any, said: str) -> None:
+def test_an_invalid_pmf_is_an_error(law: Any, said: str) -> None:
     message = refusal(stating(lambda dataset: law))
     assert said in message
     assert "for d1" in message

@@ -37,7 +37,7 @@ def texts(x: int, size: int, rng: Rng) -> Any:
     return [f"{x}{place}" for place in range(size)]
 
 
-def test_a_batch_is_drawn_at_once_and_parted() -> None:
+def test_runs_are_drawn_in_one_batch_and_split() -> None:
     assert drawn(numbers, 10, 2, 3).tolist() == [[10, 11, 12], [13, 14, 15]]
     assert drawn(vectors, 0, 2, 2).tolist() == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
     assert drawn(texts, 5, 2, 2) == [("50", "51"), ("52", "53")]
@@ -124,8 +124,8 @@ def held_out(found: list[Candidate], fresh: SelectionDraws) -> float:
     return area(found[0].scored.freeze()(fresh.outcomes), fresh.is_d1)
 
 
-def test_what_runs_have_in_common_is_learned_from_all_of_them() -> None:
-    """The best score there is, the sum of the true log-ratios, ranks 0.597 of pairs right."""
+def test_runs_are_pooled_to_learn_one_score() -> None:
+    """The optimal score, the sum of the true log-ratios, has an area of 0.597."""
     learned, fresh = shifted(1, 4_000), shifted(2, 100_000)
     together, apart = (held_out(attack(learned), fresh) for attack in (exchangeable, additive))
     values = np.stack([column.numbers for column in fresh.outcomes.columns])
@@ -135,7 +135,7 @@ def test_what_runs_have_in_common_is_learned_from_all_of_them() -> None:
     assert apart < together - 0.01
 
 
-def test_runs_of_any_shape_are_alike() -> None:
+def test_runs_of_any_shape_become_one_output() -> None:
     rng = np.random.default_rng(5)
 
     def run(x: int) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def test_an_impossible_delta_is_refused(definition: Any, delta: float) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["1", None, True, [1.0], 1j])
-def test_what_is_not_a_number_is_refused(wrong: Any) -> None:
+def test_values_that_are_not_numbers_are_refused(wrong: Any) -> None:
     with pytest.raises(ClaimError, match=r"epsilon=.* must be a number"):
         PureDP(wrong)
     with pytest.raises(ClaimError, match=r"delta=.* must be a number"):
@@ -144,7 +144,7 @@ def test_claims_are_made_from_named_parameters(
         ({"epsilon": -1}, None, "epsilon=-1.0 must be a finite number, at least 0"),
     ],
 )
-def test_a_claim_that_cannot_be_made_says_why(
+def test_impossible_claims_raise_errors_with_reasons(
     parameters: dict[str, Any], definition: str | None, message: str
 ) -> None:
     with pytest.raises(ClaimError, match=message):

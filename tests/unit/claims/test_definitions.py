@@ -71,7 +71,7 @@ def test_the_renyi_profile_is_the_largest_excess_over_allowed_pairs() -> None:
 @pytest.mark.parametrize("order", [1.5, 2.0, 10.0])
 @pytest.mark.parametrize("keep", [0.6, 0.75, 0.99])
 def test_randomized_response_reaches_its_renyi_profile(order: float, keep: float) -> None:
-    """Two outcomes: the divergence says all, and the profile touches the truth at one ε."""
+    """With two outcomes, the profile equals the true δ at one ε."""
     divergence = _binary_divergence(keep, 1 - keep, order)
     truth = [(e, max(0.0, keep - math.exp(e) * (1 - keep))) for e in np.linspace(0, 3, 31)]
     excess = [_renyi_delta(order, divergence, epsilon) - delta for epsilon, delta in truth]
@@ -128,7 +128,7 @@ def test_points_give_the_parameter_back(claim: PrivacyClaim) -> None:
     [RenyiDP(2, 0.5), ZeroConcentratedDP(0.3), GaussianDP(0.7)],
     ids=lambda claim: claim.describe(),
 )
-def test_no_delta_shows_nothing_of_the_parameter(claim: PrivacyClaim) -> None:
+def test_a_delta_of_zero_bounds_no_parameter(claim: PrivacyClaim) -> None:
     """Its δ is too small for a float already at some parameters above 0."""
     for epsilon in (0.0, 1.0, 5.0):
         assert claim.own_lower(epsilon, 0.0) == (mock.ANY, 0.0)
@@ -138,7 +138,7 @@ def test_no_delta_shows_nothing_of_the_parameter(claim: PrivacyClaim) -> None:
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
-def test_a_function_allows_hardly_more_than_its_profile(mu: float) -> None:
+def test_the_polygon_below_a_function_is_close_to_it(mu: float) -> None:
     claim = FunctionalDP(gaussian_tradeoff(mu))
     for point in claim.points():
         exact = gaussian_delta(mu, point.epsilon)
@@ -181,7 +181,7 @@ def test_an_asymmetric_function_is_taken_for_one_direction_only() -> None:
         (7, "must be a function"),
     ],
 )
-def test_what_is_no_tradeoff_function_is_refused(tradeoff: Any, message: str) -> None:
+def test_invalid_tradeoff_functions_are_refused(tradeoff: Any, message: str) -> None:
     with pytest.raises(ClaimError, match=message):
         FunctionalDP(tradeoff)
 
@@ -233,11 +233,11 @@ def test_impossible_parameters_are_refused(
         ({"epsilon": 1, "delta": 0.1}, ApproximateDP(1, 0.1)),
     ],
 )
-def test_parameters_tell_the_definition(parameters: dict[str, Any], claim: PrivacyClaim) -> None:
+def test_parameters_imply_the_definition(parameters: dict[str, Any], claim: PrivacyClaim) -> None:
     assert make_claim(parameters) == claim
 
 
-def test_sigma_stands_for_mu() -> None:
+def test_sigma_is_converted_to_mu() -> None:
     assert make_claim({"sigma": 2}, "gaussian") == GaussianDP(0.5)
 
 

@@ -51,7 +51,7 @@ def revealing(epsilon: float, delta: float) -> tuple[Pmf, Pmf]:
     return np.append((1 - delta) * p, [delta, 0]), np.append((1 - delta) * q, [0, delta])
 
 
-def test_a_group_leaks_at_most_what_is_implied() -> None:
+def test_a_group_leaks_at_most_as_the_implied_claim_allows() -> None:
     for seed, epsilon in product(range(20), EPSILONS):
         laws = neighbours(seed, 4)
         delta = max(profile(p, q, epsilon) for p, q in itertools.pairwise(laws))
@@ -81,7 +81,7 @@ def test_a_group_is_a_number_of_records(size: Any) -> None:
         group(PureDP(1.0), size)
 
 
-def test_nothing_is_implied_for_groups_of_probabilistic_claims() -> None:
+def test_probabilistic_claims_have_no_group_bound() -> None:
     with pytest.raises(ClaimError, match="has no simple group bound; claim approximate DP"):
         group(ProbabilisticDP(1.0, 0.1), 2)
 
@@ -92,7 +92,7 @@ def test_a_vacuous_delta_is_refused(epsilon: float) -> None:
         group(ApproximateDP(epsilon, 0.5), 2)
 
 
-def test_releases_together_leak_at_most_the_sum() -> None:
+def test_a_composition_leaks_at_most_the_sum() -> None:
     for epsilons, seed in product(list(itertools.product(EPSILONS, repeat=2)), range(20)):
         pairs = [tuple(neighbours(100 * seed + place, 2)) for place in range(2)]
         claims = [
@@ -131,7 +131,7 @@ def test_claims_of_different_kinds_compose(
     assert (point.epsilon, point.delta) == pytest.approx(implied)
 
 
-def test_nothing_composes_to_nothing() -> None:
+def test_no_claims_cannot_be_composed() -> None:
     with pytest.raises(ClaimError, match="at least one claim"):
         compose([])
 

@@ -45,7 +45,7 @@ def test_no_pair_of_coins_on_the_line_has_a_smaller_divergence() -> None:
 
 
 @pytest.mark.parametrize("near", [math.inf, 0.0, 1e-12, 0.3, 0.5466, 99.99])
-def test_a_guess_changes_the_time_alone(near: float) -> None:
+def test_an_initial_guess_does_not_change_the_result(near: float) -> None:
     """The bound, 0.5466, is found with any guess, and with none."""
     delta_of = partial(_renyi_delta, 2.0, epsilon=1.0)
     found = largest_parameter(delta_of, 0.1, _LARGEST, near)
@@ -55,7 +55,7 @@ def test_a_guess_changes_the_time_alone(near: float) -> None:
 
 
 @pytest.mark.parametrize(("delta", "bound"), [(0.0, 0.0), (-1.0, 0.0), (1.0, _LARGEST)])
-def test_bounds_that_imply_nothing_or_all(delta: float, bound: float) -> None:
+def test_bounds_at_the_ends_of_the_range(delta: float, bound: float) -> None:
     assert RenyiDP(2.0, 1.0).own_lower(1.0, delta) == ("D_2", bound)
 
 
@@ -162,7 +162,7 @@ def test_points_lie_on_the_profile_and_give_rho_back() -> None:
         assert symbol == "ρ"
         assert lower == pytest.approx(0.3, rel=1e-4)
         assert claim.own_lower(point.epsilon, 0.8 * point.delta)[1] < 0.3
-    # A δ that the claim allows to fail says nothing of ρ.
+    # A δ within that of the claim gives no bound for ρ.
     assert claim.own_lower(1.0, 1e-3)[1] == 0.0
 
 
@@ -179,7 +179,7 @@ def test_an_exact_law_refutes_only_what_is_false() -> None:
         rho = 1 / (2 * sigma**2)
         p, q = gaussians(sigma, delta)
         assert not refuted(ApproximateZCDP(rho, delta), p, q)
-        # Of one event's divergence a part is seen, so that ρ must be wrong by some.
+        # One event shows only a part of the divergence, so that ρ must be wrong by a margin.
         assert refuted(ApproximateZCDP(0.6 * rho, delta), p, q)
         if delta:
             assert refuted(ApproximateZCDP(rho, delta / 4), p, q)
@@ -190,7 +190,7 @@ def test_an_exact_law_refutes_only_what_is_false() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_releases_together_leak_at_most_what_is_implied(seed: int) -> None:
+def test_a_composition_leaks_at_most_as_the_implied_claim_allows(seed: int) -> None:
     rng = np.random.default_rng(seed)
     claims, laws = [], []
     for place in range(2):
@@ -211,17 +211,17 @@ def test_releases_together_leak_at_most_what_is_implied(seed: int) -> None:
         assert delta_of(together[0], together[1], epsilon) <= implied.profile(epsilon) + 1e-14
 
 
-def test_one_release_or_none_that_fails_is_what_it_was() -> None:
+def test_the_composition_of_one_claim_is_the_claim() -> None:
     claim = ApproximateZCDP(0.2, 0.1)
     assert compose([claim]) == claim
     assert compose([ApproximateZCDP(0.25, 0)] * 2) == make_claim({"rho": 0.5, "delta": 0})
-    # Many releases fail nearly surely, which is still less than a sum of δ above 1.
+    # Many releases fail almost surely, but with a probability below 1, unlike the sum of all δ.
     many = compose([claim] * 30).parameters()
     assert 1 - 0.9**30 <= many["delta"] < 1
     assert isinstance(compose([claim, ZeroConcentratedDP(0.1)]), ApproximateDP)
 
 
-def test_nothing_is_implied_for_groups() -> None:
+def test_approximate_zcdp_has_no_group_bound() -> None:
     with pytest.raises(ClaimError, match="has no simple group bound"):
         group(ApproximateZCDP(0.1, 1e-6), 2)
 
@@ -266,7 +266,7 @@ def fails_sometimes(x: int, share: float, size: int, rng: np.random.Generator) -
         (0.5, 0.02, Verdict.VIOLATION),
     ],
 )
-def test_audits_find_what_is_false_and_come_back_from_json(
+def test_audits_refute_false_claims_and_round_trip_through_json(
     rho: float, delta: float, verdict: Verdict
 ) -> None:
     claim = ApproximateZCDP(rho, delta)
@@ -281,7 +281,7 @@ def test_audits_find_what_is_false_and_come_back_from_json(
     }
 
 
-def test_files_take_it(tmp_path: Path) -> None:
+def test_configurations_accept_the_definition(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def noisy(x, rng):\n    return x + rng.normal()\n")
     path = tmp_path / "audits.yaml"
     path.write_text(

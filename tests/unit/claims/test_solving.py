@@ -25,7 +25,7 @@ SHAPES: dict[str, Function] = {
 }
 
 
-def test_the_peak_is_found() -> None:
+def test_the_peak_is_located_within_the_tolerance() -> None:
     for shape, where in product(SHAPES.values(), [LOW, -39.5, -13.7, 0.0, 3.3, HIGH]):
         calls = 0
 
@@ -53,8 +53,8 @@ def test_smooth_functions_take_few_calls() -> None:
     assert calls <= 25  # golden sections take 38
 
 
-def test_what_is_enough_ends_it() -> None:
+def test_the_search_ends_at_a_sufficient_value() -> None:
     assert peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=-5.0) != pytest.approx(0.0, abs=0.1)
     assert abs(peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=-5.0)) <= 5.0
-    # What is nowhere enough is sought to the end.
+    # Without a sufficient value, the search goes on to the tolerance.
     assert peak(lambda x: -abs(x), LOW, HIGH, NEAR, enough=1.0) == pytest.approx(0.0, abs=NEAR)

@@ -38,14 +38,14 @@ def expectations(factors: FloatArray, table: FloatArray) -> FloatArray:
 
 
 def tight_pure(epsilon: float, guess_d1: NDArray[np.bool_]) -> FloatArray:
-    """Randomised response over two groups of levels: all of the odds of the claim are used."""
+    """Return randomised response over two groups of levels, whose log-ratio is ε exactly."""
     share = 1 / (1 + math.exp(-epsilon))
     first = np.where(guess_d1, share / guess_d1.sum(), (1 - share) / (~guess_d1).sum())
     second = np.where(guess_d1, (1 - share) / guess_d1.sum(), share / (~guess_d1).sum())
     return np.column_stack([first, second])
 
 
-def test_without_delta_no_bettor_gains_under_any_vertex_of_the_claim() -> None:
+def test_no_bettor_gains_under_a_vertex_of_a_claim_without_delta() -> None:
     """The factor is linear in the table, so that its vertices decide: each level by itself."""
     for epsilon, seed in product([0.0, 0.1, 1.0, 6.0], range(8)):
         factors = np.exp(beliefs(seed).log_factors(epsilon, 0.0))
@@ -55,8 +55,8 @@ def test_without_delta_no_bettor_gains_under_any_vertex_of_the_claim() -> None:
             assert np.all(fair <= 1 + 1e-12)
 
 
-def test_with_delta_no_bettor_gains_under_any_tight_mechanism() -> None:
-    """Reveal the input with probability δ, else randomise: for every way to split the levels."""
+def test_no_bettor_gains_under_a_tight_mechanism_with_delta() -> None:
+    """Reveal the input with probability δ, else randomise; for every split of the levels."""
     for delta, epsilon, seed in product([1e-9, 0.01, 0.5], [0.0, 0.1, 1.0, 4.0], range(8)):
         factors = beliefs(seed).log_factors(epsilon, delta)
         for mask in range(1, 2**LEVELS - 1):
@@ -67,7 +67,7 @@ def test_with_delta_no_bettor_gains_under_any_tight_mechanism() -> None:
 
 
 def test_the_tight_mechanism_meets_the_claim_with_equality() -> None:
-    """So that the test before it is not passed for want of a hard case."""
+    """This shows that the test before it has a hard case."""
     guess_d1 = np.array([True, True, False, False, False])
     rule = np.where(guess_d1, 1, -1)[None, :]
     one = Beliefs(np.full((1, LEVELS), 0.5), rule)
@@ -118,7 +118,7 @@ def test_stakes_add_up_to_one_bettor_by_bettor(delta: float) -> None:
         assert len(shares) == 6 + 9 * len(EXCESSES)
 
 
-def test_of_five_rules_the_last_two_stake_boldly_for_claims_with_delta() -> None:
+def test_the_last_two_of_five_rules_stake_boldly_with_delta() -> None:
     posteriors = np.full((2, LEVELS), 0.5)
     five, four = (Beliefs(posteriors, np.zeros((n, LEVELS), dtype=np.int64)) for n in (5, 4))
     shares = stakes(five, 0.1).reshape(5, len(FRACTIONS))
@@ -161,7 +161,7 @@ def test_the_grid_rises_and_holds_the_claim(epsilon: float) -> None:
     assert grid[0] == 0
 
 
-def test_the_bound_is_the_last_point_before_the_first_that_stands() -> None:
+def test_the_bound_is_the_last_point_before_the_first_accepted_one() -> None:
     grid = np.array([0.0, 0.5, 1.0, 2.0])
     enough = math.log(20)
     for refuted, bound in (

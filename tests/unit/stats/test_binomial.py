@@ -45,7 +45,7 @@ def exact_tail(successes: int, trials: int, probability: Fraction) -> Fraction:
     )
 
 
-def test_the_tail_is_that_of_exact_enumeration() -> None:
+def test_the_tail_equals_exact_enumeration() -> None:
     for probability, trials in product(
         [Fraction(0), Fraction(1, 7), Fraction(1, 2), Fraction(1)], [0, 1, 2, 9, 30]
     ):
@@ -76,7 +76,7 @@ def test_clopper_pearson_agrees_with_statsmodels() -> None:
 
 
 def test_bounds_round_outward() -> None:
-    """At the bound the exact tail is at most alpha: a bound inside would promise too much."""
+    """At the bound the exact tail is at most alpha."""
     for alpha, (successes, trials) in product(
         [*ALPHAS, 1e-100, 1e-300], [*COUNTS, (3, 10**8), (10**7, 10**8)]
     ):
@@ -98,7 +98,7 @@ def test_the_upper_bound_mirrors_the_lower_one() -> None:
         assert upper == pytest.approx(mirrored, rel=1e-7)
 
 
-def test_the_lower_bound_covers_exactly_as_promised() -> None:
+def test_the_lower_bound_has_its_exact_coverage() -> None:
     """Σ over counts whose bound lies above the truth, in exact arithmetic, is at most alpha."""
     for truth in (Fraction(1, 20), Fraction(1, 3), Fraction(9, 10)):
         trials, alpha = 25, 0.05
@@ -124,7 +124,9 @@ def test_impossible_counts_are_refused(
 
 @pytest.mark.parametrize("gamma", [0.3, 0.01, 1e-6])
 @pytest.mark.parametrize("probability", [Fraction(0), Fraction(1, 40), Fraction(3, 5)])
-def test_the_quantile_is_the_smallest_one(gamma: float, probability: Fraction) -> None:
+def test_the_quantile_is_the_smallest_that_leaves_gamma(
+    gamma: float, probability: Fraction
+) -> None:
     trials = 30
     quantile = trinomial._tail_quantile(gamma, trials, float(probability))
     assert exact_tail(quantile + 1, trials, probability) <= gamma
@@ -140,7 +142,7 @@ def test_the_pair_bound_is_the_ratio_of_two_clopper_pearson_bounds() -> None:
     assert delta == pytest.approx(low - math.exp(0.5) * high, rel=1e-6)
 
 
-def test_p_value_and_bounds_of_the_pair_say_the_same() -> None:
+def test_p_value_and_bounds_of_the_pair_agree() -> None:
     for (epsilon, delta), counts in product(
         [(0.0, 0.0), (0.3, 0.0), (0.3, 0.05), (2.0, 0.1)], PAIRS
     ):
@@ -152,12 +154,12 @@ def test_p_value_and_bounds_of_the_pair_say_the_same() -> None:
                 assert (pair_epsilon_lower(*counts, delta, alpha) > epsilon) is refuted
 
 
-def test_the_pair_bound_survives_a_claim_that_no_float_can_hold() -> None:
+def test_the_pair_bound_handles_a_claim_that_overflows() -> None:
     assert pair_delta_lower(10, 10, 0, 10, 5_000.0, 0.05) == 0.0
     assert pair_p_value(10, 10, 0, 10, 5_000.0, 0.0) == 1.0
 
 
-def test_nothing_counted_bounds_nothing() -> None:
+def test_no_draws_give_no_bound() -> None:
     assert pair_epsilon_lower(0, 0, 0, 0, 0.0, 0.05) == 0.0
     assert pair_p_value(0, 0, 0, 0, 0.0, 0.0) == 1.0
 
@@ -183,7 +185,7 @@ def true_epsilon(laws: Laws) -> float:
 
 
 def tables(draws: int, cells: int) -> Iterator[tuple[int, ...]]:
-    """Yield every way in which draws fall into cells."""
+    """Yield all tables of draws by cell."""
     if cells == 1:
         yield (draws,)
         return
@@ -231,7 +233,7 @@ def miss_rate(laws: Laws, found: NDArray[np.float64]) -> float:
 
 
 def test_without_bonferroni_it_would_fail() -> None:
-    """Ten outputs, all with the largest log-ratio there is: every one of them may err."""
+    """Ten outputs that all have the largest log-ratio: each of their bounds may fail."""
     laws = [(0.15, 0.05)] * 5 + [(0.05, 0.15)] * 5
     counts, alpha = simulated(laws, 4_000, 20_000), 0.05
     right = intervals(counts, alpha / (2 * len(laws)))
@@ -241,7 +243,7 @@ def test_without_bonferroni_it_would_fail() -> None:
         assert epsilon_interval([tuple(one) for one in table], alpha) == pytest.approx((low, high))
 
 
-def test_an_output_unseen_for_one_input_leaves_no_upper_end() -> None:
+def test_an_output_unseen_for_one_input_gives_an_infinite_upper_end() -> None:
     for unseen in ((5, 0), (0, 5), (0, 0)):
         low, high = epsilon_interval([(50, 40), unseen], 0.05)
         assert high == math.inf
@@ -262,7 +264,7 @@ def test_it_narrows_with_draws_and_widens_with_confidence() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(20, 20), (100, 100), (1_000, 1_000), (50, 5_000)])
-def test_coins_ask_for_too_many_seldom_and_one_more_coin_too_often(first: int, second: int) -> None:
+def test_the_number_of_coins_is_the_largest_allowed(first: int, second: int) -> None:
     def excess(coins: int) -> float:
         law = stats.binom(coins, 0.5)
         return float(law.sf(first) + law.sf(second))
@@ -272,7 +274,7 @@ def test_coins_ask_for_too_many_seldom_and_one_more_coin_too_often(first: int, s
     assert coins == coin_flips(second, first)
 
 
-def test_hardly_any_draws_are_lost() -> None:
+def test_few_draws_are_lost() -> None:
     assert coin_flips(1_000, 1_000) > 0.92 * 2_000
     assert coin_flips(50_000, 50_000) > 0.989 * 100_000
     assert coin_flips(0, 10) == 0
@@ -319,7 +321,7 @@ def _refuted(d1: int, coins: int, ahead: float, epsilon: float, alpha: float) ->
         (500, 500, 999, False),  # in turns
     ],
 )
-def test_coins_are_told_from_what_is_none(
+def test_fair_coins_are_distinguished_from_other_orders(
     first: int, second: int, changes: int, tossed: bool
 ) -> None:
     assert looks_like_fair_coins(first, second, changes, 1e-6) is tossed

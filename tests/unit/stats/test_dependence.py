@@ -29,7 +29,7 @@ LAWS: dict[str, Callable[[np.random.Generator, int], Any]] = {
 
 
 @pytest.mark.parametrize("lags", [1, 10])
-def test_ljung_box_is_that_of_statsmodels(lags: int) -> None:
+def test_ljung_box_agrees_with_statsmodels(lags: int) -> None:
     rng = np.random.default_rng(1)
     series = rng.normal(size=300)
     series[1:] += 0.1 * series[:-1]
@@ -37,16 +37,16 @@ def test_ljung_box_is_that_of_statsmodels(lags: int) -> None:
     assert ljung_box(series, lags) == pytest.approx(theirs, rel=1e-9)
 
 
-def test_ljung_box_says_nothing_of_a_constant() -> None:
+def test_ljung_box_accepts_a_constant_series() -> None:
     assert ljung_box(np.ones(100), 10) == 1
 
 
-def test_what_rounding_leaves_of_a_constant_is_no_dependence() -> None:
+def test_rounding_errors_of_a_constant_are_no_dependence() -> None:
     assert ljung_box(np.full(1_000, 0.4995), 10) == 1.0
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_a_coincidence_is_never_thought_rarer_than_it_is(law: str) -> None:
+def test_the_collision_bound_is_an_upper_bound(law: str) -> None:
     rng = np.random.default_rng(2)
     truth = {"bit": 0.5, "rare": 0.99**2 + 0.01**2, "thousand": 1e-3, "atom": 0.01, "constant": 1}
     for size in (50, 500, 5_000):
@@ -54,7 +54,7 @@ def test_a_coincidence_is_never_thought_rarer_than_it_is(law: str) -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_independent_draws_repeat_nothing(law: str) -> None:
+def test_independent_draws_have_a_large_p_value(law: str) -> None:
     rng = np.random.default_rng(3)
     assert (
         min(
@@ -67,14 +67,14 @@ def test_independent_draws_repeat_nothing(law: str) -> None:
 
 
 @pytest.mark.parametrize("law", ["continuous", "thousand", "atom", "heavy tail"])
-def test_a_period_is_found(law: str) -> None:
+def test_a_period_is_detected(law: str) -> None:
     pool = LAWS[law](np.random.default_rng(4), 200)
     chance, lag = repetition_p_value(np.resize(pool, 600))
     assert chance < 1e-12
     assert lag == 200
 
 
-def test_too_short_for_anything() -> None:
+def test_short_sequences_have_p_value_one() -> None:
     for size in (0, 1, 2):
         assert repetition_p_value(np.arange(size)) == (1.0, 0)
         assert collision_bound(np.arange(size)) == 1
@@ -87,7 +87,7 @@ def evidence(inside: Sequence[int], sizes: Sequence[int]) -> float:
 @pytest.mark.parametrize(
     "sizes", [(3, 4, 5), (1, 1, 1, 1), (10, 2), (6, 6, 6), (2, 9, 1, 3), (4, 0, 4), (7,)]
 )
-def test_its_expectation_is_at_most_one_by_enumeration(sizes: tuple[int, ...]) -> None:
+def test_the_e_value_has_expectation_at_most_one_by_enumeration(sizes: tuple[int, ...]) -> None:
     for total in range(sum(sizes) + 1):
         expected = 0.0
         for inside in product(*(range(size + 1) for size in sizes)):
@@ -98,8 +98,8 @@ def test_its_expectation_is_at_most_one_by_enumeration(sizes: tuple[int, ...]) -
         assert expected <= 1 + 1e-9
 
 
-def test_a_twin_that_groups_by_what_came_out_is_caught() -> None:
-    """Groups must be fixed before the draws; sorted into groups, the same draws look impossible."""
+def test_groups_that_depend_on_the_draws_are_caught() -> None:
+    """Groups must be fixed before the draws: the same draws, sorted into groups, are evidence."""
     draws = np.random.default_rng(0).random(400) < 0.5
     honest = draws.reshape(8, 50).sum(axis=1)
     sorted_ = np.sort(draws).reshape(8, 50).sum(axis=1)
@@ -107,20 +107,20 @@ def test_a_twin_that_groups_by_what_came_out_is_caught() -> None:
     assert evidence(sorted_, [50] * 8) > math.log(1e12)
 
 
-def test_groups_that_differ_are_found_and_alike_ones_are_not() -> None:
+def test_groups_that_differ_are_detected_and_equal_groups_are_not() -> None:
     assert evidence([12, 0, 12, 0], [12] * 4) > math.log(1e7)
     assert evidence([6, 6, 6, 6], [12] * 4) < 0
 
 
-def test_overdispersion_is_found_where_there_are_many_groups() -> None:
+def test_overdispersion_of_many_groups_is_detected() -> None:
     rng = np.random.default_rng(1)
-    shares = rng.beta(400, 600, 400)  # as if each ten draws counted for some three
+    shares = rng.beta(400, 600, 400)  # as if ten draws were about three independent ones
     sizes = np.full(400, 2_500)
     assert log_e_value(rng.binomial(sizes, shares), sizes) > math.log(1e12)
     assert log_e_value(rng.binomial(sizes, 0.4), sizes) < 0
 
 
-def test_what_shows_nothing() -> None:
+def test_degenerate_groups_give_evidence_one() -> None:
     assert evidence([], []) == evidence([3], [9]) == evidence([0, 0], [5, 5]) == 0.0
     assert evidence([5, 5], [5, 5]) == 0.0
 

@@ -149,7 +149,7 @@ def test_a_ratio_of_e_to_the_epsilon_is_no_violating_outcome(epsilon: float) -> 
     assert exact.violating(p, q, epsilon - 1e-6).ahead > 0.5
 
 
-def test_many_outcomes_with_one_ratio_stand_together() -> None:
+def test_outcomes_with_equal_ratios_are_in_the_event_together() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(200)) / 2
     p = {place: float(one) for place, one in enumerate(np.concatenate([weights, weights / 3]))}
     p[400] = 1 - math.fsum(p.values())

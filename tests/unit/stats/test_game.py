@@ -56,7 +56,7 @@ def binomial_tail(successes: int, trials: int, share: Fraction) -> float:
     return float(sum(math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in terms))
 
 
-def test_without_delta_p_is_an_exact_binomial_tail() -> None:
+def test_p_is_an_exact_binomial_tail_without_delta() -> None:
     for odds, (correct, wrong) in product(
         [Fraction(1), Fraction(3), Fraction(20)], [(0, 0), (0, 5), (5, 0), (14, 6), (30, 12)]
     ):
@@ -83,7 +83,7 @@ def test_the_never_abstaining_p_value_is_an_exact_tail() -> None:
     assert p_value(game, math.log(3), 0.1, ALPHA) == pytest.approx(exact, rel=1e-9)
 
 
-def test_the_figures_of_the_method_are_reproduced() -> None:
+def test_the_numbers_in_docs_method_are_reproduced() -> None:
     wrong = 2_000 - MEDIAN_CORRECT
     general = Game(MEDIAN_CORRECT, wrong, 2_000, two_guesses=True)
     assert epsilon_lower(general, 0.05, ALPHA) == pytest.approx(0.913, abs=5e-4)
@@ -91,7 +91,7 @@ def test_the_figures_of_the_method_are_reproduced() -> None:
     assert epsilon_lower(guessing, 0.05, ALPHA) == pytest.approx(0.913, abs=5e-4)
 
 
-def test_the_epsilon_bound_is_where_the_test_stops_refuting() -> None:
+def test_the_test_refutes_every_epsilon_up_to_the_bound() -> None:
     """Every ε up to the bound is refuted, and one within a fiftieth of a sd above it is not."""
     for alpha, delta, game in product([0.2, 0.01], [0.0, 0.01, 0.1], SOME_GAMES):
         bound = epsilon_lower(game, delta, alpha)
@@ -103,7 +103,7 @@ def test_the_epsilon_bound_is_where_the_test_stops_refuting() -> None:
         assert any(p_value(game, epsilon, delta, alpha) > alpha for epsilon in above[::-1])
 
 
-def test_the_delta_bound_is_where_the_test_stops_refuting() -> None:
+def test_the_test_refutes_every_delta_up_to_the_bound() -> None:
     for epsilon, game in product([0.0, 0.2, 0.7], SOME_GAMES):
         bound = delta_lower(game, epsilon, 0.01, ALPHA)
         assert 0 <= bound <= 1
@@ -117,7 +117,7 @@ def test_the_delta_bound_is_where_the_test_stops_refuting() -> None:
         assert any(p_value(game, epsilon, point, ALPHA) > ALPHA for point in above[::-1])
 
 
-def test_p_value_and_both_bounds_refute_the_same_claims() -> None:
+def test_p_value_and_bounds_refute_the_same_claims() -> None:
     for (epsilon, delta), game in product(
         [(0.4, 0.0), (0.9, 0.02), (1.3, 0.0), (0.2, 0.1)], SOME_GAMES
     ):
@@ -137,7 +137,7 @@ def test_the_closed_forms_of_one_claim_are_each_others_inverse(game: Game) -> No
     assert closed_form_epsilon_lower(game, bound * 3) < 0.3
 
 
-def test_without_delta_the_closed_form_is_nearly_the_exact_bound() -> None:
+def test_the_closed_form_is_close_to_the_exact_bound_without_delta() -> None:
     game = Game(800, 310, 3_000, two_guesses=True)
     exact, closed = epsilon_lower(game, 0.0, ALPHA), closed_form_epsilon_lower(game, 0.0)
     assert closed <= exact == pytest.approx(closed, abs=0.001)
@@ -160,7 +160,7 @@ def test_no_claim_is_too_large_to_test() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])
-def test_no_guess_refutes_nothing(delta: float) -> None:
+def test_no_guesses_refute_nothing(delta: float) -> None:
     game = Game(0, 0, 1_000, two_guesses=False)
     assert p_value(game, 0.0, delta, ALPHA) == 1.0
     assert epsilon_lower(game, delta, ALPHA) == 0.0
@@ -172,7 +172,7 @@ def test_a_perfect_record_is_bounded_by_its_length() -> None:
     assert bounds == pytest.approx([logit(ALPHA ** (1 / n)) for n in (10, 100, 1_000)], rel=1e-6)
 
 
-def test_a_mechanism_that_tells_all_one_time_in_ten_is_bounded_by_that() -> None:
+def test_a_mechanism_that_reveals_its_input_with_probability_delta() -> None:
     game = Game(1_000, 0, 10_000, two_guesses=True)
     bounds = [delta_lower(game, epsilon, 0.01, ALPHA) for epsilon in (0.0, 5.0, 12.0)]
     assert 0.09 < bounds[0] < 0.1
@@ -192,7 +192,7 @@ def test_impossible_counts_are_refused(
         Game(correct, wrong, draws, two_guesses=True, abstains=abstains)
 
 
-def test_a_million_draws_are_bounded_with_the_full_precision_of_the_test() -> None:
+def test_grouped_sums_lose_little_with_a_million_draws() -> None:
     """The bound loses no more to its sums in groups than a twentieth of a standard deviation."""
     game = Game(342_000, 108_000, 1_000_000, two_guesses=True)
     exact = epsilon_lower(game, 0.05, 0.01)
@@ -201,13 +201,13 @@ def test_a_million_draws_are_bounded_with_the_full_precision_of_the_test() -> No
     assert exact == pytest.approx(math.log(normal) - 2.33 * deviation, abs=0.1 * deviation)
 
 
-def test_the_scan_gives_up_where_the_largest_epsilon_is_refuted() -> None:
+def test_the_scan_ends_at_the_largest_epsilon() -> None:
     game = Game(10**6, 0, 10**6, two_guesses=True)
     assert epsilon_lower(game, 0.001, ALPHA) <= games._LARGEST_EPSILON
 
 
 @pytest.mark.parametrize("correct", range(300, 401, 20))
-def test_who_asks_only_whether_a_claim_is_refuted_is_told_the_same(correct: int) -> None:
+def test_stopping_early_gives_the_same_verdict(correct: int) -> None:
     game = Game(correct, 130, 1_000, two_guesses=True)
     p, quick = p_value(game, 0.8, 0.05, 0.1), p_value(game, 0.8, 0.05, 0.1, enough=0.1)
     assert (quick <= 0.1) is (p <= 0.1)

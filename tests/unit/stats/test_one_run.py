@@ -19,7 +19,7 @@ from dpaudit.stats.one_run import Guesses
 def largest(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
     """Return the largest Pr[`right` or more guesses are right] of any (ε, δ)-DP mechanism.
 
-    Unknowns: Pr[answer | coins] for all coins and all answers with so many guesses, and, for every
+    Unknowns: Pr[answer | coins] for all coins and all answers with `guesses` guesses, and, for every
     pair of neighbouring coins and every answer, an upper bound for (Pr[·|one] - e^ε Pr[·|other])+.
     """
     coins = list(itertools.product((-1, 1), repeat=canaries))
@@ -67,7 +67,7 @@ def published(seen: Guesses, epsilon: float, delta: float) -> float:
     return float(min(1.0, tail + 2 * seen.canaries * delta * steepest))
 
 
-def test_some_mechanism_attains_it() -> None:
+def test_some_mechanism_attains_the_bound() -> None:
     for delta, epsilon, (canaries, guesses) in product(
         [0.0, 0.01, 0.1], [0.0, 1.0], [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3)]
     ):
@@ -80,7 +80,9 @@ def test_some_mechanism_attains_it() -> None:
     ("seen", "delta", "printed"),
     [(Guesses(1_000, 100, 75), 1e-4, 0.673), (Guesses(100_000, 1_510, 1_439), 1e-5, 2.675)],
 )
-def test_it_is_sharper_than_what_was_published(seen: Guesses, delta: float, printed: float) -> None:
+def test_the_bound_is_tighter_than_published_numbers(
+    seen: Guesses, delta: float, printed: float
+) -> None:
     """The values printed in Appendix D and in section 7, at 95 %."""
     theirs = optimize.brentq(lambda e: published(seen, e, delta) - 0.05, 0.01, 5)
     assert theirs == pytest.approx(printed, abs=1e-3)
@@ -89,9 +91,7 @@ def test_it_is_sharper_than_what_was_published(seen: Guesses, delta: float, prin
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("delta", [1e-6, 1e-4, 1e-2])
-def test_it_is_below_the_published_bound_where_that_is_at_most_a_half(
-    epsilon: float, delta: float
-) -> None:
+def test_the_p_value_is_below_the_published_one_up_to_a_half(epsilon: float, delta: float) -> None:
     for right in range(1, 101):
         seen = Guesses(1_000, 100, right)
         theirs = published(seen, epsilon, delta)
@@ -148,7 +148,7 @@ def test_impossible_counts_are_refused() -> None:
             Guesses(*counts)
 
 
-def test_what_is_detectable_is_refuted_nine_times_in_ten() -> None:
+def test_the_detectable_epsilon_has_power_0_9() -> None:
     seen, delta, alpha = Guesses(1_000, 400, 200), 1e-4, 0.05
     epsilon = one_run.smallest_detectable(seen, 0.5, delta, alpha)
     law = stats.binom(400, 1 / (1 + math.exp(-epsilon)))
@@ -172,7 +172,7 @@ def false_alarms(delta: float, alpha: float, chosen: int, canaries: int) -> floa
     return names * is_refuted + (1 - names) * blind
 
 
-def test_with_delta_the_number_of_guesses_has_to_be_fixed() -> None:
+def test_the_number_of_guesses_must_be_fixed_with_delta() -> None:
     """docs/method.md §12: a number that depends on the output has 18.5 % false alarms at 10 %."""
     canaries = 100_000
     rate = false_alarms(0.77 / canaries, 0.1, 8, canaries)

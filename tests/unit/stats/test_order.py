@@ -24,13 +24,13 @@ def numbers(kind: str, size: int) -> FloatArray:
     return found
 
 
-def test_the_order_is_that_of_a_stable_sort() -> None:
+def test_the_order_equals_a_stable_sort() -> None:
     for kind, size in product(["all differ", "three values", "any bits"], SIZES):
         given = numbers(kind, size)
         assert stable_order(given).tolist() == np.argsort(given, kind="stable").tolist()
 
 
-def test_ranks_are_those_of_scipy() -> None:
+def test_ranks_agree_with_scipy() -> None:
     for kind, size in product(["all differ", "three values"], SIZES):
         given = numbers(kind, size)
         assert np.array_equal(mid_ranks(given), rankdata(given) - 1)
@@ -40,12 +40,12 @@ def test_equal_values_share_their_rank() -> None:
     assert mid_ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [2.5, 0, 2.5, 1]
 
 
-def test_what_is_no_number_counts_as_largest() -> None:
+def test_nan_has_the_largest_rank() -> None:
     given = np.array([np.nan, 1.0, np.inf, -np.nan])
     assert mid_ranks(given).tolist() == [2.5, 0, 1, 2.5]
 
 
-def test_numbers_are_put_in_order() -> None:
+def test_numbers_are_sorted() -> None:
     for kind, size in product(["all differ", "three values", "any bits"], SIZES):
         given = numbers(kind, size)
         assert np.array_equal(in_order(given), np.sort(given), equal_nan=True)
@@ -59,7 +59,7 @@ def test_few_values_are_counted() -> None:
 
 
 @pytest.mark.parametrize("last", [[7.0], [np.nan], list(range(2, 12))])
-def test_values_that_come_late_are_not_lost(last: list[float]) -> None:
+def test_values_after_the_first_hundred_are_counted(last: list[float]) -> None:
     given = np.append(np.tile([0.0, 1.0], 400), last)
     assert few_values(given) is None
     assert np.array_equal(in_order(given), np.sort(given), equal_nan=True)

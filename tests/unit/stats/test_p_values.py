@@ -20,12 +20,12 @@ def test_holm_agrees_with_statsmodels(alpha: float) -> None:
         assert holm(p_values, alpha).tolist() == theirs.tolist()
 
 
-def test_holm_stops_at_the_first_that_stands() -> None:
+def test_holm_stops_at_the_first_accepted_hypothesis() -> None:
     assert holm([0.01, 0.04, 0.03], 0.05).tolist() == [True, False, False]
     assert holm([0.5, 0.001], 0.05).tolist() == [False, True]
 
 
-def test_nothing_to_test_and_nan_refute_nothing() -> None:
+def test_holm_rejects_nothing_for_nan_or_no_p_values() -> None:
     assert holm([], 0.05).tolist() == []
     assert holm([np.nan, 0.001], 0.05).tolist() == [False, True]
 
@@ -36,7 +36,7 @@ def _many(size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 50])
-def test_a_p_value_is_rejected_where_it_is_at_most_its_level(size: int) -> None:
+def test_holm_rejects_p_values_at_most_their_levels(size: int) -> None:
     p_values = _many(size)
     theirs = multipletests(p_values, 0.05, method="holm")[0]
     reached = holm_levels(p_values, 0.05, size)
@@ -46,7 +46,7 @@ def test_a_p_value_is_rejected_where_it_is_at_most_its_level(size: int) -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 4])
-def test_hypotheses_without_a_p_value_stand_and_count(missing: int) -> None:
+def test_hypotheses_without_a_p_value_count_and_are_not_rejected(missing: int) -> None:
     p_values = _many(8)
     padded = np.append(p_values, np.ones(missing))
     theirs = multipletests(padded, 0.05, method="holm")[0][:8]
@@ -56,14 +56,14 @@ def test_hypotheses_without_a_p_value_stand_and_count(missing: int) -> None:
     assert reached != holm_levels(p_values, 0.05, 8)
 
 
-def test_levels_grow_with_what_is_rejected() -> None:
+def test_levels_grow_with_the_number_of_rejections() -> None:
     assert holm_levels([0.9, 0.001, 0.02], 0.06, 3) == pytest.approx([0.06, 0.02, 0.03])
     assert holm_levels([0.9, 0.5], 0.06, 2) == pytest.approx([0.03, 0.03])
     assert holm_levels([], 0.06, 2) == []
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (4, 4), (3, 7)])
-def test_it_is_pearsons_statistic(shape: tuple[int, int]) -> None:
+def test_chi_squared_agrees_with_scipy(shape: tuple[int, int]) -> None:
     table = np.random.default_rng(1).integers(1, 50, shape)
     expected = chi2_contingency(table, correction=False)
     found, freedom = chi_squared([table])
@@ -71,7 +71,7 @@ def test_it_is_pearsons_statistic(shape: tuple[int, int]) -> None:
     assert freedom == expected.dof
 
 
-def test_tables_add_up_and_empty_rows_count_for_none() -> None:
+def test_tables_add_up_and_empty_rows_are_dropped() -> None:
     table = np.array([[10, 20], [30, 5]])
     wider = np.array([[10, 0, 20], [0, 0, 0], [30, 0, 5]])
     once, twice = chi_squared([table]), chi_squared([table, wider])
@@ -80,7 +80,7 @@ def test_tables_add_up_and_empty_rows_count_for_none() -> None:
     assert chi_squared([np.array([[3, 4]]), np.zeros((2, 2), dtype=np.int64)]) == (0.0, 0)
 
 
-def test_cells_of_which_little_is_expected_may_add_nothing() -> None:
+def test_cells_with_small_expected_counts_can_be_left_out() -> None:
     table = np.array([[996, 1], [2, 1]])
     all_, some = chi_squared([table]), chi_squared([table], 1.0)
     assert all_[0] > 100 * some[0]

@@ -27,7 +27,7 @@ def share(epsilon: float) -> float:
 
 
 def exact_power(guesses: int, epsilon: float, truth: float, alpha: float) -> float:
-    """Probability that a game of so many guesses refutes ε at alpha when the truth is larger."""
+    """Return the probability that a game with this number of guesses refutes ε at alpha."""
     counts = np.arange(guesses + 1)
     games = [Game(int(c), guesses - int(c), guesses, two_guesses=True) for c in counts]
     p_values = np.array([p_value(game, epsilon, 0.0, alpha, enough=alpha) for game in games])
@@ -37,7 +37,7 @@ def exact_power(guesses: int, epsilon: float, truth: float, alpha: float) -> flo
 @pytest.mark.parametrize("guesses", [20, 300])
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 @pytest.mark.parametrize("alpha", [0.1, 0.01])
-def test_the_detectable_epsilon_is_refuted_nine_times_in_ten(
+def test_the_detectable_epsilon_is_refuted_with_probability_0_9(
     guesses: int, epsilon: float, alpha: float
 ) -> None:
     smallest = detectable_epsilon(guesses, epsilon, alpha)
@@ -59,7 +59,7 @@ def test_with_delta_the_detectable_epsilon_has_at_least_its_power(
     """Simulated: reveal with probability δ, else guess half of the time with the odds of ε₁."""
     draws, epsilon, alpha = 2_000, 1.0, 0.01
     spared = delta if two_guesses else delta / 2
-    # the guesses that are seen are those of the truth, which is found by iteration
+    # the observed number of guesses is that of the true ε₁, found by iteration
     smallest = detectable_epsilon(
         round(draws * (0.5 + 0.5 * spared)), epsilon, alpha, draws=draws, spared=spared
     )
@@ -77,7 +77,7 @@ def test_with_delta_the_detectable_epsilon_has_at_least_its_power(
     assert power((smallest + 2 * epsilon) / 3) < POWER
 
 
-def test_the_pair_of_bounds_detects_what_it_says() -> None:
+def test_the_pair_of_bounds_has_its_stated_power() -> None:
     draws, epsilon, delta, alpha = 5_000, 1.0, 0.01, 0.01
     behind = 0.15
     smallest = detectable_epsilon_pair(
@@ -103,7 +103,7 @@ def test_the_pair_of_bounds_detects_nothing_beyond_certainty() -> None:
     assert detectable_epsilon_pair(10, 10, 0, 10, 5_000.0, 0.0, 0.01) == math.inf
 
 
-def test_atoms_are_detected_as_their_test_would() -> None:
+def test_the_detectable_epsilon_of_atoms_is_that_of_their_test() -> None:
     draws, delta, alpha = 20_000, 0.05, 0.02
     counts, others = np.array([4_000, 900]), np.array([1_500, 300])
     smallest = probabilistic.detectable_epsilon(counts, others, draws, 1.0, delta, alpha)
@@ -155,7 +155,7 @@ def power_of_rare(
     (60, 240, 1.0, 0.1, 0.01),
     (20, 300, 0.1, 0.0, 6e-3),  # few draws to learn from
 ])  # fmt: skip
-def test_the_detectable_rare_output_is_refuted_nine_times_in_ten(
+def test_the_detectable_rare_output_has_power_0_9(
     learning: int, certifying: int, epsilon: float, delta: float, alpha: float
 ) -> None:
     setting = learning, certifying, epsilon, delta, alpha
@@ -185,7 +185,7 @@ def test_the_detectable_rare_output_by_simulation() -> None:
     assert power(0.8 * smallest) < 0.75 < POWER < power(1.2 * smallest)
 
 
-# Each is asked for outputs that are more probable than the one before.
+# Each line needs a more probable output than the line before.
 RISING: dict[str, list[tuple[int, int, float, float, float]]] = {
     "fewer draws to learn from": [(n, 87_500, 1.0, 0.0, 6e-4) for n in (10**5, 12_500, 3_000, 500)],
     "fewer draws to certify": [(12_500, n, 1.0, 0.0, 6e-4) for n in (10**6, 87_500, 9_000, 500)],
@@ -205,7 +205,7 @@ def test_the_detectable_rare_output_is_more_probable_for(
     assert all(0 < one < math.inf for one in found)
 
 
-def test_more_power_asks_for_a_more_probable_output() -> None:
+def test_more_power_needs_a_more_probable_output() -> None:
     setting = 12_500, 87_500, 1.0, 0.0, 6e-4
     found = [detectable_rare(*setting, power=power) for power in (0.1, 0.5, 0.9, 0.99)]
     assert found == sorted(set(found))
@@ -220,18 +220,18 @@ def test_more_power_asks_for_a_more_probable_output() -> None:
     (12_500, 87_500, 1e9, 0.0, 6e-4),
     (12_500, 87_500, 1.0, 1.0, 6e-4),
 ])  # fmt: skip
-def test_where_no_rare_output_can_be_refuted_there_is_none(
+def test_no_rare_output_is_detectable_with_too_few_draws(
     setting: tuple[int, int, float, float, float],
 ) -> None:
     assert detectable_rare(*setting) == math.inf
 
 
-def test_the_fewest_right_guesses_decide_at_one_draw_more_or_less() -> None:
+def test_the_smallest_number_of_draws_is_exact() -> None:
     needed = int(draws_to_refute(1.0, 0.0, 6e-4))
     assert needed == 24
     assert refutes(needed, 100, 1.0, 0.0, 6e-4)
     assert not refutes(needed - 1, 100, 1.0, 0.0, 6e-4)
-    # Half of all draws are of d1: as many again are needed, and more for the luck of coins.
+    # Half of the draws are of d1, hence twice the number, and more for the variation of coins.
     assert detectable_rare(100, 2 * needed, 1.0, 0.0, 6e-4) == math.inf
     assert detectable_rare(100, 3 * needed, 1.0, 0.0, 6e-4) < 1
 

@@ -243,7 +243,7 @@ def test_groups_cover_every_term_once() -> None:
 
 
 def test_an_interval_that_the_claim_leaves_empty_is_taken_at_its_cap() -> None:
-    """So many wrong guesses that no w of the null is in the interval: nothing is refuted."""
+    """With many wrong guesses no w of the null is in the interval, and nothing is refuted."""
     game = Game(5, 95, 100, two_guesses=True)
     for epsilon in (0.0, 2.0, 8.0):
         assert p_value(game, epsilon, 0.1, 0.05) > 0.9

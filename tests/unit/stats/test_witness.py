@@ -29,7 +29,7 @@ def of_coins(
     g: tuple[float, float] | None = None,
     alpha: float = ALPHA,
 ) -> Witness:
-    """Return the witness of two coins' log-ratio, or of another g, made for so many draws."""
+    """Return the witness with g the log-ratio of two coins, or another g, for this number of draws."""
     laws = np.array([[p, q], [1 - p, 1 - q]])
     values = np.log(laws[:, 0] / laws[:, 1]) if g is None else np.array(g)
     return Witness(order, True, tuple(values), best_stakes(order, values, laws, draws, alpha)[0])
@@ -76,7 +76,7 @@ def test_the_true_divergence_is_refuted_no_more_often_than_alpha() -> None:
         [(0.7, 0.3, 2.0), (0.55, 0.45, 5.0), (0.9, 0.2, 1.2)],
         [None, (0.4, -0.1), (-0.3, 0.8), (0.0, 0.0)],
     ):
-        # All tallies of so many draws a side, each with its probability: no simulation.
+        # All tallies of this number of draws per input, with their probabilities: no simulation.
         draws, alpha = 16, 0.2
         witness = of_coins(p, q, order, draws, g=g, alpha=alpha)
         truth = binary_divergence(p, q, order)

@@ -77,12 +77,14 @@ def test_named_parameters_take_the_dataset_and_the_generator(file: Path, name: s
     assert drawn(load_mechanism(target)) == [EXPECTED.get(name, 6)] * 4
 
 
-# Another Python imports from elsewhere, and hands over what it has imported as this one does.
+# Another interpreter imports the mechanism itself, and passes its arguments in the same way.
 @pytest.mark.parametrize(
     ("name", "python"),
     [*((name, None) for name in CASES), ("batches", sys.executable), ("Noise", sys.executable)],
 )
-def test_they_do_in_another_process_too(file: Path, name: str, python: str | None) -> None:
+def test_named_parameters_work_in_another_process(
+    file: Path, name: str, python: str | None
+) -> None:
     inner = ImportedTarget(path=f"{file}:{name}", **CASES[name])
     assert (
         drawn(load_mechanism(IsolatedTarget(target=inner, python=python)))
@@ -90,17 +92,17 @@ def test_they_do_in_another_process_too(file: Path, name: str, python: str | Non
     )
 
 
-def test_where_the_generator_is_named_the_dataset_is_the_first_other_one(file: Path) -> None:
+def test_the_dataset_is_the_first_parameter_that_is_not_the_generator(file: Path) -> None:
     target = ImportedTarget(path=f"{file}:late", rng_arg="prng", params={"epsilon": 1})
     assert drawn(load_mechanism(target)) == [7] * 4
 
 
-def test_a_generator_that_is_not_wanted_is_not_handed_over(file: Path) -> None:
+def test_a_generator_is_not_passed_if_the_user_wants_none(file: Path) -> None:
     mechanism = load_mechanism(ImportedTarget(path=f"{file}:own_rng", rng_arg="none"))
     assert mechanism.sample(1, 1, rng()) == [None]
 
 
-def test_names_that_are_no_identifiers_and_what_has_no_signature(file: Path) -> None:
+def test_odd_names_and_functions_without_a_signature(file: Path) -> None:
     odd = ImportedTarget(path=f"{file}:anything", data_arg="data", rng_arg="noise")
     odd_params = CallableTarget(
         function=lambda **given: given["class"] + given["d"], data_arg="class", params={"d": 1}
@@ -117,7 +119,7 @@ def test_calls_with_named_parameters_are_timed(file: Path) -> None:
     assert (list(map(int, outputs)), len(elapsed)) == ([7, 7], 2)
 
 
-def test_configurations_have_them() -> None:
+def test_configurations_accept_named_parameters() -> None:
     settings = {"mechanism": "m:f", "d1": 0, "d2": 1, "claim": {"epsilon": 1}}
     spec = build_spec({**settings, "data_arg": "a", "rng_arg": "b"})
     assert spec.target == ImportedTarget(path="m:f", data_arg="a", rng_arg="b")
@@ -148,7 +150,7 @@ def test_configurations_have_them() -> None:
         ("two", {"data_arg": "y"}, ["needs 'x'", "--param x=VALUE"]),
     ],
 )
-def test_what_is_missing_or_wrong_comes_with_its_remedy(
+def test_errors_of_parameters_name_a_remedy(
     file: Path, name: str, options: dict[str, Any], words: list[str]
 ) -> None:
     with pytest.raises(DpauditError) as caught:
@@ -173,12 +175,12 @@ def test_what_is_missing_or_wrong_comes_with_its_remedy(
         ("own_rng", {"params": {"rng": 5}}, "from seed; leave it out, or give rng_arg='none' if"),
     ],
 )
-def test_in_python_a_remedy_is_a_keyword(
+def test_remedies_are_keywords_in_python(
     file: Path, name: str, options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(DpauditError) as caught:
         load_mechanism(ImportedTarget(path=f"{file}:{name}", **options))
-    # The parts stay what they are where another process has raised it.
+    # The parts of a message survive a transfer from another process.
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
         assert words in str(error)
         assert "--" not in str(error)
@@ -186,8 +188,8 @@ def test_in_python_a_remedy_is_a_keyword(
         assert "--" in "".join(error.spelled(flag_of))
 
 
-def test_who_names_none_is_called_as_before() -> None:
-    """By position and without a wrapper, which is what makes a draw cheap."""
+def test_unnamed_parameters_are_passed_by_position() -> None:
+    """By position and without a wrapper, which keeps a draw cheap."""
     seen: list[str] = []
 
     def mechanism(x: float, rng: np.random.Generator) -> int:
