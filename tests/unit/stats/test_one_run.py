@@ -19,9 +19,9 @@ from dpaudit.stats.one_run import Guesses
 def largest(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
     """Return the largest Pr[`right` or more guesses are right] of any (ε, δ)-DP mechanism.
 
-    Unknowns: Pr[answer | coins] for all coins and all answers with `guesses` guesses, and, for every
-    pair of neighbouring coins and every answer, an upper bound for (Pr[·|one] - e^ε Pr[·|other])+.
-    """
+    Unknowns: Pr[answer | coins] for all coins and all answers with `guesses` guesses, and, for
+    every pair of neighbouring coins and every answer, an upper bound for (Pr[·|one] - e^ε
+    Pr[·|other])+."""
     coins = list(itertools.product((-1, 1), repeat=canaries))
     answers = [
         one

@@ -29,7 +29,8 @@ def of_coins(
     g: tuple[float, float] | None = None,
     alpha: float = ALPHA,
 ) -> Witness:
-    """Return the witness with g the log-ratio of two coins, or another g, for this number of draws."""
+    """Return the witness with g the log-ratio of two coins, or another g, for this number of
+    draws."""
     laws = np.array([[p, q], [1 - p, 1 - q]])
     values = np.log(laws[:, 0] / laws[:, 1]) if g is None else np.array(g)
     return Witness(order, True, tuple(values), best_stakes(order, values, laws, draws, alpha)[0])
