@@ -35,7 +35,7 @@ def test_adding_leaves_both_as_they_were() -> None:
 
 def test_tallies_of_different_levels_do_not_add_up() -> None:
     """NumPy would broadcast a tally of one level over all levels of the other."""
-    with pytest.raises(ValueError, match="tallies of 3 and of 1 levels do not add up"):
+    with pytest.raises(ValueError, match="3 and of 1"):
         COUNTS + Tally.empty(1)
     atoms = AtomTally(np.array([[1, 0]]), (4, 4))
     with pytest.raises(ValueError, match="tallies of 1 and of 3 levels"):

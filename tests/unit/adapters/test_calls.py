@@ -78,10 +78,11 @@ def load(file: Path) -> Callable[..., Mechanism]:
 
 @pytest.fixture
 def refused(load: Callable[..., Mechanism]) -> Callable[..., str]:
-    def message(name: str, **options: Any) -> str:
+    def message(name: str, code: str = "", **options: Any) -> str:
         with pytest.raises(TargetError) as caught:
             load(name, **options)
         assert "\n" not in str(caught.value)
+        assert code in ("", caught.value.code)
         return str(caught.value)
 
     return message
@@ -246,7 +247,7 @@ def test_unknown_parameter_gets_a_suggestion(refused: Any) -> None:
     text = refused("with_params", params={"epsilom": 1})
     assert "no parameter 'epsilom'. Did you mean 'epsilon'?" in text
     assert "takes: epsilon, shift" in text
-    assert "takes nothing but the dataset" in refused("plain", params={"epsilon": 1})
+    refused("plain", params={"epsilon": 1}, code="parameter-unknown")
 
 
 def test_dataset_is_not_a_parameter(refused: Any) -> None:
@@ -264,17 +265,19 @@ def test_wrong_batch_parameter(refused: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "code", "named"),
     [
-        ("asynchronous", "async function"),
-        ("generator", "generator function"),
-        ("NUMBER", "is of type int, which cannot be called"),
-        ("nothing", "takes no dataset"),
-        ("only_keywords", "takes no dataset"),
+        ("asynchronous", "not-callable", "async"),
+        ("generator", "not-callable", "generator"),
+        ("NUMBER", "not-callable", "type int"),
+        ("nothing", "parameter-missing", "data_arg"),
+        ("only_keywords", "parameter-missing", "data_arg"),
     ],
 )
-def test_what_cannot_be_called_is_refused(refused: Any, name: str, words: str) -> None:
-    assert words in refused(name)
+def test_values_that_cannot_be_called_are_refused(
+    refused: Any, name: str, code: str, named: str
+) -> None:
+    assert named in refused(name, code=code)
 
 
 def test_class_without_call_lists_its_methods(refused: Any) -> None:
@@ -287,17 +290,17 @@ def test_class_without_call_lists_its_methods(refused: Any) -> None:
 def test_constructor_that_fails_shows_its_message(refused: Any) -> None:
     text = refused("Noise", init=[-1], call="add_noise")
     assert "init=[-1]: ValueError: epsilon must be positive" in text
-    assert "Noise cannot be made: TypeError" in refused("Noise", call="add_noise")
+    assert "TypeError" in refused("Noise", call="add_noise", code="mechanism-not-made")
 
 
 def test_init_of_a_function_is_refused(refused: Any) -> None:
-    assert "factory: true" in refused("plain", init=[1])
+    assert "factory: true" in refused("plain", init=[1], code="options-conflict")
 
 
 def test_post_process_is_checked_before_any_draw(refused: Any) -> None:
     assert "Did you mean 'double'?" in refused("plain", post_process="doubel")
-    assert "must take one output" in refused("plain", post_process="two_arguments")
-    assert "not a function" in refused("plain", post_process="NUMBER")
+    refused("plain", post_process="two_arguments", code="not-callable")
+    refused("plain", post_process="NUMBER", code="not-callable")
 
 
 def test_callable_target_refuses_classes_and_values() -> None:

@@ -209,26 +209,24 @@ def test_a_crash_in_every_draw_is_an_error(program: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "named"),
     [
-        ("print('nonsense', flush=True)", "wrote 'nonsense', which is not an outcome"),
-        ("print(1, flush=True); print(2, flush=True)", "wrote more than dpaudit requested"),
-        ("print(1); print(2); sys.stdout.flush()", "wrote more than dpaudit requested"),
-        ("print('x' * (1 << 24) + 'yyy', flush=True)", "a line of more than 16,777,216 bytes"),
-        ("while True: sys.stdout.write('x' * 100_000)", "a line of more than 16,777,216 bytes"),
-        ("while True: print(1)", "wrote more than dpaudit requested"),
-        (
-            "for _ in range(300): print(1, flush=True); time.sleep(1e-3)",
-            "wrote more than dpaudit requested",
-        ),
+        ("print('nonsense', flush=True)", "'nonsense'"),
+        ("print(1, flush=True); print(2, flush=True)", "more"),
+        ("print(1); print(2); sys.stdout.flush()", "more"),
+        ("print('x' * (1 << 24) + 'yyy', flush=True)", "16,777,216 bytes"),
+        ("while True: sys.stdout.write('x' * 100_000)", "16,777,216 bytes"),
+        ("while True: print(1)", "more"),
+        ("for _ in range(300): print(1, flush=True); time.sleep(1e-3)", "more"),
     ],
 )
 def test_invalid_answers_are_errors(
-    body: str, words: str, program: Write, monkeypatch: pytest.MonkeyPatch
+    body: str, named: str, program: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dpaudit.processes.child._GRACE", 0.1)  # some write until they are killed
-    with running(program(body)) as mechanism, pytest.raises(MechanismError, match=words):
+    with running(program(body)) as mechanism, pytest.raises(MechanismError, match=named) as error:
         mechanism.sample(0, 300, rng())
+    assert error.value.code == "program-misbehaved"
 
 
 def test_the_end_of_a_request_need_not_be_read(program: Write) -> None:
@@ -254,43 +252,33 @@ def test_unlimited_standard_error_does_not_block(program: Write) -> None:
 def test_a_batch_whose_program_dies_is_an_error(program: Write) -> None:
     with (
         running(program("os._exit(3)", is_batch=True)) as mechanism,
-        pytest.raises(
-            MechanismError, match=r"ended \(exit code 3\) for a batch of size=5.*batch_arg='none'"
-        ),
+        pytest.raises(MechanismError, match=r"exit code 3.*size=5.*batch_arg='none'") as error,
     ):
         mechanism.sample(0, 5, rng())
+    assert error.value.code == "batch-failed"
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "named"),
     [
-        (("no-such-program",), "'no-such-program' cannot be started: No such file"),
-        (("true",), r"ended \(exit code 0\); its first line must be"),
-        (("echo", "hello"), "began with the line 'hello', which is not JSON; its first line must"),
-        (("printf", r"\377\000GIF\n"), r"the line b'\\xff\\x00GIF', which is not JSON; .*dpaudit"),
-        (
-            ("sh", "-c", "echo hello"),
-            r"""^the program "sh -c 'echo hello'" began with .*; its first line must be """
-            r"""\{"dpaudit": 1\}, flushed at once \(see docs/guides/protocol\.md\)$""",
-        ),
-        (("echo", ""), "began with the line '', which is not JSON"),
-        (
-            ("echo", "[1]"),
-            r"the line '\[1\]', which is not that \(Expected `object`, got `arr",
-        ),
-        (
-            ("echo", '{"dpaudit": 2}'),
-            r"""'{"dpaudit": 2}', .*; its first line must be {"dpaudit": 1}""",
-        ),
-        (("echo", '{"dpaudit": 1, "frame": 8}'), "which is not that .*`frame`"),
+        (("no-such-program",), "'no-such-program'"),
+        (("true",), "exit code 0"),
+        (("echo", "hello"), "'hello', .*JSON"),
+        (("printf", r"\377\000GIF\n"), r"b'\\xff\\x00GIF', .*JSON"),
+        (("sh", "-c", "echo hello"), r"sh -c 'echo hello'.*\{\"dpaudit\": 1\}.*protocol\.md"),
+        (("echo", ""), "'', .*JSON"),
+        (("echo", "[1]"), r"'\[1\]', .*`object`, got `arr"),
+        (("echo", '{"dpaudit": 2}'), """'{"dpaudit": 2}', .* {"dpaudit": 1}"""),
+        (("echo", '{"dpaudit": 1, "frame": 8}'), "`frame`"),
         (("echo", '{"dpaudit": 1, "columns": 2}'), "columns without frames"),
-        (("echo", '{"dpaudit": 1, "frames": "int64", "columns": 0}'), "which is not that .*>= 1"),
-        (("sh", "-c", "echo broken >&2; exit 7"), r"ended \(exit code 7: broken\)"),
+        (("echo", '{"dpaudit": 1, "frames": "int64", "columns": 0}'), ">= 1"),
+        (("sh", "-c", "echo broken >&2; exit 7"), "exit code 7: broken"),
     ],
 )
-def test_a_program_must_write_a_first_line(words: tuple[str, ...], message: str) -> None:
-    with pytest.raises(TargetError, match=message):
+def test_a_program_must_write_a_first_line(words: tuple[str, ...], named: str) -> None:
+    with pytest.raises(TargetError, match=named) as error:
         load_mechanism(CommandTarget(words=words))
+    assert error.value.code == "program-not-started"
 
 
 def test_parts_of_a_composition(program: Write, compiled: str) -> None:
