@@ -104,7 +104,7 @@ Patches = tuple[tuple[str, Callable[[Any], Any]], ...]
 
 
 def _scorer(*names: str) -> Patches:
-    return ((f"{LEARNING}:ATTACKS", Without(names)),)
+    return ((f"{LEARNING}:SCORERS", Without(names)),)
 
 
 def _set(place: str, value: Any) -> Patches:
@@ -169,15 +169,15 @@ SMOOTHERS: dict[str, Patches] = {
     "smoother piecewise fits of levels": _set(f"{CANDIDATES}:smoothed", _raw_counts),
     "smoother clusters of cells": _set(f"{CANDIDATES}:averaged", _plain_share),
     "smoother neighbours of cells": _set(f"{COLUMNS}:_WIDTHS", (0,)),
-    "smoother finer intervals at cut-offs": _set(f"{FREEZING}:sharpened", _unsharpened),
+    "smoother finer intervals at cut-offs": _set(f"{FREEZING}:_cut_finer", _unsharpened),
 }
 
 CASES: dict[str, Patches] = {
-    "case few values": _set(f"{LEARNING}:has_few_values", _no),
+    "case few values": _set(f"{LEARNING}:_has_few_values", _no),
     "case both sides look alike": _set(f"{OBJECTIVE}:_look_alike", _no),
-    "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._ramped", _none),
+    "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._from_smoothed", _none),
     "case rare rule": _set(f"{FREEZING}:rare_rule", _none),
-    "case rule of another kind": _set(f"{FREEZING}:other_rule", _none),
+    "case rule of another kind": _set(f"{FREEZING}:_other_rule", _none),
     "case keeping half of the draws": _set("dpaudit.auditing.schedule:Plan.keep_half", _no),
 }
 
@@ -186,10 +186,10 @@ NEUTRAL: dict[str, float] = {
     "PENALTY": 0.0,
     "PENALTY_ANY_ORDER": 3.5,
     "PENALTY_WITHOUT_DELTA": 0.0,
-    "PENALTY_RAMPED": 0.0,
+    "PENALTY_SMOOTHED": 0.0,
     "PENALTY_FOLLOWING": 0.0,
     "PENALTY_COUNTED": 0.0,
-    "PENALTY_FORETOLD": 0.0,
+    "PENALTY_POOLED": 0.0,
     "DEVIATIONS": 0.0,
     "DEVIATIONS_BEYOND_LUCK": 2.0,
     "FEW_CELLS": 0,
@@ -292,7 +292,7 @@ class Case:
                 self.draws - plan.buffer_until,
             )
             point = ProfilePoint(self._claimed, self.specimen.delta)
-            learned = learning.learn(selection, Objective(point, coming), learning.ATTACKS)
+            learned = learning.learn(selection, Objective(point, coming), learning.SCORERS)
             if learned.promises or not plan.keep_half():
                 break
         rule = learned.portfolio

@@ -22,15 +22,15 @@ from dpaudit.attacks.single_columns import one_dimensional, single_columns
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.attacks.weighted_sums import logistic, mean_differences
 from dpaudit.attacks.whitened import innovations
-from dpaudit.levels.candidates import Attack
+from dpaudit.levels.candidates import Scorer
 
 Rng = np.random.Generator
 Batch = NDArray[np.float64]
 Mechanism = Callable[[float, int, Rng], Batch]
 
-CHEAP: tuple[Attack, ...] = (one_dimensional, single_columns, additive, atoms)
+CHEAP: tuple[Scorer, ...] = (one_dimensional, single_columns, additive, atoms)
 # What is added, and whether trees are there.
-STEPS: tuple[tuple[str, tuple[Attack, ...], bool], ...] = (
+STEPS: tuple[tuple[str, tuple[Scorer, ...], bool], ...] = (
     ("columns, and their sum", (), False),
     ("logistic regression", (logistic,), False),
     ("what is new in each", (innovations,), False),
@@ -90,10 +90,10 @@ CASES: tuple[tuple[str, Mechanism, float | None], ...] = (
 
 
 @contextmanager
-def only(attacks: tuple[Attack, ...], *, trees: bool) -> Iterator[None]:
+def only(attacks: tuple[Scorer, ...], *, trees: bool) -> Iterator[None]:
     """Audit with these attacks, and trees or none."""
     with (
-        patch("dpaudit.auditing.pair_audit.attacks_for", lambda **_: attacks),
+        patch("dpaudit.auditing.pair_audit.scorers_for", lambda **_: attacks),
         patch("dpaudit.attacks.trees.is_installed", lambda: trees),
     ):
         yield

@@ -49,8 +49,7 @@ from benchmarks.whole_audits import (
 from dpaudit.attacks import by_output_type as kinds
 from dpaudit.attacks import independent_blocks as parts
 from dpaudit.attacks.banded import banded
-from dpaudit.attacks.continued_learning import learn_again
-from dpaudit.attacks.learning import ATTACKS
+from dpaudit.attacks.learning import SCORERS, learn_again
 from dpaudit.attacks.learning import learn as learn_orders
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.prefixes import prefixes
@@ -72,7 +71,7 @@ from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.replay import block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm
-from dpaudit.levels.candidates import Attack, Candidate, Fine, of_cells
+from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells
 from dpaudit.levels.level_map import Grouped, LevelMap, by_input
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.levels.rare_filter import RareFilter
@@ -235,8 +234,8 @@ def counted(mechanism: Mechanism, *, fresh: bool = True) -> Run:
 
     def run(alpha: float, rng: np.random.Generator) -> bool:
         selection = mechanism.tally(SELECTION, rng)
-        fine = Fine(_CELLS, np.append(selection.counts, [[0, 0]], axis=0))
-        order = of_cells("cells", fine)
+        fine = CellCounts(_CELLS, np.append(selection.counts, [[0, 0]], axis=0))
+        order = UnorderedCells.of("cells", fine)
         learned = learn_again([order], Objective(point, CERTIFICATION), to_bet=False)
         level = cast(Grouped, learned.portfolio.level)
         rule = learned.portfolio.guesses[level.group][:-1]
@@ -385,7 +384,7 @@ def unseen(*, fresh: bool = True) -> Run:
 
 
 def learned_by(
-    attack: Attack | tuple[Attack, ...],
+    attack: Scorer | tuple[Scorer, ...],
     draw: Callable[[np.random.Generator], SelectionDraws],
     *,
     fresh: bool = True,
@@ -451,8 +450,7 @@ def by_entry(*, fresh: bool = True) -> Run:
         orders = prefixes(seen[0])
         for one in seen[1:]:
             orders = [
-                order.counted_on(by_input(order.counter, one.outcomes, one.is_d1))
-                for order in orders
+                order.add(by_input(order.counter, one.outcomes, one.is_d1)) for order in orders
             ]
         rule = learn_again(orders, aim, to_bet=False).portfolio
         tallies = [
@@ -507,13 +505,13 @@ def _with_gaps(rng: np.random.Generator) -> SelectionDraws:
     return SelectionDraws(from_raw(drawn), rng.random(FEW) < 0.5)
 
 
-def _all_kinds(selection: SelectionDraws) -> list[Candidate]:
+def _all_kinds(selection: SelectionDraws) -> Sequence[Candidate]:
     """Score each kind of outputs by itself, in one way, those that seem to tell nothing as well."""
     with patch.multiple(kinds, _TELLS=-math.inf, _LEAST_DRAWS=0, SCORING=(innovations,)):
         return kinds.kinds(selection)
 
 
-def _all_parts(selection: SelectionDraws) -> list[Candidate]:
+def _all_parts(selection: SelectionDraws) -> Sequence[Candidate]:
     """Add up all parts, of few draws and those that seem to tell nothing as well: of equal inputs
     all do."""
     with patch.multiple(parts, _TELLS=-math.inf, _LEAST_DRAWS=FEW):
@@ -715,11 +713,11 @@ CASES = (
         learned_by(banded, _answers, fresh=False),
         costly=True,
     ),
-    Case("few values, equal inputs", True, learned_by(ATTACKS, _three_bits), costly=True),
+    Case("few values, equal inputs", True, learned_by(SCORERS, _three_bits), costly=True),
     Case(
         "few values, certified on the draws they were learned from",
         False,
-        learned_by(ATTACKS, _three_bits, fresh=False),
+        learned_by(SCORERS, _three_bits, fresh=False),
         costly=True,
     ),
     Case(

@@ -14,12 +14,20 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.single_columns import larger_for_d1
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.cells import Cells, make_cells
-from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds, log_ratio
+from dpaudit.levels.level_map import (
+    FOLDS,
+    HALF,
+    FloatArray,
+    IntArray,
+    by_fold,
+    folds,
+    larger_for_d1,
+    log_ratio,
+)
 from dpaudit.levels.piecewise_logit import log_odds_of_each
 from dpaudit.levels.rules import pooled_counts
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
@@ -34,7 +42,9 @@ _NEWTON_STEPS = 4
 _LEAST_INTERVALS = 3
 
 
-def additive(selection: SelectionDraws, columns: Sequence[Column] | None = None) -> list[Candidate]:
+def additive(
+    selection: SelectionDraws, columns: Sequence[Column] | None = None
+) -> list[OrderedBins]:
     """Order vectors by the sum of the evidence of each of these columns, or of all."""
     columns = selection.outcomes.columns if columns is None else columns
     return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
@@ -293,7 +303,7 @@ _RUN = re.compile(r"\boutput\[\d+\]")
 _EVERY = "output[*]"
 
 
-def exchangeable(selection: SelectionDraws) -> list[Candidate]:
+def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
     """Order lists of runs by the sum of the evidence of each run."""
     groups = _alike(selection.outcomes.columns)
     if not groups:

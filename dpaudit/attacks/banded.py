@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.counted_sequences import SequenceScored, Sum, learned_anew
+from dpaudit.attacks.counted_sequences import SequenceScored, Sum, relearned
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.sequences import Prefixes
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate
+from dpaudit.levels.candidates import Candidate, OrderedBins
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import KIND, Column
 from dpaudit.outcomes.bands import Bands
@@ -53,7 +53,7 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
     return [*found, *_sums(bands, inner, selection)]
 
 
-def banded_sums(selection: SelectionDraws) -> list[Candidate]:
+def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
     """Order them by what each entry tells, given those before it, alone."""
     bands = _bands_of(selection)
     if bands is None:
@@ -61,10 +61,10 @@ def banded_sums(selection: SelectionDraws) -> list[Candidate]:
     return _sums(bands, SelectionDraws(bands(selection.outcomes), selection.is_d1), selection)
 
 
-def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> list[Candidate]:
+def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> list[OrderedBins]:
     found = []
     for one in prefixes(inner):
-        if isinstance(one.scored, SequenceScored):
+        if isinstance(one, OrderedBins) and isinstance(one.scored, SequenceScored):
             way = replace(one.scored.way, walk=one.scored.way.walk.through(bands))
             scored = replace(
                 one.scored,
@@ -72,7 +72,7 @@ def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> lis
                 freeze=partial(_frozen, bands, one.scored.freeze),
                 way=way,
             )
-            found.append(learned_anew(scored, selection, Sum.of(scored)))
+            found.append(relearned(scored, selection, Sum.of(scored)))
     return found
 
 

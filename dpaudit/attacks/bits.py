@@ -14,7 +14,7 @@ import numpy as np
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.single_columns import ONE_COLUMN, orders_of, single_columns
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
 from dpaudit.outcomes import Column, NamedColumns, Outcomes
 from dpaudit.outcomes.aspects import ASPECTS, SPAN
 from dpaudit.outcomes.units import ELAPSED
@@ -59,7 +59,7 @@ def has_integers(outcomes: Outcomes) -> bool:
 
 def _of_bits(found: Candidate, selection: SelectionDraws) -> Candidate:
     attack = f"{_LOW_BITS}: {found.attack.removeprefix(ONE_COLUMN)}"
-    if found.scored is None:
+    if not isinstance(found, OrderedBins) or found.scored is None:
         return replace(found, attack=attack)
     return by_score(replace(found.scored, attack=attack), selection)
 

@@ -15,7 +15,7 @@ from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.weighted_sums import logistic
 from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Attack, Candidate, by_score
+from dpaudit.levels.candidates import OrderedBins, Scorer, by_score
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.piecewise_logit import probability, softplus
 from dpaudit.levels.scores import Scored
@@ -23,7 +23,7 @@ from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
 
 # What scores columns together.
-SCORING: tuple[Attack, ...] = (additive, innovations, prefixes, banded_sums, logistic)
+SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
 # Attacks that are worth fitting to all draws, of those that were fitted to some.
 _CLOSER = 2
 # Of the search for an offset: nats of one step at most, and when it has been found.
@@ -37,13 +37,13 @@ class Fit:
     """A score of the columns of these names. gain: the nats that it explains of held-out draws."""
 
     names: Sequence[str]
-    attack: Attack
+    attack: Scorer
     scored: Scored
     halves: FloatArray
     gain: float
 
 
-def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Attack]) -> list[Fit]:
+def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
     """Return the scores of some columns that explain held-out draws best, the best one first."""
     inner = SelectionDraws(only(names, selection.outcomes), selection.is_d1)
     found = [
@@ -52,6 +52,7 @@ def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Atta
         )
         for attack in (attacks if len(names) > 1 else (_alone,))
         for one in attack(inner)
+        if isinstance(one, OrderedBins)
         if one.scored is not None and one.scored.halves is not None
     ]
     return sorted(found, key=lambda one: -one.gain)[:_CLOSER]
@@ -62,7 +63,7 @@ def only(names: Iterable[str], outcomes: Outcomes) -> Table:
     return Table(tuple(outcomes.named(names)), outcomes.size)
 
 
-def _alone(selection: SelectionDraws) -> list[Candidate]:
+def _alone(selection: SelectionDraws) -> list[OrderedBins]:
     """Order outcomes by a single column."""
     return [by_score(summed(selection, selection.outcomes.columns), selection)]
 

@@ -18,7 +18,7 @@ from dpaudit.attacks.additive import summed
 from dpaudit.attacks.block_scores import SCORING, Fit, fits, gain, log_odds, offset
 from dpaudit.attacks.independent_blocks import parts
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, folds
 from dpaudit.levels.scores import Score, Scored, shares, with_most
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
@@ -38,7 +38,7 @@ _ENOUGH_TO_COMPARE = 10_000
 _TELLS = 3.0
 
 
-def kinds(selection: SelectionDraws) -> list[Candidate]:
+def kinds(selection: SelectionDraws) -> list[OrderedBins]:
     """Order outcomes of the most frequent kinds by the best score of each, and by how much likelier
     the kind is for d1; all others by the sum over columns."""
     outcomes = selection.outcomes

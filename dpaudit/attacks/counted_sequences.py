@@ -17,10 +17,10 @@ import numpy as np
 from dpaudit.attacks.additive import scale_of
 from dpaudit.attacks.sequences import Prefixes, Walk, weights
 from dpaudit.draws import SelectionDraws, by_arm
-from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.candidates import BinSource, OrderedBins, by_score
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
-from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group, pieces
 from dpaudit.levels.piecewise_logit import probability
 from dpaudit.levels.rules import evened
 from dpaudit.levels.scores import Score, Scored, ScoreLevels
@@ -77,10 +77,47 @@ class Sum:
         return cls((scored.way,), _only_one)
 
 
-def learned_anew(scored: Scored, selection: SelectionDraws, total: Sum) -> Candidate:
-    """Return the order by a score, which goes on learning when further draws are counted."""
-    again = partial(CountedEntries.of, selection, scored, total) if scored.has_finer else None
-    return replace(by_score(scored, selection), again=again)
+def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
+    """Return the order by a score that is refitted when further draws are counted."""
+    source = _Refitted(scored, selection, total) if scored.has_finer else None
+    return by_score(scored, selection, source)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Refitted(BinSource):
+    """Levels of a score that was fitted to kept draws, and what refits it."""
+
+    is_relearned = True
+    scored: Scored
+    selection: SelectionDraws
+    total: Sum
+
+    def level_map(self) -> LevelMap:
+        return self.scored.freeze_levels()
+
+    def intervals(self) -> Intervals:
+        return self.scored.intervals(self.selection.is_d1)
+
+    def learner(self) -> CountedEntries | None:
+        return CountedEntries.of(self.selection, self.scored, self.total)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AfterCounts(BinSource):
+    """Levels that draws after the fit tell of."""
+
+    is_relearned = True
+    told: Intervals
+    entries: CountedEntries
+
+    def level_map(self) -> LevelMap:
+        return self.told.level_map()
+
+    def intervals(self) -> Intervals:
+        return self.told
+
+    def learner(self) -> CountedEntries:
+        return self.entries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,9 +270,9 @@ class CountedEntries:
         places = np.arange(len(self.trial.edges) + 1, dtype=np.intp)
         return ByEntry(self.scores, self.total, Digitiser(self.trial.edges, places))
 
-    def after(self, order: Candidate, counts: IntArray) -> Candidate:
+    def after(self, order: OrderedBins, counts: IntArray) -> OrderedBins:
         told = len(self.trial.intervals.counts)
-        trial = replace(self.trial, intervals=self.trial.intervals.with_more(counts[:told]))
+        trial = replace(self.trial, intervals=self.trial.intervals.add(counts[:told]))
         by_entry, left = [], counts[told:]
         for before in self.by_entry:
             sizes = [own.size // 2 for own in before]
@@ -272,7 +309,7 @@ class CountedEntries:
         """The latest score of every different outcome that was kept."""
         return self.kept.scored(self.total.made(self._latest))
 
-    def _order(self, like: Candidate) -> Candidate:
+    def _order(self, like: OrderedBins) -> OrderedBins:
         """Return the order by the latest score, each interval of which has as many draws that were
         kept as one of those that are told."""
         edges = self._edges()
@@ -284,12 +321,10 @@ class CountedEntries:
         return replace(
             like,
             held_out=told.held_out(),
-            shrunk=told.shrunk(),
+            expected=told.expected_draws(),
             is_smooth=False,
-            freeze=told.by_level,
+            source=_AfterCounts(told, self),
             position=told.positions(),
-            finer=partial(_same, told),
-            again=partial(_same, self),
         )
 
     def _edges(self) -> FloatArray:

@@ -17,12 +17,12 @@ from scipy.special import chdtrc
 
 from dpaudit.attacks.banded import banded_sums
 from dpaudit.attacks.block_scores import SCORING, Fit, fits, only
-from dpaudit.attacks.counted_sequences import SequenceScored, Sum, learned_anew
+from dpaudit.attacks.counted_sequences import SequenceScored, Sum, relearned
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.sequences import Prefixes
-from dpaudit.attacks.trees import grouped
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.candidates import OrderedBins, by_score
+from dpaudit.levels.cells import equal_mass_groups
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.scores import Score, Scored, shares, with_most
 from dpaudit.outcomes import KIND, Outcomes
@@ -49,7 +49,7 @@ _TELLS = 3.0
 _MOST_PARTS = 8
 
 
-def parts(selection: SelectionDraws) -> list[Candidate]:
+def parts(selection: SelectionDraws) -> list[OrderedBins]:
     """Order outcomes by the sum of what their independent parts tell, each by its best score."""
     if selection.size < _LEAST_DRAWS:
         return []
@@ -81,14 +81,14 @@ def parts(selection: SelectionDraws) -> list[Candidate]:
     if not going_on:
         return [by_score(scored, selection)]
     total = _learned_anew([_more_telling(one, going_on.get(name)) for name, one in best.items()])
-    return [learned_anew(scored, selection, total) if total.ways else by_score(scored, selection)]
+    return [relearned(scored, selection, total) if total.ways else by_score(scored, selection)]
 
 
 def _all_vary(some: SelectionDraws) -> bool:
     """Return whether every column varies. What others depend on is not known of one that hardly
     does, and what it tells might be added up twice."""
     columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
-    most = (np.bincount(grouped(one, _GROUPS)).max() for one in columns)
+    most = (np.bincount(equal_mass_groups(one, _GROUPS)).max() for one in columns)
     return all(often < _VARIES * some.size for often in most)
 
 
@@ -181,7 +181,7 @@ def _parts(some: SelectionDraws) -> list[list[str]]:
     if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
         return []
     arm = some.is_d1.astype(np.intp)
-    groups = [grouped(one, _GROUPS) for one in columns]
+    groups = [equal_mass_groups(one, _GROUPS) for one in columns]
     left, found, alone = set(range(len(columns))), list[list[int]](), list[int]()
     while left:
         part = _reached(min(left), left, groups, arm)

@@ -14,10 +14,10 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.counted_sequences import SequenceScored, Sum, Way, learned_anew
+from dpaudit.attacks.counted_sequences import SequenceScored, Sum, Way, relearned
 from dpaudit.attacks.sequences import NAME, Prefixes, Walk, depend, weights
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate
+from dpaudit.levels.candidates import OrderedBins
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds
 from dpaudit.levels.scores import aligned
 from dpaudit.outcomes import Outcomes
@@ -25,7 +25,7 @@ from dpaudit.outcomes import Outcomes
 _LEAST_DRAWS = 1_000
 
 
-def prefixes(selection: SelectionDraws) -> list[Candidate]:
+def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
     """Order sequences of few values by the sum of what each entry tells, given those before it."""
     if selection.size < _LEAST_DRAWS:
         return []
@@ -52,7 +52,7 @@ def prefixes(selection: SelectionDraws) -> list[Candidate]:
     walk = replace(walk, cells=())  # as large as the draws
     freeze = partial(Prefixes.of, walk, [fit[FOLDS] for fit in fits], spread)
     scored = SequenceScored(NAME, aligned(held_out, fold, kept), freeze, halves, way=Way(walk))
-    return [learned_anew(scored, selection, Sum.of(scored))]
+    return [relearned(scored, selection, Sum.of(scored))]
 
 
 def kin_of(outcomes: Outcomes, counts: IntArray) -> Kin | None:

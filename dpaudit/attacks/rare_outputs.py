@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate
+from dpaudit.levels.candidates import Candidate, UnorderedCells
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.portfolio import RARE_SHARE, Rule
 from dpaudit.levels.rare_cells import (
@@ -171,10 +171,9 @@ class RareTable:
         level[~came_up] = level[USUAL]
         expected = by_level(share, counts.sum(axis=1), level, len(order))
         held_out = np.append(counts[order], [[0, 0]], axis=0)
-        freeze = partial(
-            RareLevels, self.rare_filter, columns, level, self._example(found == OTHER)
-        )
-        return Candidate(NAME, held_out, tuning.PENALTY_ANY_ORDER, freeze, shrunk=expected)
+        levels = RareLevels(self.rare_filter, columns, level, self._example(found == OTHER))
+        penalty = tuning.PENALTY_ANY_ORDER
+        return UnorderedCells(NAME, held_out, penalty, levels, expected=expected)
 
     def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
         """Return the rare rule: it guesses an input in the cells that this input alone gave, unless

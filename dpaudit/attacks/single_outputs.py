@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from dpaudit.attacks.prefixes import kin_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, Fine
+from dpaudit.levels.candidates import Candidate, CellCounts, UnorderedCells
 from dpaudit.levels.cells import NO_OUTPUT, RARELY_SEEN, listed, none_of, shortened
 from dpaudit.levels.level_map import (
     FOLDS,
@@ -86,13 +85,13 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     known, each = Known.of(found.keys, found.outcomes), found.outcomes.trimmed()
     if bands is not None:
         known = known.through(bands)
-    freeze = partial(AtomLevels, known, final, each)
+    level_map = AtomLevels(known, final, each)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), each)
     are_all = found.rest.sum() <= _FEW_OTHERS * arms.sum()
     kin = kin_of(found.outcomes, everything) if are_all else None
-    fine = Fine(every, np.append(everything, found.rest[None], axis=0), kin)
-    return [Candidate("single outputs", held_out, penalty, freeze, fine=fine)]
+    counted = CellCounts(every, np.append(everything, found.rest[None], axis=0), kin)
+    return [UnorderedCells("single outputs", held_out, penalty, level_map, counted)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,5 +1,9 @@
-"""Whether pairs of columns tell more together than a score makes of them: a quick look before a
-learner that costs much."""
+"""The scorer for interactions: gradient-boosted trees, scikit-learn's histogram version.
+
+Trees start from the scores of the cheaper scorers. Importing scikit-learn alone takes a second, so
+they are fitted only if some table of two columns shows a difference between the inputs that these
+scores do not explain.
+"""
 
 from __future__ import annotations
 
@@ -16,90 +20,28 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from dpaudit.attacks.features import Category, Feature, matrix, raw_features
+from dpaudit.attacks.objective import Objective, best_predicted, promise
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, by_score
-from dpaudit.levels.cells import listed, make_cells
+from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
+from dpaudit.levels.cells import equal_mass_groups, listed
 from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.portfolio import Tried
+from dpaudit.levels.rules import predicted_growth
 from dpaudit.levels.scores import MOST_ROWS, Score, Scored, cross_fitted, most, shares
-from dpaudit.outcomes import KIND, Column, Outcomes
-
-_GROUPS = 8
-# The chance that a look finds some pair of columns that tell nothing together.
-_LUCK = 0.003
-_LEAST_DRAWS = 2_000
-# Draws times pairs of columns.
-_MOST_WORK = 20_000_000
-
-
-def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
-    """Return whether the inputs differ in some table of two columns by more than the candidate
-    explains: beyond luck, and by enough to be worth a search."""
-    columns = selection.outcomes.columns
-    pairs = len(columns) * (len(columns) - 1) // 2
-    # Trees are fitted to no more.
-    rows = min(selection.size, MOST_ROWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
-    share = _believed(candidate, selection)[:rows]
-    surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
-    groups = np.stack([grouped(one.take(slice(rows)), _GROUPS) for one in columns])
-    # Nats: what the candidate tells of the inputs, against which what a pair adds is held.
-    known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
-    least = tuning.SHARE_OF_PAIR * known
-    return any(
-        _is_striking(first, groups[place + 1 :], (surprise, variance), _LUCK / pairs, least)
-        for place, first in enumerate(groups[:-1])
-    )
-
-
-def _is_striking(
-    first: NDArray[np.intp],
-    others: NDArray[np.intp],
-    moments: tuple[FloatArray, FloatArray],
-    luck: float,
-    least: float,
-) -> bool:
-    """Return whether one column with some of others, (others, rows), surprises by more nats than
-    so many, and by more than has this chance by luck. moments: by row the surprise, and its
-    variance."""
-    table = np.arange(len(others))[:, None] * _GROUPS
-    cell = ((table + others) * _GROUPS + first).ravel()
-    shape = len(others), _GROUPS**2
-    sums, noise = (
-        np.bincount(cell, np.tile(one, len(others)), math.prod(shape)).reshape(shape)
-        for one in moments
-    )
-    enough = tuning.INFORMATION_OF_CELL
-    counted = noise > enough
-    squares = np.where(counted, sums**2 / np.maximum(noise, enough), 0.0).sum(axis=1)
-    freedom = np.maximum(counted.sum(axis=1), 1)
-    return bool(np.any((chdtrc(freedom, squares) < luck) & (squares - freedom > 2 * least)))
-
-
-def _believed(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
-    """Return Pr[d1] of every draw by its level, held out where that is known; the share of d1
-    where levels have no order to smooth them by."""
-    mean = selection.is_d1.mean()
-    if not candidate.is_smooth:
-        return np.full(selection.size, mean)
-    draws = candidate.smoothed.draws + 0.5
-    share = np.append(draws[:, 0] / draws.sum(axis=1), mean)
-    scored = candidate.scored
-    level = candidate.freeze()(selection.outcomes) if scored is None else scored.levels
-    return np.asarray(share[level])
-
-
-def grouped(column: Column, groups: int) -> NDArray[np.intp]:
-    """Return the group of every entry: neighbouring cells of about equal mass together."""
-    cell = make_cells(column, groups)(column).astype(np.intp)
-    masses = np.bincount(cell)
-    middle = (np.cumsum(masses) - masses / 2) / len(cell)
-    return np.minimum((middle * groups).astype(np.intp), groups - 1)[cell]
-
+from dpaudit.outcomes import KIND, Outcomes
+from dpaudit.wording import install_command
 
 NAME = "gradient-boosted trees"
 
-_SHUFFLED_ROWS = 2_000
-_DEALT_TOGETHER = 8
+# Columns, at most: of more, trees take long.
+_MOST_COLUMNS = 256
+# Tables of two columns have 8 × 8 groups, and so many draws times pairs of columns at most.
+_GROUPS, _MOST_WORK, _LEAST_DRAWS = 8, 20_000_000, 2_000
+# Probability that some pair of columns that tell nothing together looks as if it did.
+_LUCK = 0.003
+# Rows that show how far each input moves the log-odds, and inputs that are shuffled in one call.
+_SHUFFLED_ROWS, _SHUFFLED_TOGETHER = 2_000, 8
 _SETTINGS: dict[str, Any] = {
     "learning_rate": 0.1,
     "max_iter": 100,
@@ -114,12 +56,40 @@ _SETTINGS: dict[str, Any] = {
 
 
 def is_installed() -> bool:
-    """Return whether scikit-learn is there; does not import it."""
+    """Return whether scikit-learn is installed, without importing it."""
     return importlib.util.find_spec("sklearn") is not None
 
 
-def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate]:
-    """Order outcomes by boosted trees over their columns and the scores of other attacks."""
+def propose_trees(
+    selection: SelectionDraws,
+    objective: Objective,
+    candidates: Sequence[Candidate],
+    *,
+    thorough: bool,
+) -> tuple[list[Candidate], list[Tried]]:
+    """Return the candidates of trees, or why trees are left out; neither where they do not apply.
+
+    candidates: those of the cheaper scorers.
+    thorough: fit trees even if a refutation is near.
+    """
+    if len(selection.outcomes.columns) < 2 or selection.size < tuning.DRAWS_FOR_TREES:
+        return [], []
+    best = max(candidates, key=lambda one: promise(one, objective))
+    base = _most_explaining(candidates, best)
+    reason = _why_no_trees(selection, objective, best, base, thorough=thorough)
+    if reason is not None:
+        return [], [Tried(NAME, None, reason)]
+    scores = [one.scored for one in candidates if isinstance(one, OrderedBins) and one.scored]
+    found = trees(selection, scores)
+    wanted = _wanted_likelihood(base, selection.size)
+    promised = promise(best, objective)
+    if any(promise(one, objective) > promised or one.smoothed.worth > wanted for one in found):
+        return list(found), []
+    return [], [Tried(NAME, None, f"they tell no more than {base.attack}")]
+
+
+def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBins]:
+    """Order outcomes by boosted trees over their columns and the scores of other scorers."""
     features = tuple(raw_features(selection.outcomes.columns))
     table = matrix(features, selection.outcomes, [one.held_out for one in scores])
     held_out, model, halves = cross_fitted(
@@ -134,7 +104,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[Candidate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """The log-odds of d1 by boosted trees. scores: further inputs, after the features."""
+    """The log-odds of d1 by boosted trees. scores: inputs of the model after the features."""
 
     features: tuple[Feature, ...]
     scores: tuple[Score, ...]
@@ -154,6 +124,102 @@ class Trees:
         return f"{what}, most of it from {listed(named, 'and')}" if named else what
 
 
+def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
+    """Return whether the inputs differ in some table of two columns by more than the candidate
+    explains: beyond luck, and by enough to be worth fitting trees."""
+    columns = selection.outcomes.columns
+    pairs = len(columns) * (len(columns) - 1) // 2
+    rows = min(selection.size, MOST_ROWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
+    share = _predicted_shares(candidate, selection)[:rows]
+    surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
+    groups = np.stack([equal_mass_groups(one.take(slice(rows)), _GROUPS) for one in columns])
+    # Nats that the candidate explains; a pair must add a share of them.
+    known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
+    least = tuning.SHARE_OF_PAIR * known
+    return any(
+        _is_striking(first, groups[place + 1 :], (surprise, variance), _LUCK / pairs, least)
+        for place, first in enumerate(groups[:-1])
+    )
+
+
+def _is_striking(
+    first: NDArray[np.intp],
+    others: NDArray[np.intp],
+    moments: tuple[FloatArray, FloatArray],
+    luck: float,
+    least: float,
+) -> bool:
+    """Return whether the table of one column with another one has a χ² statistic that is `least`
+    nats above its mean and whose p-value is below `luck`.
+
+    others: (others, rows).  moments: by row the surprise at the input, and its variance.
+    """
+    table = np.arange(len(others))[:, None] * _GROUPS
+    cell = ((table + others) * _GROUPS + first).ravel()
+    shape = len(others), _GROUPS**2
+    sums, noise = (
+        np.bincount(cell, np.tile(one, len(others)), math.prod(shape)).reshape(shape)
+        for one in moments
+    )
+    enough = tuning.INFORMATION_OF_CELL
+    counted = noise > enough
+    squares = np.where(counted, sums**2 / np.maximum(noise, enough), 0.0).sum(axis=1)
+    freedom = np.maximum(counted.sum(axis=1), 1)
+    return bool(np.any((chdtrc(freedom, squares) < luck) & (squares - freedom > 2 * least)))
+
+
+def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
+    """Return Pr[d1] of every draw by its level, held out where possible; the share of d1 where
+    levels are not smooth."""
+    mean = selection.is_d1.mean()
+    if not candidate.is_smooth:
+        return np.full(selection.size, mean)
+    draws = candidate.smoothed.draws + 0.5
+    share = np.append(draws[:, 0] / draws.sum(axis=1), mean)
+    scored = candidate.scored if isinstance(candidate, OrderedBins) else None
+    level = candidate.freeze()(selection.outcomes) if scored is None else scored.levels
+    return np.asarray(share[level])
+
+
+def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
+    """Return the smooth candidate with the largest likelihood, of scores and of the best one."""
+    known = [one for one in candidates if one.is_smooth and (one is best or one.has_score)]
+    return max(known, key=lambda one: one.smoothed.worth, default=best)
+
+
+def _wanted_likelihood(base: Candidate, draws: int) -> float:
+    """Return the log-likelihood from which on trees explain enough more than `base`."""
+    if not base.is_smooth:
+        return -math.inf
+    known = base.smoothed.worth + draws * math.log(2)
+    return base.smoothed.worth + tuning.SHARE_OF_PAIR * max(0.0, known)
+
+
+def _why_no_trees(
+    selection: SelectionDraws,
+    objective: Objective,
+    best: Candidate,
+    base: Candidate,
+    *,
+    thorough: bool,
+) -> str | None:
+    """Return why trees cannot win or are not needed; None if they may win."""
+    columns = len(selection.outcomes.columns)
+    if columns > _MOST_COLUMNS:
+        return f"{columns:,} columns are too many, more than {_MOST_COLUMNS}"
+    arms = int(selection.is_d1.sum()), int((~selection.is_d1).sum())
+    if best_predicted(best, objective) >= tuning.NEARLY_ALL * objective.perfect_bound(arms):
+        return f"{best.attack} promises nearly as much as so many draws can show"
+    growth = float(np.max(predicted_growth(best.table, objective.point)))
+    if not thorough and growth > tuning.PLENTY:
+        return f"{best.attack} is enough for a refutation"
+    # The best candidate first, since the one that explains most is costlier to look at.
+    for known in dict.fromkeys([best, base] if best.is_smooth else [base]):
+        if not has_interplay(selection, known):
+            return f"no two columns tell more together than {known.attack} makes of them"
+    return None if is_installed() else f"scikit-learn is not there: {install_command('learned')}"
+
+
 def _fitted(table: FloatArray, is_d1: np.ndarray[Any, Any], features: Sequence[Feature]) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -169,12 +235,12 @@ def _odds(model: Any, table: FloatArray) -> FloatArray:
 
 
 def _odds_at(model: Any, table: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the log-odds at some rows, of which copies are made piece by piece."""
-    found = np.empty(len(rows))
+    """Return the log-odds at some rows, in pieces to save memory."""
+    odds = np.empty(len(rows))
     for start in range(0, len(rows), MOST_ROWS):
         piece = slice(start, start + MOST_ROWS)
-        found[piece] = _odds(model, table[rows[piece]])
-    return found
+        odds[piece] = _odds(model, table[rows[piece]])
+    return odds
 
 
 def _bounded(table: FloatArray) -> FloatArray:
@@ -184,7 +250,7 @@ def _bounded(table: FloatArray) -> FloatArray:
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """Several workers each with several threads would stand in each other's way."""
+    """Limit OpenMP to one thread: threads of several workers slow each other down."""
     return cast("AbstractContextManager[Any]", _thread_pools().limit(limits=1, user_api="openmp"))
 
 
@@ -199,25 +265,25 @@ def _frozen(
     features: tuple[Feature, ...], scores: Sequence[Scored], model: Any, sample: FloatArray
 ) -> Trees:
     inputs = tuple(one.freeze() for one in scores)
-    moved = _moved(model, sample)
+    moved = _importances(model, sample)
     own = [(one.column, weight) for one, weight in zip(features, moved, strict=False)]
-    # What moves a score counts for the columns that the score depends on.
+    # The importance of a score counts for the columns that the score depends on.
     for score, weight in zip(inputs, moved[len(features) :], strict=True):
         own += [(name, weight * share) for name, share in score.columns]
     names, weights = zip(*own, strict=True)
     return Trees(features, inputs, model, shares(names, weights))
 
 
-def _moved(model: Any, sample: FloatArray) -> list[float]:
-    """Return for every input how far the log-odds move when its entries are dealt out anew."""
+def _importances(model: Any, sample: FloatArray) -> list[float]:
+    """Return for every input how far the log-odds move when its entries are shuffled."""
     rng = np.random.default_rng(0)
-    plain, found = _odds(model, sample), []
-    # Several inputs at a time: a call takes as long as to follow a thousand rows.
-    for start in range(0, sample.shape[1], _DEALT_TOGETHER):
-        places = range(start, min(start + _DEALT_TOGETHER, sample.shape[1]))
-        dealt = np.repeat(sample[None], len(places), axis=0)
-        for one, place in zip(dealt, places, strict=True):
+    plain, moved = _odds(model, sample), []
+    # Several inputs in one call, which takes as long as to follow a thousand rows.
+    for start in range(0, sample.shape[1], _SHUFFLED_TOGETHER):
+        places = range(start, min(start + _SHUFFLED_TOGETHER, sample.shape[1]))
+        shuffled = np.repeat(sample[None], len(places), axis=0)
+        for one, place in zip(shuffled, places, strict=True):
             one[:, place] = rng.permutation(one[:, place])
-        odds = _odds(model, dealt.reshape(-1, sample.shape[1])).reshape(len(places), -1)
-        found += [float(np.sqrt(np.mean((one - plain) ** 2))) for one in odds]
-    return found
+        odds = _odds(model, shuffled.reshape(-1, sample.shape[1])).reshape(len(places), -1)
+        moved += [float(np.sqrt(np.mean((one - plain) ** 2))) for one in odds]
+    return moved

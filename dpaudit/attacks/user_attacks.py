@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.attacks.single_columns import larger_for_d1
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import AttackError, TargetError, UsageError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import resolve
-from dpaudit.levels.candidates import Candidate, by_score
-from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.candidates import OrderedBins, by_score
+from dpaudit.levels.level_map import FloatArray, larger_for_d1
 from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
 from dpaudit.wording import did_you_mean, shown
@@ -52,7 +51,7 @@ class UsersAttack:
     source: Callable[[], Any] | None = None
     travels: bool = False
 
-    def __call__(self, selection: SelectionDraws) -> list[Candidate]:
+    def __call__(self, selection: SelectionDraws) -> list[OrderedBins]:
         """Return the order by the attack's score."""
         held_out, kept, halves = cross_fitted(
             selection.size,
@@ -211,7 +210,7 @@ def _installed(name: str) -> UsersAttack:
     if name not in installed:
         known = f"; installed: {', '.join(installed)}" if installed else "; none is installed"
         raise UsageError(
-            f"attacks: {name!r} is neither an import path, package.module:Attack, nor an installed "
+            f"attacks: {name!r} is neither an import path, package.module:Scorer, nor an installed "
             f"attack{known}.{did_you_mean(name, installed)}"
         )
     source = partial(_load, name)

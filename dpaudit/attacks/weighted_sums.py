@@ -24,7 +24,7 @@ from dpaudit.attacks.features import (
 )
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FOLDS, FloatArray, folds
 from dpaudit.levels.piecewise_logit import probability, softplus
@@ -171,7 +171,7 @@ _POOLED = (Number, Above)
 _FEWEST_POOLED = 4
 
 
-def logistic(selection: SelectionDraws) -> list[Candidate]:
+def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     """Order outcomes by the linear log-odds of d1."""
     columns = selection.outcomes.columns
     if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > MOST_FEATURES:
@@ -372,7 +372,7 @@ def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
 _TINY = 1e-9
 
 
-def mean_differences(selection: SelectionDraws) -> list[Candidate]:
+def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     """Order outcomes with too many columns for logistic regression by their means."""
     columns = selection.outcomes.columns
     if len(columns) <= MOST_FEATURES:

@@ -80,7 +80,7 @@ def _by_itself(
     outcomes = Table((Column(plain.words, new),), len(new))
     found = orders_of(outcomes.all_columns[0], SelectionDraws(outcomes, selection.is_d1))
     of_new = partial(NewLevels, plain)
-    return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}", fine=None) for one in found]
+    return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}") for one in found]
 
 
 def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from dpaudit.attacks.continued_learning import (
     columns_that_may_refute,
     gains_by_more,
-    is_clear,
-    learn_again,
+    may_freeze_early,
     promises_nothing,
 )
+from dpaudit.attacks.learning import learn_again
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.auditing.checks import DrawChecks
@@ -272,7 +272,7 @@ class Counts:
     def add(self, tallies: Sequence[Tally]) -> None:
         """Add draws, counted by each of the counters."""
         self._candidates = [
-            candidate.counted_on(tally.counts)
+            candidate.add(tally.counts)
             for candidate, tally in zip(self._candidates, tallies, strict=True)
         ]
 
@@ -303,7 +303,7 @@ class Counts:
 def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Objective) -> bool:
     """Return whether to freeze now, since the rest of the budget is worth more than learning is."""
     is_early = spent < plan.freeze_at
-    if is_early and not (plan.may_freeze_early(spent) and is_clear(candidates, objective)):
+    if is_early and not (plan.may_freeze_early(spent) and may_freeze_early(candidates, objective)):
         return False
     if not plan.may_double(spent):
         return True

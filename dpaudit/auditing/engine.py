@@ -52,7 +52,7 @@ from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import USUAL, VARIABLE
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import notes, stated
-from dpaudit.levels.candidates import Attack
+from dpaudit.levels.candidates import Scorer
 from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import FirstCalls, ToProbe
 from dpaudit.sampling.executors import Setup, WorkerPool, drawing, new_processes, resolved
@@ -275,7 +275,7 @@ class AuditRun:
         self._progress: PairProgress | None = None
         self._shown: Progress | None = None
         self._make = _sampler_maker(self._spec)
-        self._users_attacks: tuple[Attack, ...] = ()
+        self._users_attacks: tuple[Scorer, ...] = ()
         self._state: State = {}
         # Used where no command or test run has processes for all of its audits.
         self._processes = new_processes.NewProcesses()

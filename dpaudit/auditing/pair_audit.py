@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks.bits import has_fractions, has_integers
-from dpaudit.attacks.learning import attacks_for, learn, most_telling
+from dpaudit.attacks.learning import best_point, learn, scorers_for
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_outputs import accuse, has_atoms
 from dpaudit.auditing.checks import DrawChecks, Refutation, check_inputs
@@ -36,7 +36,7 @@ from dpaudit.certificates.replay import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, pool
 from dpaudit.errors import MechanismError
-from dpaudit.levels.candidates import Attack
+from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.level_map import NearLevels
 from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
 from dpaudit.levels.rare_filter import RareFilter
@@ -77,7 +77,7 @@ class PairAudit:
         plan: Plan,
         drawer: Drawer,
         notify: Callable[[PairProgress], None],
-        users_attacks: tuple[Attack, ...] = (),
+        users_attacks: tuple[Scorer, ...] = (),
         compare: Callable[[Refutation], Redrawn | None] = lambda refutation: None,
     ) -> None:
         """compare: compares a refutation with draws of new processes.
@@ -87,7 +87,7 @@ class PairAudit:
         self._spec, self._number, self._plan, self._drawer = spec, number, plan, drawer
         self._checks, self._compare = DrawChecks(spec, drawer), compare
         self._claim = spec.tested
-        self._attacks = attacks_for(
+        self._attacks = scorers_for(
             floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
         )
         self._users_attacks = users_attacks
@@ -228,7 +228,7 @@ class PairAudit:
         selection = self._selection
         if not self._has_point:
             # Chosen on draws that certify nothing, and before any bet.
-            point = most_telling(selection, self._claim, self._coming, self._attacks)
+            point = best_point(selection, self._claim, self._coming, self._attacks)
             self._ledger.settle(point)
             self._has_point = True
         self._learned_from = selection.size

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.continued_learning import learn_again
-from dpaudit.attacks.learning import ATTACKS, learn, most_telling
+from dpaudit.attacks.learning import SCORERS, best_point, learn, learn_again
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import thresholds
 from dpaudit.auditing.counting import Counts, is_enough
@@ -247,7 +246,7 @@ class _RecordedRun:
         # Tallies, without levels, of the draws that were learned from.
         self._learning: list[Tally] = []
         self._is_tossed = audit.coin_flipped and self._looks_tossed()
-        self._attacks = (thresholds,) if audit.scores_only else ATTACKS
+        self._attacks = (thresholds,) if audit.scores_only else SCORERS
         self._limits = limits_for(len(audit.outcomes.columns), single_draws=False)
 
     def certificate(self) -> Certificate:
@@ -264,7 +263,7 @@ class _RecordedRun:
             self._warnings.append(constant(selection.outcomes.word(0), audit.arms, self._alpha))
         coming, point = split.left(), audit.claim.point()
         if self._points:
-            point = most_telling(selection, audit.claim, coming, self._attacks)
+            point = best_point(selection, audit.claim, coming, self._attacks)
         objective = Objective(point, coming, for_delta=bool(self._points), points=self._points)
         learned = learn(selection, objective, self._attacks, with_rare=not audit.scores_only)
         learned = self._learn_from_counts(selection, learned, objective, split)

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from dpaudit.attacks.learning import attacks_for
+from dpaudit.attacks.learning import scorers_for
 from dpaudit.attacks.trees import trees
 from dpaudit.attacks.user_attacks import installed_attacks
 from dpaudit.auditing.options import flag_of
@@ -128,15 +128,15 @@ def definitions() -> None:
 @debug_option
 def attacks() -> None:
     """List the attacks that try to tell the inputs apart, and the installed ones for --attack."""
-    switches = inspect.signature(attacks_for).parameters
+    switches = inspect.signature(scorers_for).parameters
     usual = dict.fromkeys(switches, False)
     asked = {
         one: f" ({flag_of(_OPTION.get(switch, switch))})"
         for switch in switches
-        for one in attacks_for(**{**usual, switch: True})
-        if one not in attacks_for(**usual)
+        for one in scorers_for(**{**usual, switch: True})
+        if one not in scorers_for(**usual)
     }
-    every: list[Any] = [*attacks_for(**usual), *asked, trees]
+    every: list[Any] = [*scorers_for(**usual), *asked, trees]
     for one in filter(inspect.isfunction, every):
         _show(one.__name__, f"{_summary(one)}{asked.get(one, '')}")
     for name, offered in installed_attacks().items():

@@ -162,6 +162,14 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     return Cells(column.name, edges, labels, values, label_values)
 
 
+def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
+    """Return the group of every entry, of neighbouring cells with about equal mass."""
+    cell = make_cells(column, groups)(column).astype(np.intp)
+    masses = np.bincount(cell)
+    middle = (np.cumsum(masses) - masses / 2) / len(cell)
+    return np.minimum((middle * groups).astype(np.intp), groups - 1)[cell]
+
+
 def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
     """Return the labels seen at least so often, the most frequent first."""
     if column.codes is None:

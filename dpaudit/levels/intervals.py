@@ -1,4 +1,8 @@
-"""An order of intervals that is cut finer than its levels, so that cut-offs are where they pay."""
+"""Intervals of a number or a score, finer than the levels that they are joined into.
+
+A cut-off need not be where two levels meet. The chosen candidate is divided again into as many
+levels, which are narrow near the cut-offs of its best rule and wide elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,25 @@ import numpy as np
 
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group
 from dpaudit.levels.piecewise_logit import LEVELS
-from dpaudit.levels.shrinkage import ShrunkLevels
+from dpaudit.levels.shrinkage import ExpectedDraws
 
-# Intervals to either side of a cut-off that are levels of their own.
+# Intervals on either side of a cut-off that become levels of their own.
 _NEAR = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """Neighbouring intervals of a number or a score, in order from d2 to d1.
+    """Neighbouring intervals, in order from d2 to d1, with the learning draws in each.
 
-    each: the map to the interval of an outcome, the last one for unseen. counts: (intervals + 1,
-    2), the selection draws in each. level: (intervals,), rising, the level that each belongs to.
-    position: (intervals,), the mean number or score of each, NaN for a label. joined: makes the map
-    to levels, from the level of every interval. order: (intervals,), the intervals by level, where
-    some are labels that more draws have moved; None where they are in order as they are. anew: puts
-    them in order again after more draws. expected: (intervals, 2), what to expect of as many draws,
-    if more is known than their counts.
+    each: map from an outcome to its interval; the last one is for unseen outcomes.
+    counts: (intervals + 1, 2), learning draws by interval and input.
+    level: (intervals,), rising, the level that each interval belongs to.
+    position: (intervals,), mean number or score of each interval, NaN for a label; None: unknown.
+    joined: makes the map to levels from the level of every interval.
+    order: (intervals,), the intervals by level, where further draws have moved a label; None where
+        intervals are in order as they are.
+    place_labels: puts labels in order again after further draws; None without labels.
+    expected: (intervals, 2), expected draws, if more is known than the counts.
     """
 
     each: LevelMap
@@ -34,40 +40,40 @@ class Intervals:
     position: FloatArray | None
     joined: Callable[[IntArray], LevelMap]
     order: IntArray | None = None
-    anew: Callable[[Intervals], Intervals] | None = None
+    place_labels: Callable[[Intervals], Intervals] | None = None
     expected: FloatArray | None = None
 
-    def with_more(self, counts: IntArray) -> Intervals:
-        """Return them after more draws, counted by `each`."""
-        more = replace(self, counts=self.counts + counts)
-        return more if self.anew is None else self.anew(more)
+    def add(self, counts: IntArray) -> Intervals:
+        """Return the intervals after further draws, counted by `each`."""
+        later = replace(self, counts=self.counts + counts)
+        return later if self.place_labels is None else self.place_labels(later)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Intervals:
-        """Return them for other outcomes. of: makes their levels of those here."""
+        """Return the intervals for other outcomes. of: makes their level map from one of these."""
 
         def joined(level: IntArray) -> LevelMap:
             return of(self.joined(level))
 
         return replace(self, each=of(self.each), joined=joined)
 
-    def by_level(self) -> LevelMap:
-        """Return the map to the level of an outcome."""
+    def level_map(self) -> LevelMap:
+        """Return the map from an outcome to its level."""
         return self.joined(self._levels())
 
     def held_out(self) -> IntArray:
-        """Return the selection draws by level, the last one for unseen: (levels + 1, 2)."""
+        """Return the draws by level and input, the last level for unseen: (levels + 1, 2)."""
         levels = int(self.level[-1]) + 1
         return by_group(self.counts, np.append(self._levels(), levels), levels + 1).astype(np.int64)
 
-    def shrunk(self) -> ShrunkLevels | None:
-        """Return what to expect by level, if more is known than counts: (levels, 2)."""
+    def expected_draws(self) -> ExpectedDraws | None:
+        """Return expected draws by level; None if nothing is known but the counts."""
         if self.expected is None:
             return None
         levels = int(self.level[-1]) + 1
-        return ShrunkLevels(by_group(self.expected, self._levels(), levels), np.zeros(levels))
+        return ExpectedDraws(by_group(self.expected, self._levels(), levels), np.zeros(levels))
 
     def positions(self) -> FloatArray | None:
-        """Return the mean number or score of every level: (levels,). That of labels alone lies
+        """Return the mean number or score of every level: (levels,). A level of labels alone lies
         between its neighbours or, at an end, beyond the last one."""
         if self.position is None:
             return None
@@ -79,8 +85,8 @@ class Intervals:
             return filled(total[:, 0] / total[:, 1])
 
     def places(self) -> FloatArray:
-        """Return what log-ratios can be expected to change evenly along, by level: (levels,). It is
-        the number or the score or, where that does not rise, the share of the draws."""
+        """Return the coordinate in which log-ratios are piecewise linear, by level: (levels,). This
+        is the number or the score or, where that does not rise, the share of the draws."""
         position = self.positions()
         if position is not None and np.all(np.diff(position) > 0):
             return position
@@ -88,17 +94,9 @@ class Intervals:
         masses += 1e-6 * max(1.0, masses.mean())  # so that levels without draws have a place, too
         return np.asarray(np.cumsum(masses) - masses / 2)
 
-    def _levels(self) -> IntArray:
-        """Return the level of every interval: (intervals,)."""
-        if self.order is None:
-            return self.level
-        found = np.empty_like(self.level)
-        found[self.order] = self.level
-        return found
-
     def near(self, low: int, high: int) -> Intervals:
-        """Return them with other levels: finer near where level `low` and level `high` begin, and
-        no more in all."""
+        """Return the intervals joined into other levels, no more in all: narrow ones near the
+        starts of the levels `low` and `high`."""
         starts = np.diff(self.level, prepend=self.level[0]) > 0
         fine = np.zeros(len(starts), dtype=bool)
         for place in np.searchsorted(self.level, [low, high]):
@@ -112,10 +110,17 @@ class Intervals:
         begins[others] = True
         return replace(self, level=np.cumsum(begins))
 
+    def _levels(self) -> IntArray:
+        if self.order is None:
+            return self.level
+        levels = np.empty_like(self.level)
+        levels[self.order] = self.level
+        return levels
+
 
 def filled(position: FloatArray) -> FloatArray:
-    """Return positions of levels in order, those that are NaN between their neighbours or, at an
-    end, as far from the last one as that is from the one before."""
+    """Return positions of levels in order, with NaN replaced: between two known positions by
+    interpolation, at an end by steps as large as the last known one."""
     known, every = np.flatnonzero(~np.isnan(position)), np.arange(len(position))
     if len(known) < 2:
         return np.zeros(len(position))

@@ -172,6 +172,13 @@ def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatA
     return np.asarray(log_counts[..., 0] - log_counts[..., 1] - both, dtype=float)
 
 
+def larger_for_d1(counts: IntArray) -> bool:
+    """Return whether the numbers of d1 are mostly larger (Mann-Whitney). counts: (cells, 2)."""
+    below = np.cumsum(counts, axis=0) - counts
+    d1_larger, d2_larger = (counts * below[:, ::-1]).sum(axis=0)
+    return bool(d1_larger > d2_larger)
+
+
 def by_group(
     draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int = 0
 ) -> FloatArray:

@@ -110,20 +110,24 @@ def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShrunkLevels:
-    """expected: (levels, 2), draws of both inputs; variance: (levels,), of those of d1."""
+class ExpectedDraws:
+    """Expected draws by level.
 
-    expected: FloatArray
+    draws: (levels, 2), of d1 and of d2.
+    variance: (levels,), of the number of draws of d1.
+    """
+
+    draws: FloatArray
     variance: FloatArray
 
 
 def by_level(
     cells: Shrunk, draws: NDArray[np.integer], level: IntArray, levels: int
-) -> ShrunkLevels:
+) -> ExpectedDraws:
     """Return what to expect at levels of whole cells. draws, level: (cells,)."""
 
     def total(numbers: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(level, weights=numbers, minlength=levels), dtype=float)
 
     expected = np.stack([total(draws * cells.share), total(draws * (1 - cells.share))], axis=1)
-    return ShrunkLevels(expected, total(draws.astype(np.float64) ** 2 * cells.variance))
+    return ExpectedDraws(expected, total(draws.astype(np.float64) ** 2 * cells.variance))

@@ -18,7 +18,7 @@ PENALTY_ANY_ORDER = 4.5
 # nothing but their draws the luckiest promises most.
 PENALTY_WITHOUT_DELTA = 1.0
 # By so many alone where counts were smoothed by ramps, which leaves little room for luck.
-PENALTY_RAMPED = 1.5
+PENALTY_SMOOTHED = 1.5
 # By less where the log-ratio goes along with a number or a score: two heights, known from all
 # draws, then foretell the rare outputs on which the bound depends.
 PENALTY_FOLLOWING = 0.5
@@ -28,7 +28,7 @@ DEVIATIONS = 2.0
 # Of an order of cells that were counted, whose log-ratios are shrunk for their luck.
 PENALTY_COUNTED = 1.0
 # Of such an order whose cells foretell each other: the luck of one is that of all of them.
-PENALTY_FORETOLD = 0.5
+PENALTY_POOLED = 0.5
 # Of the mass of single outputs (the probabilistic definition).
 PENALTY_OF_MASS = 3.0
 # One-sided 99 %: about what the bound on the draws to come will lose.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.attacks.learning import attacks_for
+from dpaudit.attacks.learning import scorers_for
 from dpaudit.attacks.user_attacks import load_attacks
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
@@ -48,7 +48,7 @@ class Confirming:
         self._counts_outside = settings.outside
         self._usual_types = types_in(settings.space.usual())
         self.refused: dict[tuple[int, int], str] = {}
-        attacks = attacks_for(
+        attacks = scorers_for(
             floating_point=spec.floating_point, timing=False, repeated=spec.runs > 1
         )
         users = load_attacks(spec.attacks, travels=False) if spec.attacks else ()

@@ -19,7 +19,7 @@ from dpaudit.attacks.single_outputs import atoms
 from dpaudit.attacks.weighted_sums import mean_differences
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Attack, Candidate
+from dpaudit.levels.candidates import Candidate, Scorer
 from dpaudit.levels.rules import predicted_growth
 from dpaudit.searching.proposals import Proposal
 from dpaudit.searching.trials import Drawing, Input, paired
@@ -32,7 +32,7 @@ FEWEST, MOST = 50, 1_000
 _ERRORS = 2.5
 _Key = tuple[int, int, bool, int, bool]
 # What is quick on outputs of many columns, for pairs of which most are given up.
-_QUICK: tuple[Attack, ...] = (one_dimensional, single_columns, mean_differences, atoms)
+_QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences, atoms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,7 @@ class Judge:
     points: Sequence[ProfilePoint]
     coming: int
     drawing: Drawing
-    attacks: Sequence[Attack]
+    attacks: Sequence[Scorer]
     is_hopeful: bool = False
     _known: dict[_Key, tuple[float, float, float]] = field(default_factory=dict)
 
@@ -98,7 +98,7 @@ class Judge:
         return replace(one, evidence=evidence, estimate=estimate, hope=hope, draws=2 * draws)
 
     def _estimated(
-        self, selection: SelectionDraws, attacks: Sequence[Attack]
+        self, selection: SelectionDraws, attacks: Sequence[Scorer]
     ) -> tuple[float, float, float]:
         found = [one for attack in attacks for one in attack(selection)]
         # None where no output is like another one.

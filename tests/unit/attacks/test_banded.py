@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def answers(kind: str, size: int, seed: int = 1) -> SelectionDraws:
     return SelectionDraws(from_raw(raw), is_d1)
 
 
-def best(found: list[Candidate]) -> Candidate:
+def best(found: Sequence[Candidate]) -> Candidate:
     return max(found, key=lambda one: promise(one, AIM))
 
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from dpaudit.attacks.block_scores import Fit
 from dpaudit.attacks.by_output_type import NAME, ByKind, _offsets, kinds
 from dpaudit.attacks.independent_blocks import Parts
-from dpaudit.attacks.learning import ATTACKS
+from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective, promise
 from dpaudit.attacks.weighted_sums import logistic
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Attack, Candidate
+from dpaudit.levels.candidates import Candidate, OrderedBins, Scorer
 from dpaudit.levels.level_map import FOLDS, HALF, LevelMap, folds
 from dpaudit.levels.scores import Scored
 from dpaudit.outcomes import from_raw
@@ -27,7 +27,7 @@ from dpaudit.outcomes.tables import TimedOutcomes
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 Mask = NDArray[np.bool_]
 Rng = np.random.Generator
-OTHERS = [one for one in ATTACKS if one is not kinds]
+OTHERS = [one for one in SCORERS if one is not kinds]
 
 
 def walk(is_d1: Mask, rng: Rng) -> list[Any]:
@@ -157,7 +157,7 @@ def unequal_gaps(is_d1: Mask, rng: Rng) -> list[Any]:
     return [None if gap else one for gap, one in zip(gaps, walk(is_d1, rng), strict=True)]
 
 
-def scored_of(found: Candidate) -> Scored:
+def scored_of(found: OrderedBins) -> Scored:
     assert found.scored is not None
     return found.scored
 
@@ -165,7 +165,7 @@ def scored_of(found: Candidate) -> Scored:
 @pytest.mark.parametrize("of_d1", [0.5, 0.8])
 @pytest.mark.parametrize("attack", [innovations, logistic])
 def test_how_often_a_kind_is_drawn_is_counted_once(
-    attack: Attack, of_d1: float, monkeypatch: pytest.MonkeyPatch
+    attack: Scorer, of_d1: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Log-odds of logistic regression have it in them, sums of log-ratios have not."""
     monkeypatch.setattr("dpaudit.attacks.by_output_type.SCORING", (attack,))

@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 from dpaudit.attacks.continued_learning import (
     columns_that_may_refute,
     gains_by_more,
-    is_clear,
-    is_sure,
-    learn_again,
+    may_freeze_early,
     promises_nothing,
+    surely_refutes,
 )
-from dpaudit.attacks.objective import Objective, surely_refutes
+from dpaudit.attacks.learning import learn_again
+from dpaudit.attacks.objective import Objective, refutes
 from dpaudit.attacks.rare_outputs import NAME as RARE
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, Fine, of_cells
+from dpaudit.levels.candidates import BinSource, CellCounts, OrderedBins, UnorderedCells
 from dpaudit.levels.level_map import LevelMap
 from dpaudit.levels.rare_filter import RareFilter
-from dpaudit.levels.shrinkage import ShrunkLevels
+from dpaudit.levels.shrinkage import ExpectedDraws
 from dpaudit.outcomes import Outcomes, from_raw
 
 AIM = Objective(ProfilePoint(1.0, 1e-6), 10_000_000)
@@ -48,17 +48,13 @@ class Sides(LevelMap):
         return str(chosen.tolist())
 
 
-def never_frozen() -> LevelMap:
-    raise AssertionError
-
-
-def cells(errors: float, common: int = 2_000, cells_of: LevelMap = NEVER) -> Candidate:
+def cells(errors: float, common: int = 2_000, cells_of: LevelMap = NEVER) -> UnorderedCells:
     """Return an order of two cells, of which the claim allows the log-ratio of one but for so many
     standard errors."""
     ratio = math.exp(1.0 + errors * math.sqrt(1.3 / common))
     often = round(ratio * common)
     counts = [[often, common], [20_000 - often, 20_000 - common], [0, 0]]
-    return of_cells("single cells", Fine(cells_of, np.array(counts)))
+    return UnorderedCells.of("single cells", CellCounts(cells_of, np.array(counts)))
 
 
 @pytest.mark.parametrize(("errors", "is_beyond_luck"), [(0.0, False), (3.5, False), (12.0, True)])
@@ -67,19 +63,20 @@ def test_a_refutation_that_may_be_luck_does_not_end_learning(
 ) -> None:
     found = cells(errors)
     # The one in the middle is sure at the deviations that a rule is frozen by, and yet is luck.
-    assert surely_refutes(found, AIM) is (errors > 2)
-    assert is_sure([found], AIM) is is_beyond_luck
-    assert is_clear([cells(0.0), found], AIM) is is_beyond_luck
+    assert refutes(found, AIM) is (errors > 2)
+    assert surely_refutes([found], AIM) is is_beyond_luck
+    assert may_freeze_early([cells(0.0), found], AIM) is is_beyond_luck
 
 
 def test_a_score_that_refutes_does_not_end_learning_early() -> None:
-    score = replace(cells(12.0), scored=A_SCORE)
-    assert is_sure([score], AIM)
-    assert not is_clear([score], AIM)
+    counts = cells(12.0).held_out
+    score = OrderedBins("score", counts, tuning.PENALTY, BinSource(), scored=A_SCORE)
+    assert surely_refutes([score], AIM)
+    assert not may_freeze_early([score], AIM)
 
 
 def test_nothing_is_sure_to_refute_a_curve() -> None:
-    assert not is_sure([cells(12.0)], replace(AIM, for_delta=True))
+    assert not surely_refutes([cells(12.0)], replace(AIM, for_delta=True))
 
 
 def test_an_order_that_tells_nothing_promises_nothing() -> None:
@@ -96,15 +93,15 @@ def test_more_counts_pay_while_it_is_open_which_cell_tells_more(times: int, gain
     rest = [(46_000 - 700 * one, 46_350 - 700 * one) for one in range(5)]
     counts = times * np.array([*telling, *rest, (0, 0)])
     aim = Objective(ProfilePoint(0.182, 0.0), times * 3_500_000, counted=True)
-    found = of_cells("single cells", Fine(NEVER, counts))
+    found = UnorderedCells.of("single cells", CellCounts(NEVER, counts))
     assert gains_by_more([found], aim) is gains
 
 
-def split(d1: int, d2: int) -> Candidate:
+def split(d1: int, d2: int) -> UnorderedCells:
     """Return an order of outcomes that came up so often, which are taken for what they were."""
     counts = np.array([[20_000 - d2, 20_000 - d1], [d2, d1], [0, 0]])[:, ::-1]
-    shrunk = ShrunkLevels(counts[:2].astype(float), np.zeros(2))
-    return Candidate(RARE, counts, tuning.PENALTY_ANY_ORDER, never_frozen, shrunk=shrunk)
+    expected = ExpectedDraws(counts[:2].astype(float), np.zeros(2))
+    return UnorderedCells(RARE, counts, tuning.PENALTY_ANY_ORDER, NEVER, expected=expected)
 
 
 def rare_table(of_d1: int, of_d2: int) -> RareTable:

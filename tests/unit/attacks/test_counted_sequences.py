@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,15 @@ import pytest
 from dpaudit.attacks import sequences as weights_module
 from dpaudit.attacks.banded import banded_sums
 from dpaudit.attacks.block_scores import only
-from dpaudit.attacks.continued_learning import learn_again
 from dpaudit.attacks.counted_sequences import CountedEntries, SequenceScored, Sum
 from dpaudit.attacks.independent_blocks import parts
+from dpaudit.attacks.learning import learn_again
 from dpaudit.attacks.objective import Objective, best_predicted
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, pool
-from dpaudit.levels.candidates import Candidate
+from dpaudit.levels.candidates import OrderedBins
 from dpaudit.levels.level_map import by_input
 from dpaudit.levels.piecewise_smoothing import expected
 from dpaudit.levels.rare_filter import OFTEN
@@ -50,11 +49,11 @@ def drawn(size: int, seed: int, shift: float = 0.5) -> SelectionDraws:
     )
 
 
-def counted_on(order: Candidate, draws: SelectionDraws) -> Candidate:
-    return order.counted_on(by_input(order.counter, draws.outcomes, draws.is_d1))
+def counted_on(order: OrderedBins, draws: SelectionDraws) -> OrderedBins:
+    return order.add(by_input(order.counter, draws.outcomes, draws.is_d1))
 
 
-def learned(rounds: int, shift: float = 0.5, seed: int = 0) -> Candidate:
+def learned(rounds: int, shift: float = 0.5, seed: int = 0) -> OrderedBins:
     """Return the order after draws that were kept, and so many rounds of others."""
     (order,) = prefixes(drawn(KEPT, 1_000 * seed, shift))
     for number in range(1, rounds + 1):
@@ -62,7 +61,7 @@ def learned(rounds: int, shift: float = 0.5, seed: int = 0) -> Candidate:
     return order
 
 
-def explained(draws: SelectionDraws, order: Candidate) -> float:
+def explained(draws: SelectionDraws, order: OrderedBins) -> float:
     """Return how many nats a draw is likelier by the score that is frozen than by even odds."""
     level = order.freeze()
     assert isinstance(level, ScoreLevels)
@@ -101,8 +100,8 @@ def test_levels_hold_as_many_draws_as_they_were_told_to() -> None:
     share = np.bincount(level(later.outcomes), minlength=level.levels) / later.size
     told = order.held_out.sum(axis=1) / order.held_out.sum()
     assert np.abs(np.cumsum(share) - np.cumsum(told)).max() < 0.02
-    assert order.shrunk is not None
-    assert np.allclose(order.shrunk.expected.sum(), order.held_out.sum())
+    assert order.expected is not None
+    assert np.allclose(order.expected.draws.sum(), order.held_out.sum())
     assert (
         pickle.loads(pickle.dumps(level))(later.outcomes).tolist() == level(later.outcomes).tolist()
     )
@@ -160,7 +159,7 @@ def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
 
     monkeypatch.setattr(weights_module, "expected", noticed)
     monkeypatch.setattr(weights_module, "_MOST_FITTED_TABLES", 50)
-    order.counted_on(counts).freeze()
+    order.add(counts).freeze()
     assert max(learned_from) == 50
 
 
@@ -252,9 +251,7 @@ def test_an_order_in_which_no_outcome_has_a_score_stays_as_it_is() -> None:
     (order,) = prefixes(drawn(KEPT, 0))
     assert isinstance(order.scored, SequenceScored)
     total = replace(Sum.of(order.scored), rest=NoScore())
-    same = replace(order, again=partial(CountedEntries.of, drawn(KEPT, 0), order.scored, total))
-    assert same.learner is None
-    assert counted_on(same, drawn(MORE, 1)).held_out.sum() == KEPT + MORE
+    assert CountedEntries.of(drawn(KEPT, 0), order.scored, total) is None
 
 
 def test_numbers_beside_flags_are_learned_anew_by_their_bands() -> None:

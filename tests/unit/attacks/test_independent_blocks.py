@@ -8,12 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.independent_blocks import NAME, _parts, parts
-from dpaudit.attacks.learning import ATTACKS
+from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective, promise
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Attack, Candidate
+from dpaudit.levels.candidates import Candidate, Scorer
 from dpaudit.outcomes import from_raw
 from dpaudit.outcomes.tables import TimedOutcomes
 
@@ -67,7 +67,7 @@ def names(*places: int) -> list[str]:
     return [f"output[{place}]" for place in places]
 
 
-def best(draws: SelectionDraws, *attacks: Attack) -> Candidate:
+def best(draws: SelectionDraws, *attacks: Scorer) -> Candidate:
     found = [one for attack in attacks for one in attack(draws)]
     return max(found, key=promised)
 
@@ -109,14 +109,14 @@ def test_what_parts_tell_adds_up(size: int) -> None:
     draws = drawn(size, numbers, prefix_sums)
     (found,) = parts(draws)
     assert found.attack == NAME
-    others = [one for one in ATTACKS if one is not parts]
+    others = [one for one in SCORERS if one is not parts]
     assert promised(found) > 1.05 * promised(best(draws, *others))
 
 
 def test_a_single_column_is_a_part() -> None:
     draws = drawn(20_000, numbers, counts)
     (found,) = parts(draws)
-    others = [one for one in ATTACKS if one is not parts]
+    others = [one for one in SCORERS if one is not parts]
     assert promised(found) > promised(best(draws, *others))
 
 

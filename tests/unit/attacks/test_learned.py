@@ -25,7 +25,7 @@ from dpaudit.attacks.weighted_sums import _cross_fitted, _fit, logistic, mean_di
 from dpaudit.attacks.whitened import ONE, _steps, innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Attack, Candidate
+from dpaudit.levels.candidates import Candidate, Scorer
 from dpaudit.levels.level_map import FOLDS, folds
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.levels.rules import RuleTable, predicted_epsilon
@@ -92,7 +92,7 @@ def promise(candidate: Candidate, coming: int = 1_000_000) -> float:
     return float(np.max(predicted_epsilon(table, 0.0, coming, candidate.penalty)))
 
 
-def promised(attack: Attack, draws: SelectionDraws) -> float:
+def promised(attack: Scorer, draws: SelectionDraws) -> float:
     return max(map(promise, attack(draws)))
 
 
@@ -237,7 +237,7 @@ def test_a_coordinate_that_follows_from_others_hides_no_others() -> None:
 
 
 @pytest.mark.parametrize("attack", [logistic, innovations])
-def test_a_score_depends_on_its_outcome_alone(attack: Attack) -> None:
+def test_a_score_depends_on_its_outcome_alone(attack: Scorer) -> None:
     draws = drawn(prefix_sums, 3_000)
     for candidate in attack(draws):
         level = candidate.freeze()
@@ -374,14 +374,14 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
         (
             signs,
             4_000,
-            {"learning._MOST_FOR_TREES": 2},
+            {"trees._MOST_COLUMNS": 2},
             True,
             "3 columns are too many, more than 2",
         ),
         (
             signs,
             4_000,
-            {"learning._most_possible": lambda *_: 0.0},
+            {"objective.Objective.perfect_bound": lambda *_: 0.0},
             True,
             "as so many draws can show",
         ),

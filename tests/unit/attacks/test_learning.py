@@ -18,6 +18,7 @@ from dpaudit.attacks.single_outputs import accuse, atoms, has_atoms
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.levels import tuning
+from dpaudit.levels.candidates import UnorderedCells
 from dpaudit.levels.level_map import cut_by_mass, held_out_tally, tail_refined
 from dpaudit.levels.rules import (
     RuleTable,
@@ -275,7 +276,7 @@ def test_cells_that_were_put_in_order_twice_are_counted_once() -> None:
     """They are proposed by several attacks."""
     draws = selection(words_of_rr, 20_000)
     learned = learn(draws, Objective(ProfilePoint(2.0, 0.01), 100_000))
-    fine = [one.fine for one in learned.leading if one.fine is not None]
+    fine = [one.counted for one in learned.leading if isinstance(one, UnorderedCells)]
     assert fine
     assert len(set(map(id, fine))) == len(fine)
 
@@ -390,8 +391,9 @@ def test_single_outputs_and_all_others_are_an_event_in_words(
     repeated = from_raw(outcomes * 40)
     draws = SelectionDraws(repeated, np.arange(repeated.size) % 3 == 0)
     (candidate,) = atoms(draws)
-    assert candidate.fine is not None
-    every = candidate.fine.cells
+    assert isinstance(candidate, UnorderedCells)
+    assert candidate.counted is not None
+    every = candidate.counted.cells
     levels = every(repeated.take(np.array(chosen, dtype=np.intp)))
     mask = np.zeros(every.levels, dtype=bool)
     mask[levels] = mask[-1] = True

@@ -13,19 +13,15 @@ from numpy.typing import NDArray
 from dpaudit.attacks.objective import Objective, _look_alike, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, Fine, of_cells
+from dpaudit.levels.candidates import BinSource, Candidate, CellCounts, OrderedBins, UnorderedCells
 from dpaudit.levels.level_map import LevelMap
 
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 
 
-def never_frozen() -> LevelMap:
-    raise AssertionError
-
-
 def order(*counts: tuple[int, int], is_smooth: bool = False) -> Candidate:
     held_out = np.array([*counts, (0, 0)])
-    return Candidate("sums", held_out, tuning.PENALTY, never_frozen, is_smooth=is_smooth)
+    return OrderedBins("sums", held_out, tuning.PENALTY, BinSource(), is_smooth=is_smooth)
 
 
 def sides(ratio_of_d2: float, ratio_of_d1: float, draws: int = 10_000) -> Candidate:
@@ -65,14 +61,14 @@ def test_sides_are_told_apart_sooner_where_luck_is_known_to_be_small() -> None:
     replace(AIM, point=ProfilePoint(0.5, 0.0), for_delta=True),
 ])  # fmt: skip
 def test_with_delta_one_side_pays_for_half_of_it(aim: Objective) -> None:
-    bounds = aim.chosen_by(sides(math.e, math.e * np.exp(2 * ERROR)))
+    bounds = aim.promised(sides(math.e, math.e * np.exp(2 * ERROR)))
     low, high, _ = aim.best_rule(sides(math.e, math.e * np.exp(2 * ERROR)))
     assert (low, high) == divmod(int(np.argmax(bounds)), bounds.shape[1])
 
 
 def test_a_rule_that_promises_nothing_is_chosen_without_a_penalty() -> None:
     one = order((40, 60), (500, 500), (60, 40))
-    assert np.max(AIM.chosen_by(one)) <= 0
+    assert np.max(AIM.promised(one)) <= 0
     low, high, bound = AIM.best_rule(one)
     assert (low, high) == (1, 2)
     assert bound == np.max(AIM.lowered(one.table, 0.0))
@@ -96,8 +92,8 @@ def smooth(seed: int) -> NDArray[np.int64]:
 def test_orders_that_were_counted_are_compared_as_their_cut_offs_are_chosen() -> None:
     one = order(*map(tuple, smooth(0).tolist()), is_smooth=True)
     counted = replace(AIM, counted=True)
-    assert np.array_equal(counted.promised(one), counted.chosen_by(one))
-    assert np.max(AIM.promised(one)) < np.max(AIM.chosen_by(one))
+    assert np.max(counted.promised(one)) == counted.best_rule(one)[2]
+    assert np.max(AIM.promised(one)) < AIM.best_rule(one)[2]
     assert promise(one, AIM)[0] < promise(one, counted)[0] < 1
 
 
@@ -109,7 +105,7 @@ def test_cells_that_foretell_each_other_are_not_lowered_as_far_as_others() -> No
         return np.broadcast_to(ratios, counts.shape[:2])
 
     # No outcome is looked at.
-    cells = Fine(cast(LevelMap, None), counts, foretold)
-    together = of_cells("cells", cells)
-    alone = replace(together, fine=replace(cells, kin=None))
+    cells = CellCounts(cast(LevelMap, None), counts, foretold)
+    together = UnorderedCells.of("cells", cells)
+    alone = replace(together, counted=replace(cells, predictor=None))
     assert np.max(AIM.promised(together)) > np.max(AIM.promised(alone)) > 0

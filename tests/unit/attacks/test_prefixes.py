@@ -6,7 +6,7 @@ import itertools
 import math
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ from dpaudit.attacks.prefixes import kin_of, prefixes
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import in_order
+from dpaudit.levels.candidates import CellCounts, OrderedBins, UnorderedCells
+from dpaudit.levels.level_map import LevelMap
 from dpaudit.outcomes import from_raw
 
 Rng = np.random.Generator
@@ -92,6 +93,7 @@ def test_entries_that_hang_on_the_last_one_are_learned_by_it() -> None:
     draws, later = drawn(sticky, 20_000), drawn(sticky, 50_000, seed=8)
     predicted, *_ = innovations(draws)
     (found,) = prefixes(draws)
+    assert isinstance(predicted, OrderedBins)
     assert predicted.scored is not None
     assert found.scored is not None
     score = found.scored.freeze()
@@ -212,16 +214,20 @@ def test_a_sequence_of_its_own_is_not_taken_for_its_kin() -> None:
     means[-1] = [0.0, means[-1].sum()]
     counts = np.random.default_rng(5).poisson(means)
     outcomes = from_raw(every_sequence())
-    level, expected = in_order(np.append(counts, [[0, 0]], axis=0), kin_of(outcomes, counts))
+    total = np.append(counts, [[0, 0]], axis=0)
+    cells = CellCounts(cast(LevelMap, None), total, kin_of(outcomes, counts))
+    level, expected = cells.in_order()
     assert level[-1] == 0
     assert expected[0, 0] / expected[0].sum() < 0.05
 
 
 def test_independent_entries_are_no_kin() -> None:
     draws = drawn(bits, 20_000)
-    (cells,) = (one for one in atoms(draws) if one.fine is not None)
-    assert cells.fine is not None
-    assert cells.fine.kin is None
-    (cells,) = (one for one in atoms(drawn(sparse_vector, 20_000)) if one.fine is not None)
-    assert cells.fine is not None
-    assert cells.fine.kin is not None
+    (cells,) = (one for one in atoms(draws) if isinstance(one, UnorderedCells))
+    assert cells.counted is not None
+    assert cells.counted.predictor is None
+    (cells,) = (
+        one for one in atoms(drawn(sparse_vector, 20_000)) if isinstance(one, UnorderedCells)
+    )
+    assert cells.counted is not None
+    assert cells.counted.predictor is not None

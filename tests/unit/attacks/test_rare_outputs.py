@@ -64,8 +64,8 @@ def test_many_cells_that_say_nothing_do_not_hide_one_that_does(rng: np.random.Ge
     order = order_of([0.0, 1.0] * 50, kept, is_d1)
     assert order is not None
     assert words_of_d1(order) == "output is 77"
-    assert order.shrunk is not None
-    shares = order.shrunk.expected[:, 0] / order.shrunk.expected.sum(axis=1)
+    assert order.expected is not None
+    shares = order.expected.draws[:, 0] / order.expected.draws.sum(axis=1)
     assert shares[-1] > 0.95
     assert np.abs(shares[:-1] - 0.5).max() < 0.1
 

@@ -12,7 +12,7 @@ from dpaudit.attacks.additive import additive
 from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Attack, Candidate
+from dpaudit.levels.candidates import OrderedBins, Scorer
 from dpaudit.levels.intervals import Intervals, filled
 from dpaudit.levels.level_map import by_input
 from dpaudit.outcomes import from_raw
@@ -28,9 +28,11 @@ def drawn(columns: int, seed: int = 0, size: int = SIZE) -> SelectionDraws:
     return SelectionDraws(from_raw(noise[:, 0] if columns == 1 else noise.cumsum(axis=1)), is_d1)
 
 
-def finest(attack: Attack, draws: SelectionDraws) -> tuple[Candidate, Intervals]:
+def finest(attack: Scorer, draws: SelectionDraws) -> tuple[OrderedBins, Intervals]:
     """Return the first order of an attack that can be cut finer, and what it is made of."""
-    one = next(one for one in attack(draws) if one.finer is not None)
+    one = next(
+        one for one in attack(draws) if isinstance(one, OrderedBins) and one.intervals is not None
+    )
     assert one.intervals is not None
     return one, one.intervals
 
@@ -40,11 +42,11 @@ def counted(level: NDArray[np.integer], levels: int, draws: SelectionDraws) -> N
     return np.stack([np.bincount(one, minlength=levels) for one in both], axis=1)
 
 
-ORDERS = [(one_dimensional, 1), (additive, 5), (innovations, 5)]
+ORDERS: list[tuple[Scorer, int]] = [(one_dimensional, 1), (additive, 5), (innovations, 5)]
 
 
 @pytest.mark.parametrize(("attack", "columns"), ORDERS)
-def test_levels_are_made_of_intervals(attack: Attack, columns: int) -> None:
+def test_levels_are_made_of_intervals(attack: Scorer, columns: int) -> None:
     draws, later = drawn(columns), drawn(columns, seed=1)
     one, found = finest(attack, draws)
     assert len(found.level) == found.each.levels - 1 > len(one.held_out)
@@ -57,12 +59,12 @@ def test_levels_are_made_of_intervals(attack: Attack, columns: int) -> None:
 
 
 @pytest.mark.parametrize(("attack", "columns"), ORDERS)
-def test_further_draws_are_counted_by_interval(attack: Attack, columns: int) -> None:
+def test_further_draws_are_counted_by_interval(attack: Scorer, columns: int) -> None:
     draws, later = drawn(columns), drawn(columns, seed=1)
     one, found = finest(attack, draws)
     assert one.counter is found.each
     more = counted(found.each(later.outcomes).astype(np.int64), found.each.levels, later)
-    after = one.counted_on(more)
+    after = one.add(more)
     by_level = counted(one.freeze()(later.outcomes).astype(np.int64), len(one.held_out), later)
     assert np.array_equal(after.held_out, one.held_out + by_level)
     assert after.intervals is not None
@@ -71,9 +73,9 @@ def test_further_draws_are_counted_by_interval(attack: Attack, columns: int) -> 
 
 @pytest.mark.parametrize(("attack", "columns"), ORDERS)
 @pytest.mark.parametrize(("low", "high"), [(20, 40), (0, 30), (1, 2)])
-def test_it_is_cut_finer_near_a_rule(attack: Attack, columns: int, low: int, high: int) -> None:
+def test_it_is_cut_finer_near_a_rule(attack: Scorer, columns: int, low: int, high: int) -> None:
     one, found = finest(attack, drawn(columns))
-    cut = one.cut_near(low, high)
+    cut = one.near(low, high)
     assert len(cut.held_out) <= 64
     assert np.array_equal(cut.held_out.sum(axis=0), one.held_out.sum(axis=0))
     near = found.near(low, high)
@@ -128,12 +130,8 @@ def test_levels_without_draws_have_places_of_their_own() -> None:
 @pytest.mark.parametrize("size", [500, 1_000])
 def test_few_draws_are_not_cut_finer(size: int) -> None:
     for attack, columns in ORDERS:
-        assert all(one.intervals is None for one in attack(drawn(columns, size=size)))
-
-
-def test_an_order_without_intervals_stays_as_it_is() -> None:
-    (one, *_) = one_dimensional(drawn(1, size=500))
-    assert one.cut_near(2, 4) is one
+        found = attack(drawn(columns, size=size))
+        assert all(one.near(2, 4) is one for one in found)
 
 
 def censored(seed: int, size: int, *, below: float = 0.0, lost: float = 0.0) -> SelectionDraws:
@@ -147,7 +145,7 @@ def censored(seed: int, size: int, *, below: float = 0.0, lost: float = 0.0) -> 
     return SelectionDraws(from_raw(outputs), is_d1)
 
 
-def label_and_levels(one: Candidate) -> tuple[int, int]:
+def label_and_levels(one: OrderedBins) -> tuple[int, int]:
     """Return the level of None, and how many there are."""
     return int(one.freeze()(from_raw([None, 0.5]))[0]), len(one.held_out) - 1
 
@@ -157,7 +155,7 @@ def test_a_label_that_no_number_tells_more_than_is_beyond_them_all(seed: int) ->
     # Numbers from -0.1 to 0 tell as much as the label: by luck alone it may stand among them.
     one, _ = finest(one_dimensional, censored(seed, SIZE, below=-0.1))
     more = censored(100 + seed, 5 * SIZE, below=-0.1)
-    one = one.counted_on(by_input(one.counter, more.outcomes, more.is_d1))
+    one = one.add(by_input(one.counter, more.outcomes, more.is_d1))
     assert label_and_levels(one)[0] == 0
     low, high = int(one.freeze()(from_raw([-0.05]))[0]), int(one.freeze()(from_raw([3.0]))[0])
     assert 0 < low < high
@@ -174,7 +172,7 @@ def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
     """lost: at first few labels tell of small numbers, then all labels are lost by chance."""
     one, found = finest(one_dimensional, censored(0, SIZE, below=-3))
     later = censored(1, 20 * SIZE, below=-99 if lost else -3, lost=lost)
-    one = one.counted_on(by_input(one.counter, later.outcomes, later.is_d1))
+    one = one.add(by_input(one.counter, later.outcomes, later.is_d1))
     level, levels = label_and_levels(one)
     assert (0.25 * levels < level < 0.75 * levels) if lost else level == 0
     # What it is made of, what it makes of outcomes and what was counted say the same.
@@ -184,7 +182,7 @@ def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
     assert np.array_equal(one.held_out, first + seen)
     assert one.position is not None
     assert np.all(np.diff(one.position) > 0)
-    near = one.cut_near(5, levels - 5)
+    near = one.near(5, levels - 5)
     seen = counted(near.freeze()(later.outcomes), len(near.held_out), later)
     assert near.held_out.sum() == one.held_out.sum()
     assert np.all(near.held_out >= seen)
@@ -192,7 +190,7 @@ def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
     assert np.all(np.diff(near.place) > 0)
 
 
-def by_level(found: Intervals, later: Candidate) -> NDArray[np.int64]:
+def by_level(found: Intervals, later: OrderedBins) -> NDArray[np.int64]:
     """Return the counts of intervals by the levels that they have later."""
     made = later.intervals
     assert made is not None

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels.candidates import UnorderedCells
 from dpaudit.levels.level_map import LevelMap, NearLevels
 from dpaudit.outcomes import from_raw
 
@@ -14,9 +15,10 @@ KNOWN = [0.1, 0.1, 0.3, 0.3, 0.0, 0.0, -0.0, -0.0, 7.0]
 
 def level_map() -> LevelMap:
     draws = SelectionDraws(from_raw(KNOWN * 50), np.arange(len(KNOWN) * 50) % 2 == 0)
-    fine = atoms(draws)[0].fine
-    assert fine is not None
-    return fine.cells
+    (found,) = atoms(draws)
+    assert isinstance(found, UnorderedCells)
+    assert found.counted is not None
+    return found.counted.cells
 
 
 def test_rounding_does_not_change_the_level() -> None:

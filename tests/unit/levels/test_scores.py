@@ -11,7 +11,7 @@ import pytest
 from dpaudit.attacks.objective import Objective, best_of, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import Candidate, by_score
+from dpaudit.levels.candidates import BinSource, OrderedBins, by_score
 from dpaudit.levels.scores import Scored, aligned
 from dpaudit.levels.tuning import PENALTY
 from dpaudit.outcomes import from_raw
@@ -60,7 +60,7 @@ def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() 
     better, lucky = (counted(slope * score, draws) for slope in (1.0, 0.85))
     lucky[-2] = [1_530, 470]
     both = [
-        Candidate(name, counts, PENALTY, never_frozen, is_smooth=True, position=score)
+        OrderedBins(name, counts, PENALTY, BinSource(), is_smooth=True, position=score)
         for name, counts in (("lucky", lucky), ("better", better))
     ]
     aim = Objective(ProfilePoint(5.0, 0.0), 10**6)
