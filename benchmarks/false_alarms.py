@@ -71,6 +71,7 @@ from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.replay import block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm
+from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells
 from dpaudit.levels.level_map import Grouped, LevelMap, by_input
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
@@ -507,14 +508,16 @@ def _with_gaps(rng: np.random.Generator) -> SelectionDraws:
 
 def _all_kinds(selection: SelectionDraws) -> Sequence[Candidate]:
     """Score each kind of outputs by itself, in one way, those that seem to tell nothing as well."""
-    with patch.multiple(kinds, _TELLS=-math.inf, _LEAST_DRAWS=0, SCORING=(innovations,)):
+    every = patch.object(tuning, "GAIN_OF_BLOCK", -math.inf)
+    with every, patch.multiple(kinds, _LEAST_DRAWS=0, SCORING=(innovations,)):
         return kinds.kinds(selection)
 
 
 def _all_parts(selection: SelectionDraws) -> Sequence[Candidate]:
     """Add up all parts, of few draws and those that seem to tell nothing as well: of equal inputs
     all do."""
-    with patch.multiple(parts, _TELLS=-math.inf, _LEAST_DRAWS=FEW):
+    every = patch.object(tuning, "GAIN_OF_BLOCK", -math.inf)
+    with every, patch.multiple(parts, _LEAST_DRAWS=FEW):
         return parts.parts(selection)
 
 

@@ -1,6 +1,7 @@
-"""The additive attack: the sum over columns of binned log-ratios.
+"""The additive scorer: the sum over columns of binned log-ratios.
 
-Optimal when the coordinates are independent given the input: histograms, repeated releases.
+It is optimal when the columns are independent given the input: histograms, repeated releases.
+For repeated runs, one log-ratio is learned from all runs together.
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
 from dpaudit.outcomes.columns import join
 
 _CELLS = 32
-# So many columns are fitted in every way; of more, those that a quick look finds to tell most.
+# Columns, at most, that get a close fit; the others get a quick one.
 _CLOSELY = 128
 _NEWTON_STEPS = 4
-# Of fewer, ramps and orders say nothing that free cells do not.
+# Intervals from which on piecewise linear and monotone fits differ from free ones.
 _LEAST_INTERVALS = 3
 
 
 def additive(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[OrderedBins]:
-    """Order vectors by the sum of the evidence of each of these columns, or of all."""
+    """Order vectors by the sum of the evidence of some columns (default: all)."""
     columns = selection.outcomes.columns if columns is None else columns
     return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
 
 
 def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
-    """Return the sum of the evidence of each of these columns, one at least."""
+    """Return the sum of the evidence of some columns, at least one."""
     total = Total(selection)
     for column in columns:
         cells = make_cells(column, _CELLS)
@@ -65,7 +66,10 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Additive:
-    """The score that adds up what columns say. tables: cell to score, and the column's name."""
+    """The score that adds up the evidence of columns.
+
+    tables: for each term, the score of every cell and the name of the column.
+    """
 
     tables: tuple[tuple[Cells, str], ...]
     columns: tuple[tuple[str, float], ...]
@@ -84,27 +88,35 @@ class Additive:
 
 
 class Total:
-    """The sum of what columns say of the selection draws, by fits that had not seen them."""
+    """The sum of the evidence of columns, scored for every selection draw by a fit to other
+    folds."""
 
     def __init__(self, selection: SelectionDraws) -> None:
         self._is_d1, self._fold = selection.is_d1, folds(selection.size)
         self._columns: list[_Divided] = []
 
     def add(self, cells: Cells, *places: NDArray[np.integer]) -> None:
-        """Add a column, or several that are alike: every draw's cell in each."""
+        """Add a column, or several columns with one distribution.
+
+        places: for each column, the cell of every draw.
+        """
         count = cells.intervals + len(cells.labels) + 1
         small = [place.astype(np.int32) for place in places]
         counts = np.sum([by_fold(place, count, self._is_d1) for place in small], axis=0)
-        # That an entry is absent says nothing of its own: the kind or a length has said it.
+        # An absent entry adds nothing: its type or a length has counted it already.
         for cell, label in enumerate(cells.labels, cells.intervals):
             if label == ABSENT and not cells.name.startswith(KIND):
                 counts[:, cell] = 0
         self._columns.append(_Divided(cells, small, counts))
 
     def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
-        """Return the cells of every column with their log-ratios, how far each column moves the
-        sum, the score of every draw by a fit to the other folds, on the scale of the one that is
-        kept, and by fits to two halves. Columns that may be noise weigh nothing."""
+        """Return the fitted sum.
+
+        The parts are the cells of every column with their log-ratios; the standard deviation of
+        each term; the score of every draw by a fit to the other folds, on the scale of the fit
+        to all draws; and the scores by fits to two halves, (2, draws). Columns that may be noise
+        have weight 0.
+        """
         tables, spread, halves = [], [], np.zeros((2, len(self._fold)))
         held_out, kept = np.zeros(len(self._fold)), np.zeros(len(self._fold))
         fitted = self._fitted()
@@ -114,7 +126,7 @@ class Total:
             if is_telling:
                 first = self._fold * len(fit.weights)
                 for small in column.places:
-                    # To take by any other type of index, or by two, takes several times as long.
+                    # `take` with another type of index, or with two, is several times slower.
                     place = small.astype(np.intp)
                     said += fit.by_fold.take(first + place)
                     kept += fit.weights.take(place)
@@ -126,7 +138,8 @@ class Total:
         return tuple(tables), spread, aligned(held_out, self._fold, kept), halves
 
     def _fitted(self) -> list[_Fit]:
-        """Return what each column says. A look at one in every way takes milliseconds."""
+        """Return the fit of each column. A close fit takes milliseconds, so of many columns only
+        the most telling ones get it."""
         if len(self._columns) <= _CLOSELY:
             return _closely(self._columns)
         fits = [_best(one, _quickly(one)) for one in self._columns]
@@ -138,8 +151,8 @@ class Total:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Divided:
-    """A column: its cells, every draw's place in them, and the draws that say something, (folds,
-    cells, 2)."""
+    """A column: its cells, the cell of every draw, and the counts (folds, cells, 2) without
+    absent entries."""
 
     cells: Cells
     places: list[NDArray[np.int32]]
@@ -147,8 +160,8 @@ class _Divided:
 
     @property
     def train(self) -> IntArray:
-        """The draws of all other folds, by fold, all draws, and those of two halves of the folds:
-        (fits, cells, 2)."""
+        """Counts without each fold, of all draws, and of two halves of the folds: (fits, cells,
+        2)."""
         total = self.counts.sum(axis=0)
         halves = self.counts[:HALF].sum(axis=0), self.counts[HALF:].sum(axis=0)
         return np.stack([*(total - self.counts), total, *halves])
@@ -156,8 +169,13 @@ class _Divided:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
-    """The log-ratios of a column's cells by the fit to all draws, (cells,), by those without a
-    fold, (folds, cells), and to two halves, (2, cells); and what is gained on held-out draws."""
+    """The log-ratios of the cells of a column.
+
+    weights: (cells,), fitted to all draws.
+    by_fold: (folds, cells), fitted without each fold.
+    halves: (2, cells), fitted to each half of the folds.
+    gain: nats by which they predict the inputs of held-out draws better than even odds.
+    """
 
     weights: FloatArray
     by_fold: FloatArray
@@ -166,11 +184,11 @@ class _Fit:
 
 
 def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
-    """Return which columns tell something; of those, a tenth may be expected to be noise.
+    """Return which columns tell something, at a false discovery rate of a tenth (Benjamini &
+    Hochberg 1995): (columns,).
 
-    A column that tells nothing gains χ² with one degree of freedom by its scale: half of that, were
-    its folds independent, but each pair of them counts twice. Benjamini & Hochberg 1995: many
-    columns that tell a little are kept, and one of many that looks as if it did is not.
+    Without a signal the gain is χ² with one degree of freedom: half of that if folds were
+    independent, but each pair of folds counts twice.
     """
     p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
     allowed = tuning.NOISE_COLUMNS * np.arange(1, len(p) + 1) / max(1, len(p))
@@ -179,22 +197,22 @@ def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 
 def _best(column: _Divided, fits: Sequence[FloatArray]) -> _Fit:
-    """Return the log-ratio of every cell by one of some fits, each (fits, cells).
+    """Return the fit that predicts held-out inputs best, times the factor that predicts them
+    best.
 
-    Of fits from simple to free the one is kept that predicts the input best on held-out draws, by
-    a multiple of it that does; a column that predicts nothing weighs nothing.
+    fits: (fits, cells) each, from simple to free. A column that predicts nothing gets weight 0.
     """
     best, most_gained = np.zeros_like(fits[0]), 0.0
     for fit in fits:
         scaled = scale_of(fit[:FOLDS], column.counts) * fit
         gained = _gain(scaled[:FOLDS], column.counts)
-        if gained > most_gained + tuning.GAIN_OF_FIT:
+        if gained > most_gained + tuning.COST_OF_PARAMETER:
             best, most_gained = scaled, gained
     return _Fit(best[FOLDS], best[:FOLDS], best[-2:], most_gained)
 
 
 def _closely(columns: Sequence[_Divided]) -> list[_Fit]:
-    """Return the best fits of columns: in a few ramps, in any order of size, or free."""
+    """Return the best fit of each column: piecewise linear, monotone, or free."""
     trained = [one.train for one in columns]
     every = zip(columns, trained, _in_ramps(columns, trained), strict=True)
     return [
@@ -204,7 +222,7 @@ def _closely(columns: Sequence[_Divided]) -> list[_Fit]:
 
 
 def _quickly(column: _Divided) -> list[FloatArray]:
-    """Return two fits that take no time: along with the rank, and free."""
+    """Return two fits that take little time: linear in the normal score of the rank, and free."""
     free, intervals = _shrunk(column.train), column.cells.intervals
     if intervals < _LEAST_INTERVALS:
         return [free]
@@ -214,8 +232,8 @@ def _quickly(column: _Divided) -> list[FloatArray]:
 
 
 def _in_ramps(columns: Sequence[_Divided], trained: Sequence[IntArray]) -> list[list[FloatArray]]:
-    """Return the fits by ramps, one for each column that has any: those of as many intervals
-    together, since one after the other takes many times as long."""
+    """Return the piecewise linear fits of each column, none for columns of few intervals.
+    Columns with equally many intervals are fitted together, which is many times faster."""
     found: list[list[FloatArray]] = [[] for _ in columns]
     for intervals in {one.cells.intervals for one in columns}:
         if intervals < _LEAST_INTERVALS:
@@ -232,7 +250,7 @@ def _in_ramps(columns: Sequence[_Divided], trained: Sequence[IntArray]) -> list[
 
 
 def _in_order(column: _Divided, train: IntArray) -> list[FloatArray]:
-    """Return the fit by a log-ratio that rises or falls, of a column of enough intervals."""
+    """Return the monotone fit of a column, if it has enough intervals."""
     intervals = column.cells.intervals
     if intervals < _LEAST_INTERVALS:
         return []
@@ -243,13 +261,13 @@ def _in_order(column: _Divided, train: IntArray) -> list[FloatArray]:
 
 
 def _step(train: IntArray, intervals: int) -> int:
-    """Return 1 if intervals are in the order from d2 to d1, -1 if the other way round."""
+    """Return 1 if intervals are in the order from d2 to d1, else -1."""
     return 1 if larger_for_d1(train[FOLDS, :intervals]) else -1
 
 
 def _along(train: IntArray) -> FloatArray:
-    """Return log-ratios of intervals that are a multiple of the normal score of their middle ranks:
-    (fits, intervals), by one step of Newton's method."""
+    """Return log-ratios that are linear in the normal score of the middle rank: (fits,
+    intervals), by one Newton step."""
     from scipy.special import ndtri  # which a worker does without, that only scores outputs
 
     masses = train[FOLDS].sum(axis=1)
@@ -264,8 +282,7 @@ def _along(train: IntArray) -> FloatArray:
 
 
 def _shrunk(counts: IntArray) -> FloatArray:
-    """Return (fits, cells) log-ratios of (fits, cells, 2) counts, nearer to zero where there are
-    few draws; unseen cells say nothing."""
+    """Return log-ratios, shrunk to zero where draws are few: (fits, cells). Unseen cells get 0."""
     arms = counts.sum(axis=1, keepdims=True)
     expected = arms / np.maximum(1, arms.sum(axis=2, keepdims=True)) * 2
     log_counts = np.log(counts + tuning.PRIOR_DRAWS * expected + 0.5)
@@ -275,10 +292,11 @@ def _shrunk(counts: IntArray) -> FloatArray:
 
 
 def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
-    """Return the multiple of held-out log-ratios that predicts the input best (logistic regression
-    by Newton's method): noise has to be taken down, and what is all noise to nothing.
+    """Return the factor on held-out log-ratios that predicts the inputs best, by logistic
+    regression. The factor shrinks noise; of pure noise it is 0.
 
-    fit: (fits, cells).  counts: (fits, cells, 2), the held-out draws of each.
+    fit: (fits, cells).
+    counts: (fits, cells, 2), held-out draws.
     """
     scale, draws = 0.0, counts.sum(axis=2).astype(np.float64)
     ahead, spread = counts[..., 0].astype(np.float64), fit**2 * draws
@@ -293,7 +311,7 @@ def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
 
 
 def _gain(fit: FloatArray, counts: IntArray) -> float:
-    """Return by how many nats held-out log-ratios predict the input better than even odds do."""
+    """Return the nats by which held-out log-ratios predict the inputs better than even odds."""
     lost = np.log1p(np.exp(np.stack([-fit, fit], axis=-1)))
     return float(np.sum(counts * (math.log(2) - lost)))
 
@@ -304,7 +322,11 @@ _EVERY = "output[*]"
 
 
 def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order lists of runs by the sum of the evidence of each run."""
+    """Order lists of runs by the sum of the evidence of each run.
+
+    Runs on one input are independent with one law, so the sum is the best score once the
+    log-ratio of a run is known; it is learned from all runs together.
+    """
     groups = _alike(selection.outcomes.columns)
     if not groups:
         return []
@@ -323,7 +345,7 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
-    """Return the columns of runs, by what they are of every run."""
+    """Return the columns of the runs, by their name without the number of the run."""
     found: dict[str, list[Column]] = {}
     for column in columns:
         name, replaced = _RUN.subn(_EVERY, column.name, count=1)

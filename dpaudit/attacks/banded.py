@@ -1,8 +1,10 @@
-"""The attack on sequences of numbers beside few values, such as the answers of a sparse vector.
+"""The scorer of sequences of numbers next to a few special values, such as the answers of a
+sparse vector.
 
-Where the first number stands, and how large it is, tell together what neither tells alone: a low
-answer that was above the threshold shows that the threshold is low, and what came before it weighs
-the more. So numbers count by the band that they lie in, and sequences of these as any others.
+The place of the first answer and its size tell more together than each alone: a low answer above
+the threshold shows that the threshold is low, so that the entries before it weigh more. Numbers
+are therefore replaced by the band that they lie in, and the result is scored as a sequence of
+few values.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate, OrderedBins
 from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.limits import FIRST_DRAWS, MOST_COLUMNS
 from dpaudit.outcomes import KIND, Column
 from dpaudit.outcomes.bands import Bands
 from dpaudit.outcomes.units import ELAPSED
@@ -27,22 +30,21 @@ from dpaudit.outcomes.units import ELAPSED
 NAME = "numbers in bands: "
 
 _LEAST_DRAWS = 1_000
-_FEWEST_COLUMNS, _MOST_COLUMNS = 2, 128
-# The first draws show which numbers stand for themselves: those that are so large a share of their
-# column, and so many times as frequent as any that does not. There are few of them.
-_LOOKED_AT = 4_096
+_FEWEST_COLUMNS = 2
+# A special value makes up 0.5 % of its column and is 4 times as frequent as any ordinary value; a
+# column has at most 3.
 _OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
-# Of fewer other numbers each may stand for itself.
+# Ordinary values, at least.
 _FEWEST_OTHERS = 16
-# Bands of all other numbers; the tails are narrow, since the rarest tell most.
+# Quantiles between the bands; the outer bands are narrow, since the rarest numbers tell most.
 _SHARES = (0.1, 0.3, 0.7, 0.9)
-# Of more sequences, as a share of the first draws, each says too little by itself.
+# Different sequences, as a share of the first draws: of more, each is too rare to be a cell.
 _MOST_SEQUENCES = 0.25
 
 
 def banded(selection: SelectionDraws) -> list[Candidate]:
-    """Order vectors in which numbers stand beside few values by sequences of bands."""
-    some = selection.outcomes.take(slice(_LOOKED_AT))
+    """Order vectors of numbers and a few special values by their sequences of bands."""
+    some = selection.outcomes.take(slice(FIRST_DRAWS))
     bands = _bands_of(selection)
     if bands is None:
         return []
@@ -54,7 +56,7 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
 
 
 def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order them by what each entry tells, given those before it, alone."""
+    """Order such vectors by the evidence of each entry, given the entries before it, alone."""
     bands = _bands_of(selection)
     if bands is None:
         return []
@@ -79,7 +81,7 @@ def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> lis
 def _bands_of(selection: SelectionDraws) -> Bands | None:
     if selection.size < _LEAST_DRAWS:
         return None
-    return _bands(selection.outcomes.take(slice(_LOOKED_AT)).columns)
+    return _bands(selection.outcomes.take(slice(FIRST_DRAWS)).columns)
 
 
 def _frozen(bands: Bands, freeze: Callable[[], Prefixes]) -> Prefixes:
@@ -87,9 +89,9 @@ def _frozen(bands: Bands, freeze: Callable[[], Prefixes]) -> Prefixes:
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:
-    """Return the bands of the numbers in columns that have few other values; None where there are
-    no such columns."""
-    if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
+    """Return the bands of the numbers in columns that also have a few special values; None
+    without such columns."""
+    if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
         return None
     names, alone, rest = [], set[float](), [np.empty(0)]
     for column in columns:
@@ -109,25 +111,24 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
     exact = np.unique(np.quantile(every, _SHARES))
     if not np.isfinite(exact).all():
         return None
-    # Short, so that what a report says of a band is what it is; but not where numbers are far from
-    # 0, and near to each other.
+    # Short decimals, so that reports show the exact edges, unless numbers are too close.
     short = np.unique([float(f"{edge:.4g}") for edge in exact])
     edges = short if len(short) == len(exact) else exact
     return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))
 
 
 def _are_codes(others: FloatArray, size: int) -> bool:
-    """Return whether the values of a column, but for those that stand alone, are few and none is
-    rare: codes, each of which may mean something else."""
+    """Return whether the ordinary values of a column are few and none is rare: codes, each with
+    a meaning of its own."""
     values, counts = np.unique(others, return_counts=True)
     return len(values) < _FEWEST_OTHERS and bool((counts >= _OFTEN * size).all())
 
 
 def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
-    """Return the most frequent values among the numbers of a column, if each is frequent and all
-    others are much less so: of integers with noise of some width none is.
+    """Return the special values of a column: the most frequent numbers, if each is frequent and
+    all others are much rarer. Integers with wide noise have none.
 
-    size: entries of the column, with those that are no numbers.
+    size: number of entries of the column, labels included.
     """
     values, counts = np.unique(numbers, return_counts=True)
     order = np.argsort(-counts, kind="stable")[: _MOST_ALONE + 1]

@@ -1,7 +1,8 @@
-"""The attack on low-order bits: which floats come up says where they were computed.
+"""Scorers of low-order bits: which floats occur shows where they were computed.
 
-Noise added in floating point leaves gaps that depend on the input (Mironov 2012, "On significance
-of the least significant bits for differential privacy"); rounding to fewer decimals may, too.
+Noise added in floating point leaves gaps that depend on the input (Mironov 2012, "On
+significance of the least significant bits for differential privacy"); rounding to few decimals
+may, too.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from dpaudit.outcomes.aspects import ASPECTS, SPAN
 from dpaudit.outcomes.units import ELAPSED
 
 _LOW_BITS = "low-order bits"
-# All of so few columns get a closer look.
+# Derived columns, at most, that all get a close look.
 _FEW = 20
-# Values of an output that is a bit, and no number with noise.
+# Values of a column that is a bit, and no number with noise.
 _BITS = 2
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by the bits and decimals of their numbers, singly and summed."""
+    """Order outcomes by the bits and decimals of their numbers, column by column and summed."""
     columns = bit_columns(selection.outcomes, ASPECTS)
     if len(columns) == 0:
         return []
@@ -40,13 +41,13 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
 
 
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
-    """Return, for every column that has numbers, one for each of these aspects of them."""
+    """Return, for every column with numbers, one derived column for each of some aspects."""
     names = [column.name for column in outcomes.columns if _has_numbers(column)]
     return NamedColumns(outcomes, [f"{aspect}{name}" for name in names for aspect in aspects])
 
 
 def has_fractions(outcomes: Outcomes) -> bool:
-    """Return whether some numbers are no integers, so that they have low-order bits to look at."""
+    """Return whether some numbers are no integers, and so have low-order bits."""
     return any(_is_fractional(column) for column in outcomes.columns)
 
 

@@ -1,4 +1,4 @@
-"""The scores that explain some columns of the selection draws best."""
+"""Scores of some columns, and how well each explains held-out draws."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import OrderedBins, Scorer, by_score
 from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.limits import LARGEST_SCORE
 from dpaudit.levels.piecewise_logit import probability, softplus
 from dpaudit.levels.scores import Scored
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
 
-# What scores columns together.
+# Scorers of several columns.
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
-# Attacks that are worth fitting to all draws, of those that were fitted to some.
+# Scorers, at most, that are fitted to all draws after a comparison on some.
 _CLOSER = 2
-# Of the search for an offset: nats of one step at most, and when it has been found.
+# Newton steps to the offset; nats of one step, at most; and of the last step.
 _NEWTON_STEPS, _FARTHEST, _CLOSE = 40, 1.0, 1e-7
-# Log-odds that are farther from 0 may be infinite.
-_SURE = 1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """A score of the columns of these names. gain: the nats that it explains of held-out draws."""
+    """A score of some columns.
+
+    names: names of the columns.
+    gain: nats by which the score explains held-out inputs better than their frequency does.
+    """
 
     names: Sequence[str]
     attack: Scorer
@@ -44,7 +47,8 @@ class Fit:
 
 
 def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
-    """Return the scores of some columns that explain held-out draws best, the best one first."""
+    """Return the two scores of some columns that explain held-out draws best, the best one
+    first."""
     inner = SelectionDraws(only(names, selection.outcomes), selection.is_d1)
     found = [
         Fit(
@@ -59,7 +63,7 @@ def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Scor
 
 
 def only(names: Iterable[str], outcomes: Outcomes) -> Table:
-    """Return outcomes of which there is nothing but the columns of these names."""
+    """Return outcomes reduced to the columns of these names."""
     return Table(tuple(outcomes.named(names)), outcomes.size)
 
 
@@ -69,16 +73,20 @@ def _alone(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the nats by which held-out scores, moved by one number, explain the inputs better than
-    how often each came up does. A draw without a score, NaN, is explained by that alone."""
-    usual, scores = np.full(len(is_d1), log_odds(is_d1)), np.clip(held_out, -_SURE, _SURE)
+    """Return the nats by which held-out scores plus a constant explain the inputs better than
+    the frequency of each input does. A draw without a score (NaN) is explained by the frequency."""
+    usual, scores = (
+        np.full(len(is_d1), log_odds(is_d1)),
+        np.clip(held_out, -LARGEST_SCORE, LARGEST_SCORE),
+    )
     odds = np.where(np.isnan(scores), usual, scores + offset(scores, is_d1))
     return float(np.sum(softplus(usual) - softplus(odds) + is_d1 * (odds - usual)))
 
 
 def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return what makes scores log-odds that foretell as many of d1 as there are: some attacks'
-    scores have in them how often each input came up, those of others have not."""
+    """Return the constant that makes scores log-odds that predict the observed number of draws
+    of d1. (The scores of some scorers contain the frequency of the inputs, those of others do
+    not.)"""
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])

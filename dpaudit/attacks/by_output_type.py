@@ -1,8 +1,9 @@
-"""The attack on outputs of several kinds: vectors and None, lists of several lengths, a dict or an
-exception.
+"""The scorer of outputs of several types: vectors and None, lists of several lengths, dicts,
+exceptions.
 
-Of what kind an output is tells something, and those of one kind tell more by themselves: what each
-of their entries adds to those before it, say, is not known of a vector with a gap.
+The type of an output tells something, and the outputs of one type can be scored by scorers that
+need complete vectors. (What an entry adds to the entries before it is unknown in a vector with a
+gap.)
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from dpaudit.attacks.additive import summed
 from dpaudit.attacks.block_scores import SCORING, Fit, fits, gain, log_odds, offset
 from dpaudit.attacks.independent_blocks import parts
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, folds
+from dpaudit.levels.limits import ENOUGH_TO_COMPARE, MOST_COLUMNS
 from dpaudit.levels.scores import Score, Scored, shares, with_most
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import kind_word, mix, text_key
@@ -28,22 +31,16 @@ from dpaudit.outcomes.tables import Table
 NAME = "outputs of each kind by themselves"
 
 _LEAST_DRAWS = 2_000
-_MOST_COLUMNS = 128
-# Kinds that are looked at: so many, each of so large a share of the draws.
+# Types, at most, and the share of the draws of each, at least.
 _MOST_KINDS, _SHARE = 3, 0.1
-# Of many draws some are enough to see which attacks are worth fitting to all.
-_ENOUGH_TO_COMPARE = 10_000
-# Nats that outputs of a kind must explain, so that it is not noise alone, and all together beyond
-# what the sum over columns does.
-_TELLS = 3.0
 
 
 def kinds(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes of the most frequent kinds by the best score of each, and by how much likelier
-    the kind is for d1; all others by the sum over columns."""
+    """Order outcomes of the most frequent types by the best score of each plus the log-ratio of
+    the type, and all others by the sum over columns."""
     outcomes = selection.outcomes
     columns = outcomes.columns
-    if selection.size < _LEAST_DRAWS or not 1 < len(columns) <= _MOST_COLUMNS:
+    if selection.size < _LEAST_DRAWS or not 1 < len(columns) <= MOST_COLUMNS:
         return []
     if all(one.codes is None for one in columns):
         return []
@@ -67,7 +64,10 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
         held_out[rows] = fit.scored.held_out + by_fold[folds(len(rows))]
         halves[:, rows] = fit.halves + by_half[:, None]
         offsets.append(by_fold[-1])
-    if gain(held_out, selection.is_d1) < gain(rest.held_out, selection.is_d1) + _TELLS:
+    if (
+        gain(held_out, selection.is_d1)
+        < gain(rest.held_out, selection.is_d1) + tuning.GAIN_OF_BLOCK
+    ):
         return []
     freeze = partial(_frozen, names, telling, offsets, rest, selection.size)
     return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
@@ -75,8 +75,12 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """Outputs of one kind. key: by which it is known. offset: what makes the score a
-    log-ratio. names: of the columns that the score is of."""
+    """Outputs of one type.
+
+    key: hash of the type.
+    offset: constant that makes the score a log-ratio.
+    names: columns that the score uses.
+    """
 
     key: int
     offset: float
@@ -86,8 +90,11 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByKind:
-    """The score of the kind of an output. names: of the columns that kinds are known by. rest: the
-    score of outputs of other kinds."""
+    """The score of an output by its type.
+
+    names: columns that types are recognised by.
+    rest: the score of outputs of other types.
+    """
 
     names: tuple[str, ...]
     kinds: tuple[Kind, ...]
@@ -133,8 +140,8 @@ def _frozen(
 
 
 def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
-    """Return a key of the kind of every outcome: in which columns it has numbers, texts, None, or
-    no entry."""
+    """Return a hash of the type of every outcome: in which columns it has a number, text, None,
+    or no entry."""
     total = np.zeros(outcomes.size, dtype=np.uint64)
     for column in outcomes.named(names):
         if column.codes is None:
@@ -147,7 +154,7 @@ def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
 
 
 def _usual(keys: KeyArray) -> list[int]:
-    """Return the keys of the most frequent kinds; none where there is only one."""
+    """Return the hashes of the most frequent types; none if there is only one type."""
     values, counts = np.unique(keys, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_KINDS]
     often = counts[order] >= max(_SHARE * len(keys), _LEAST_DRAWS / 2)
@@ -155,22 +162,22 @@ def _usual(keys: KeyArray) -> list[int]:
 
 
 def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDraws) -> Fit | None:
-    """Return the score that explains the outputs of a kind best, if one does."""
+    """Return the score that explains the outputs of a type best, if any does."""
     is_own = keys == np.uint64(key)
     table = _of(names, selection.outcomes, is_own)
     telling = [one.name for one in table.all_columns if _varies(one)]
     if not telling:
         return None
     own = SelectionDraws(table, selection.is_d1[is_own])
-    some, attacks = own.take(slice(_ENOUGH_TO_COMPARE)), (*SCORING, parts)
+    some, attacks = own.take(slice(ENOUGH_TO_COMPARE)), (*SCORING, parts)
     found = fits(telling, some, attacks)
     if some.size < own.size:
         found = fits(telling, own, [one.attack for one in found])
-    return found[0] if found and found[0].gain > _TELLS else None
+    return found[0] if found and found[0].gain > tuning.GAIN_OF_BLOCK else None
 
 
 def _of(names: Iterable[str], outcomes: Outcomes, rows: NDArray[np.bool_]) -> Table:
-    """Return some outcomes, in which columns of numbers have no labels."""
+    """Return some outcomes, whose columns have no labels if all entries are numbers."""
     columns = tuple(_without_labels(one.take(rows)) for one in outcomes.named(names))
     return Table(columns, int(rows.sum()))
 
@@ -187,10 +194,10 @@ def _varies(column: Column) -> bool:
 
 
 def _offsets(fit: Fit, is_d1: NDArray[np.bool_], usual: float) -> tuple[FloatArray, FloatArray]:
-    """Return what makes the scores of a kind log-ratios, in which is how much likelier the kind is
-    for d1: (folds + 1,), by the draws without each fold and by all, and (2,), by each half.
+    """Return the constants that make the scores of a type log-ratios, the log-ratio of the type
+    included: (folds + 1,), without each fold and for all draws; and (2,), for each half.
 
-    usual: the log-odds of all draws, of whatever kind.
+    usual: log-odds of d1 among draws of all types.
     """
     fold, held_out = folds(len(is_d1)), fit.scored.held_out
     without = [fold != one for one in range(FOLDS)]

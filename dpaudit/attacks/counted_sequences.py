@@ -1,8 +1,8 @@
-"""The order of sequences, learned anew from draws that are counted entry by entry.
+"""Scores of sequences that are refitted when further draws are counted.
 
-What an entry tells, given those before it, follows from how often it came up after them: no draw
-has to be kept to learn it from more of them. How an order fares is told by draws that came after
-it was fitted; what is frozen is fitted to all of them, and cut where that order was.
+The score of an entry, given the entries before it, follows from counts alone, so that no draw
+has to be kept to refit it. How well an order does is measured on draws that came after its fit;
+the frozen score is fitted to all draws and cut into levels with the same shares.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dpaudit.levels.candidates import BinSource, OrderedBins, by_score
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group, pieces
+from dpaudit.levels.limits import LARGEST_SCORE, TINY
 from dpaudit.levels.piecewise_logit import probability
 from dpaudit.levels.rules import evened
 from dpaudit.levels.scores import Score, Scored, ScoreLevels
@@ -30,25 +31,23 @@ from dpaudit.outcomes import Outcomes
 T = TypeVar("T")
 View = Callable[[Outcomes], Outcomes]
 
-# Shares of the draws by which the last order was told, from which on the next one is.
+# Draws after a fit, as a share of those of the earlier fit, from which on they measure the order.
 _ENOUGH = 1 / 2
-_TINY = 1e-9
-_FARTHEST = 1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """The way of outcomes that are a sequence once they are looked at through some views."""
+    """The states of outcomes that are sequences after they went through some views."""
 
     walk: Walk
     views: tuple[View, ...] = ()
 
     def through(self, view: View) -> Way:
-        """Return the way of outcomes that have to be looked at through one more view first."""
+        """Return the same for outcomes that go through one more view first."""
         return replace(self, views=(view, *self.views))
 
     def sequences(self, outcomes: Outcomes) -> Outcomes:
-        """Return what outcomes look like."""
+        """Return the sequences that outcomes are after all views."""
         for view in self.views:
             outcomes = view(outcomes)
         return outcomes
@@ -56,7 +55,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """The score of a sequence."""
+    """A score of sequences."""
 
     freeze: Callable[[], Prefixes]
     way: Way
@@ -64,8 +63,10 @@ class SequenceScored(Scored):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum:
-    """What an order adds up: scores of sequences, which are learned anew, and the rest, which stays
-    as it is. made: the score of outcomes from those of their sequences."""
+    """The terms of a score: scores of sequences, which are refitted, and the rest, which stays.
+
+    made: makes the total score from the scores of the sequences.
+    """
 
     ways: tuple[Way, ...]
     made: Callable[[Sequence[Prefixes]], Score]
@@ -104,7 +105,7 @@ class _Refitted(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AfterCounts(BinSource):
-    """Levels that draws after the fit tell of."""
+    """Levels of a refitted score, with counts of draws that came after a fit."""
 
     is_relearned = True
     told: Intervals
@@ -122,8 +123,8 @@ class _AfterCounts(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByEntry:
-    """Counts outcomes by the interval of their score, then each entry of their sequences by what
-    came before it and what it is."""
+    """Counts outcomes by the interval of their score, then each entry of their sequences by its
+    state and symbol."""
 
     scores: tuple[Prefixes, ...]
     total: Sum
@@ -131,7 +132,7 @@ class ByEntry:
 
     @property
     def intervals(self) -> int:
-        """How many there are, with one for outcomes without a score."""
+        """Number of intervals, with one for outcomes without a score."""
         return len(self.digitise.edges) + 2
 
     @property
@@ -159,14 +160,14 @@ class ByEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
-    """Different outcomes of draws that were kept, and how often each came up."""
+    """Different outcomes of kept draws, with the number of draws of each."""
 
     outcomes: Outcomes
     often: IntArray
 
     @classmethod
     def of(cls, outcomes: Outcomes, scores: Iterable[Score]) -> Kept:
-        """Return those outcomes that each of some scores has a number for."""
+        """Return the outcomes for which every score is a number."""
         _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
         some = outcomes.take(first)
         known = np.ones(len(first), dtype=bool)
@@ -175,30 +176,32 @@ class Kept:
         return cls(some.take(np.flatnonzero(known)), often[known])
 
     def scored(self, score: Score) -> FloatArray:
-        """Return the score of each outcome, which may be infinite, as a number."""
-        return np.clip(score(self.outcomes), -_FARTHEST, _FARTHEST)
+        """Return the score of each outcome, clipped to finite numbers."""
+        return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
 
     @property
     def size(self) -> int:
         return int(self.often.sum())
 
     def draws(self, found: FloatArray, edges: FloatArray) -> IntArray:
-        """Return how many draws are in each interval of a score: (intervals,)."""
+        """Return the number of draws in each interval of a score: (intervals,)."""
         level = np.searchsorted(edges, np.repeat(found, self.often), side="right")
         return np.bincount(level, minlength=len(edges) + 1)
 
     def by_interval(self, found: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
-        """Return sums of what each outcome has, (outcomes, 2), by the interval that its score is
-        in: (intervals, 2)."""
+        """Return sums by interval of the score: (intervals, 2).
+
+        each: (outcomes, 2), the terms of one draw of each outcome.
+        """
         level = np.searchsorted(edges, found, side="right")
         return by_group(each * self.often[:, None], level, len(edges) + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """Intervals that part at some edges of a score, with draws that it was not fitted to.
+    """Intervals of a score, with counts of draws that the score was not fitted to.
 
-    found: the score of outcomes that were kept.
+    found: scores of the kept outcomes.
     """
 
     found: FloatArray
@@ -207,7 +210,7 @@ class Told:
 
     @classmethod
     def by_none(cls, score: Score, kept: Kept) -> Told:
-        """Return intervals that are cut by draws that were kept, without any draws."""
+        """Return intervals of equal mass among kept draws, with no draws counted."""
         found = kept.scored(score)
         scored = Scored(score.words(), np.repeat(found, kept.often), partial(_same, score), None)
         edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
@@ -223,13 +226,13 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class CountedEntries:
-    """Learns the order of sequences anew from all that were counted, and how it fares by those that
-    came after a fit: one is made whenever the draws have doubled.
+    """Refits scores of sequences from counts, whenever draws have doubled.
 
-    kept: draws that show where to cut a score. by_entry: all draws so far, of every sequence by
-    entry: (pasts, symbols, 2). scores: fitted to the first `fitted_to` of these. trial: how the
-    order fares with those after them. earlier: how the one before fared, until the last one has
-    draws enough to tell.
+    kept: draws that show where to cut a score.
+    by_entry: for each sequence and entry, all draws so far: (states, symbols, 2).
+    scores: fitted to the first `fitted_to` draws.
+    trial: the current scores with the draws that came after their fit.
+    earlier: the scores before them with such draws, until `trial` has half as many; else None.
     """
 
     kept: Kept
@@ -242,9 +245,9 @@ class CountedEntries:
 
     @classmethod
     def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
-        """Return what learns the order; None where no outcome has a score.
+        """Return what refits an order; None where no outcome has a score.
 
-        scored: the order that was learned from draws that were kept.
+        scored: the order, as fitted to kept draws.
         """
         ways, by_entry = [], []
         for way in total.ways:
@@ -286,7 +289,8 @@ class CountedEntries:
         return later._anew()._order(order)
 
     def _anew(self) -> CountedEntries:
-        """Return it with scores that are fitted to all draws, if these are twice as many."""
+        """Return this with scores fitted to all draws, if these are twice as many as at the last
+        fit."""
         draws = int(self.by_entry[0][0].sum())
         if draws < 2 * self.fitted_to:
             return self
@@ -296,22 +300,22 @@ class CountedEntries:
 
     @property
     def _told(self) -> Told:
-        """What there is to tell how the order fares."""
+        """The intervals with draws enough to measure the order by."""
         return self.trial if self.earlier is None else self.earlier
 
     @cached_property
     def _latest(self) -> tuple[Prefixes, ...]:
-        """The scores that are fitted to all draws."""
+        """The scores fitted to all draws."""
         return _fitted(self.total, self.by_entry)
 
     @cached_property
     def _said(self) -> FloatArray:
-        """The latest score of every different outcome that was kept."""
+        """The latest score of every kept outcome."""
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:
-        """Return the order by the latest score, each interval of which has as many draws that were
-        kept as one of those that are told."""
+        """Return the order by the latest score, whose intervals hold the same shares of the kept
+        draws as those of the measured one."""
         edges = self._edges()
         told = replace(
             self._told.intervals,
@@ -328,7 +332,7 @@ class CountedEntries:
         )
 
     def _edges(self) -> FloatArray:
-        """Return where intervals of the latest score part."""
+        """Return the edges between intervals of the latest score."""
         told, kept = self._told, self.kept
         upto = np.cumsum(kept.draws(told.found, told.edges))[:-1]
         edges = np.sort(np.repeat(self._said, kept.often))[np.minimum(upto, kept.size - 1)]
@@ -338,15 +342,15 @@ class CountedEntries:
         return edges
 
     def _expected(self, edges: FloatArray) -> FloatArray:
-        """Return what to expect by interval of the latest score, (intervals, 2): what it foretells,
-        as far as draws that an earlier one is told by go along with that, in all and in each."""
+        """Return the expected draws by interval of the latest score, (intervals, 2): its
+        prediction, shrunk as far as counted draws contradict the measured score."""
         told, kept = self._told, self.kept
         counts = told.intervals.counts
         arms = counts.sum(axis=0)
         foretold = kept.by_interval(told.found, told.edges, _shares(self._said))
-        ratio = np.log((foretold[:, 0] + _TINY) / (foretold[:, 1] + _TINY))
+        ratio = np.log((foretold[:, 0] + TINY) / (foretold[:, 1] + TINY))
         truth = min(1.0, scale_of(ratio[None], evened(counts[:-1], arms)[None]))
-        own = kept.by_interval(self._said, edges, _shares(truth * self._said)) + _TINY
+        own = kept.by_interval(self._said, edges, _shares(truth * self._said)) + TINY
         share = shrunk_to(np.log(own[:, 0] / own[:, 1]), counts[:-1], arms)
         draws = own.sum(axis=1) * (counts[:-1].sum() / kept.size)
         return np.asarray(draws[:, None] * np.stack([share, 1 - share], axis=1))
@@ -367,7 +371,7 @@ def _shares(score: FloatArray) -> FloatArray:
 
 
 def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixes, ...]:
-    """Return the scores that are fitted to draws by entry: (pasts, symbols, 2)."""
+    """Return the scores fitted to draws by entry: (states, symbols, 2)."""
     found = []
     for way, counts in zip(total.ways, by_entry, strict=True):
         fits = [one[0] for one in weights([own[None] for own in counts], way.walk)]

@@ -1,4 +1,4 @@
-"""Columns as the numbers that learners take. Made without looking at the inputs."""
+"""Features: columns as numbers for regressions and trees, made without a look at the inputs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from dpaudit.levels.cells import frequent_labels
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import Column, Outcomes
 
-# A number so many times the usual spread away says no more than one at that distance.
+# Numbers are clipped at this distance from the median, in units of their spread.
 _FARTHEST = 10.0
 _QUARTILES_OF_NORMAL = 1.349
-# Columns with so few different numbers are taken for categories.
+# Different numbers of a column, at most, that are taken for categories.
 _FEW_VALUES = 8
 _MOST_LABELS = 32
 _LEAST_DRAWS = 20
-# So many draws are enough to see what a column is like.
+# First draws that show the scale and the labels of a column.
 _LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The number of an entry, from `centre` in units of `scale`; NaN for a label.
-
-    With a scale of 0 the number as it is.
+    """The number of an entry, in units of `scale` from `centre`; NaN for a label. With a scale
+    of 0: the number itself.
     """
 
     column: str
@@ -44,7 +43,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """Which of some labels an entry is: its place, from 1 on; 0 for a number, NaN for others."""
+    """The number of a label among some labels, from 1 on; 0 for a number, NaN for other labels."""
 
     column: str
     labels: tuple[str, ...]
@@ -70,10 +69,8 @@ class Indicator:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """1 where a number is above `bound`, -1 where it is below, 0 for a label or the bound itself.
-
-    With Laplace noise, all that a number far away says is on which side it is.
-    """
+    """1 where a number is above `bound`, -1 where it is below, 0 for a label or the bound
+    itself. With Laplace noise a distant number tells nothing but its side."""
 
     column: str
     bound: float
@@ -100,12 +97,12 @@ def raw_features(columns: Iterable[Column]) -> list[Feature]:
 
 
 def scaled_features(columns: Iterable[Column]) -> list[Feature]:
-    """Return the features for linear models: numbers on one scale, categories one by one."""
+    """Return the features for linear models: numbers on one scale, categories as indicators."""
     return [one for column in columns for one in _scaled(column)]
 
 
 def with_sides(features: Iterable[Feature]) -> list[Feature]:
-    """Return the features, and for every number on which side of its median it is."""
+    """Return the features and, for every number, on which side of its median it is."""
     found: list[Feature] = []
     for one in features:
         found.append(one)
@@ -117,8 +114,8 @@ def with_sides(features: Iterable[Feature]) -> list[Feature]:
 def matrix(
     features: Sequence[Feature], outcomes: Outcomes, others: Sequence[FloatArray] = ()
 ) -> FloatArray:
-    """Return the features of all outcomes, and others after them: (size, features), by column in
-    memory."""
+    """Return the features of all outcomes, then other columns: (size, features), in Fortran
+    order."""
     found = np.empty((outcomes.size, len(features) + len(others)), order="F")
     for place, (feature, column) in enumerate(with_columns(features, outcomes)):
         found[:, place] = feature(column)
@@ -128,8 +125,7 @@ def matrix(
 
 
 def without_gaps(numbers: FloatArray) -> FloatArray:
-    """Return numbers with 0 where there is none, and infinite ones as large as can be; most have
-    neither, which two passes tell."""
+    """Return numbers with NaN as 0 and infinite numbers as the largest float."""
     if len(numbers) and np.isfinite(numbers.min()) and np.isfinite(numbers.max()):
         return numbers
     return np.nan_to_num(numbers)
@@ -138,7 +134,7 @@ def without_gaps(numbers: FloatArray) -> FloatArray:
 def with_columns(
     features: Sequence[Feature], outcomes: Outcomes
 ) -> Iterator[tuple[Feature, Column]]:
-    """Yield every feature with its column; those of one column follow each other."""
+    """Yield every feature with its column; features of one column follow each other."""
     names = list(dict.fromkeys(one.column for one in features))
     columns = zip(names, outcomes.named(names), strict=True)
     name, column = next(columns, ("", None))
@@ -150,7 +146,7 @@ def with_columns(
 
 
 def _by_code(column: Column, known: Mapping[str, int], other: float) -> FloatArray:
-    """Return for every entry what its label is given, 0 for a number."""
+    """Return the value of the label of each entry, 0 for a number."""
     if column.codes is None:
         return np.zeros(len(column.numbers))
     values = np.array([0.0, *(known.get(label, other) for label in column.labels)])
@@ -163,19 +159,19 @@ def _scaled(column: Column) -> Iterator[Feature]:
     kinds = len(labels) + bool(len(numbers))
     if 1 < len(values) <= _FEW_VALUES:
         often = values[counts >= _LEAST_DRAWS]
-        # Of two categories one says all, of any others all but the most frequent.
+        # An indicator for every category but the most frequent one.
         rest = np.delete(often, np.argmax(counts[counts >= _LEAST_DRAWS])) if len(often) else often
         yield from (Indicator(column.name, float(value)) for value in rest)
     elif len(values) > 1:
         yield on_scale(column)
     if kinds > 1:
-        # Frequent labels come first; what is left is said by the absence of all others.
+        # The most frequent label is left out: it follows from the other indicators.
         left_out = 0 if len(numbers) else 1
         yield from (Indicator(column.name, label) for label in labels[left_out:])
 
 
 def on_scale(column: Column) -> Number:
-    """Return the numbers of a column from their median, in units of their usual spread."""
+    """Return the feature of a column as numbers from their median, in units of their spread."""
     numbers, name = _numbers(column), column.name
     finite = numbers[np.isfinite(numbers)]
     if len(finite) == 0:
@@ -194,5 +190,5 @@ def _numbers(column: Column) -> FloatArray:
 
 
 def _labels(column: Column) -> tuple[str, ...]:
-    """Return the labels seen often enough to learn from, the most frequent first."""
+    """Return the labels with at least 20 draws, the most frequent first."""
     return frequent_labels(column.take(slice(_LOOKED_AT)), _LEAST_DRAWS, _MOST_LABELS)

@@ -1,9 +1,10 @@
-"""The attack on several releases side by side, such as a histogram, a winner and the answers of a
-sparse vector in one output.
+"""The scorer of several releases in one output, such as a histogram, a winner and a sparse
+vector.
 
-Given the input, entries of one release depend on each other and not on those of another. So what
-each part of the output tells, by the attack that explains it best, is added up; and what sequences
-among them may tell, once more draws are counted.
+Given the input, entries of one release depend on each other and not on those of another. So the
+columns are divided into independent blocks, each block is scored by the scorer that explains it
+best, and the scores are added up. Blocks that are sequences are refitted when further draws are
+counted.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from dpaudit.attacks.counted_sequences import SequenceScored, Sum, relearned
 from dpaudit.attacks.prefixes import prefixes
 from dpaudit.attacks.sequences import Prefixes
 from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
 from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.cells import equal_mass_groups
 from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.limits import ENOUGH_TO_COMPARE, FIRST_DRAWS, MOST_COLUMNS
 from dpaudit.levels.scores import Score, Scored, shares, with_most
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.p_values import chi_squared
@@ -31,49 +34,50 @@ from dpaudit.stats.p_values import chi_squared
 NAME = "sum over independent parts"
 
 _LEAST_DRAWS = 10_000
-_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
-# The first draws show which columns depend on each other, by groups of neighbouring entries.
-_LOOKED_AT, _GROUPS = 4_096, 4
-# The chance that some of all pairs of columns that are independent look as if they were not.
+_FEWEST_COLUMNS = 3
+# Groups of neighbouring entries in the tables of two columns.
+_GROUPS = 4
+# Probability that any pair of independent columns is found to be dependent.
 _LUCK = 0.001
-# Of cells of which fewer draws are expected, a single draw would say too much.
+# Expected draws of a cell in the χ² test, at least.
 _LEAST_EXPECTED = 4.0
-_ENOUGH_TO_COMPARE = 10_000
-# Below this share of the draws with its most frequent entry, or group of numbers, a column varies.
+# A column varies if its most frequent group has less than this share of the draws.
 _VARIES = 0.98
-# Of so many draws that are kept, others are likely to be counted.
+# Kept draws from which on further ones are likely to be counted.
 _ENOUGH_TO_GO_ON = 65_000
-# Nats that a part must explain, so that it is not noise alone: of some draws its share of these.
-_TELLS = 3.0
-# Of more parts a look takes seconds.
+# More blocks take seconds.
 _MOST_PARTS = 8
 
 
 def parts(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by the sum of what their independent parts tell, each by its best score."""
+    """Order outcomes by the sum of the best scores of their independent blocks."""
     if selection.size < _LEAST_DRAWS:
         return []
-    first = selection.take(slice(_LOOKED_AT))
+    first = selection.take(slice(FIRST_DRAWS))
     found = _parts(first)
-    # Of many draws some are enough to see which attacks are worth fitting to all.
-    share = min(1.0, _ENOUGH_TO_COMPARE / selection.size)
+    # Compare scorers on some of many draws, then fit the best ones to all.
+    share = min(1.0, ENOUGH_TO_COMPARE / selection.size)
     is_some = share < 0.5
-    some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
+    some = selection.take(slice(ENOUGH_TO_COMPARE)) if is_some else selection
     every = [fits(names, some, SCORING) for names in found]
-    tried = [one for one in every if one and one[0].gain > _TELLS * (share if is_some else 1)]
-    # Of a sequence that tells nothing as yet more draws may show that it does.
+    tried = [
+        one
+        for one in every
+        if one and one[0].gain > tuning.GAIN_OF_BLOCK * (share if is_some else 1)
+    ]
+    # A sequence that tells nothing yet may tell something after further draws.
     goes_on = selection.size >= _ENOUGH_TO_GO_ON and _all_vary(first)
     going_on = _sequences(found, selection) if goes_on else {}
     if len({*going_on, *(tuple(one[0].names) for one in tried)}) < 2:
         return []
     if is_some:
         every = [_of_all(one, selection, going_on.get(tuple(one[0].names))) for one in tried]
-        tried = [one for one in every if one and one[0].gain > _TELLS]
+        tried = [one for one in every if one and one[0].gain > tuning.GAIN_OF_BLOCK]
     telling = {tuple(one[0].names): one[0] for one in tried}
     best = {**going_on, **telling}
     if len(best) < 2:
         return []
-    # Until it does, it is added up only where nothing else is.
+    # Until then it is added up only if fewer than two other blocks tell something.
     shown = list((telling if len(telling) > 1 else best).values())
     held_out = np.asarray(sum(one.scored.held_out for one in shown))
     halves = np.asarray(sum(one.halves for one in shown))
@@ -85,16 +89,18 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _all_vary(some: SelectionDraws) -> bool:
-    """Return whether every column varies. What others depend on is not known of one that hardly
-    does, and what it tells might be added up twice."""
+    """Return whether every column varies. Whether a nearly constant column depends on others
+    cannot be seen, and its evidence might be counted twice."""
     columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
     most = (np.bincount(equal_mass_groups(one, _GROUPS)).max() for one in columns)
     return all(often < _VARIES * some.size for often in most)
 
 
 def _of_all(some: Sequence[Fit], selection: SelectionDraws, sequence: Fit | None) -> list[Fit]:
-    """Return the fits to all draws by the attacks that some were fitted by, the best one first.
-    sequence: that of a sequence, if it is there."""
+    """Return fits to all draws by the scorers that were best on some draws, the best one first.
+
+    sequence: the fit of the block as a sequence, if it is one.
+    """
     known = [] if sequence is None else [sequence]
     attacks = [one.attack for one in some if all(one.attack is not fit.attack for fit in known)]
     return sorted([*known, *fits(some[0].names, selection, attacks)], key=lambda one: -one.gain)
@@ -103,7 +109,7 @@ def _of_all(some: Sequence[Fit], selection: SelectionDraws, sequence: Fit | None
 def _sequences(
     by_part: Iterable[Sequence[str]], selection: SelectionDraws
 ) -> dict[tuple[str, ...], Fit]:
-    """Return the fits of parts that are sequences, by the names of their columns."""
+    """Return the fits of blocks that are sequences, by the names of their columns."""
     found = {}
     for names in by_part:
         if len(names) == 1:
@@ -114,14 +120,14 @@ def _sequences(
 
 
 def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
-    """Return the fit of a part that more draws are likely to make most of."""
-    if sequence is None or sequence.gain < best.gain / 2 - _TELLS:
+    """Return the fit of a block that is likely to be best after further draws."""
+    if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
         return best
     return sequence
 
 
 def _learned_anew(best: Sequence[Fit]) -> Sum:
-    """Return what scores add up, those of sequences to be learned anew."""
+    """Return a sum of scores in which those of sequences are refitted."""
     others, ways, names = [], [], []
     for one in best:
         if isinstance(one.scored, SequenceScored):
@@ -136,7 +142,7 @@ def _learned_anew(best: Sequence[Fit]) -> Sum:
 def _added_up(
     rest: Parts | None, names: Sequence[tuple[str, ...]], scores: Sequence[Prefixes]
 ) -> Parts:
-    """Return the sum of the rest, whose scores stay as they are, and of those of sequences."""
+    """Return the sum of the scores that stay and of refitted scores of sequences."""
     every = (*(() if rest is None else rest.scores), *zip(scores, names, strict=True))
     columns = [] if rest is None else [*rest.columns]
     columns += [column for score in scores for column in score.columns]
@@ -145,9 +151,9 @@ def _added_up(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The score that adds up those of independent parts; NaN where one of them has none.
+    """The score that adds up the scores of independent blocks; NaN where a block has none.
 
-    scores: of each part, with the names of its columns.
+    scores: of each block, with the names of its columns.
     """
 
     scores: tuple[tuple[Score, tuple[str, ...]], ...]
@@ -173,12 +179,13 @@ def _frozen(best: Sequence[Fit]) -> Parts:
 
 
 def _parts(some: SelectionDraws) -> list[list[str]]:
-    """Return the names of columns by part; those that depend on no other are one part together.
-    None where all columns are one part, where none depends on another, or of many parts."""
-    if len(some.outcomes.columns) > 2 * _MOST_COLUMNS:
+    """Return the names of the columns of each block; columns that depend on no other one form
+    one block. None if all columns are one block, if no columns depend on each other, or with too
+    many blocks."""
+    if len(some.outcomes.columns) > 2 * MOST_COLUMNS:
         return []
     columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
-    if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
+    if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
         return []
     arm = some.is_d1.astype(np.intp)
     groups = [equal_mass_groups(one, _GROUPS) for one in columns]
@@ -198,8 +205,8 @@ def _parts(some: SelectionDraws) -> list[list[str]]:
 def _reached(
     first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
 ) -> set[int]:
-    """Return those of the columns that are left that depend on the first one, or on a column that
-    does, and the first one."""
+    """Return the remaining columns that depend on the first one, directly or through others, and
+    the first one."""
     luck = 2 * _LUCK / (len(groups) * (len(groups) - 1))
     found, others, open_ = {first}, set(left) - {first}, [first]
     while open_ and others:
@@ -210,8 +217,10 @@ def _reached(
 
 
 def _depend(one: IntArray, other: IntArray, arm: IntArray, luck: float) -> bool:
-    """Return whether two columns depend on each other, given the input: by Pearson's χ². luck: the
-    chance that it is said of two that do not."""
+    """Return whether two columns depend on each other, given the input, by Pearson's χ².
+
+    luck: false-alarm probability of the test.
+    """
     cell = (arm * _GROUPS + one) * _GROUPS + other
     tables = np.bincount(cell, minlength=2 * _GROUPS**2).reshape(2, _GROUPS, -1)
     total, freedom = chi_squared(tables, _LEAST_EXPECTED)

@@ -76,6 +76,8 @@ _OF_SEVERAL_COLUMNS = (
 # Outcomes with at most 8 values, each seen 50 times on average, are listed one by one: no score
 # says more. The first 2,000 draws show whether there are few values.
 _FEW_VALUES, _DRAWS_PER_VALUE, _FIRST_DRAWS = 8, 50, 2_000
+# Draws from which on users' scorers, whose cost is unknown, are run while learning goes on.
+_DRAWS_FOR_USERS = 1_000
 # Draws with an entry below which a kept draw counts as rare: one rare table for each.
 _RARE_COUNTS = (10, 100)
 
@@ -101,7 +103,7 @@ def learn(
     thorough: run costly scorers even if draws are few or a refutation is near.
     with_rare: also look for rare outputs.
     """
-    if thorough or selection.size >= tuning.DRAWS_FOR_USERS_ATTACKS:
+    if thorough or selection.size >= _DRAWS_FOR_USERS:
         scorers = (*scorers, *users)
     has_few = _has_few_values(selection)
     scorers = tuple(one for one in scorers if not (has_few and one in _OF_SEVERAL_COLUMNS))

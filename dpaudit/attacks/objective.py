@@ -102,7 +102,7 @@ class Objective:
         fit = candidate.smoothed
         table = RuleTable.of_smooth(fit.draws, int(candidate.held_out.sum()))
         if fit.follows:
-            return self.lowered(table, tuning.PENALTY_FOLLOWING)
+            return self.lowered(table, tuning.PENALTY_POOLED)
         return self.lowered(table, tuning.PENALTY_SMOOTHED) if self._is_pure else None
 
     def _predicted(self, table: RuleTable, penalty: float) -> FloatArray:
@@ -119,7 +119,7 @@ def promise(candidate: Candidate, objective: Objective) -> tuple[float, float]:
     bound, growth = _largest(candidate, objective)
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
     if candidate.has_score:
-        worth *= max(0.0, 1 - tuning.LUCK / np.sqrt(candidate.table.draws))
+        worth *= max(0.0, 1 - tuning.DEVIATIONS / np.sqrt(candidate.table.draws))
     # Four digits: a smaller difference is noise, and the simpler scorer wins.
     return (float(f"{max(worth, 0.0):.4g}"), growth)
 
@@ -190,6 +190,6 @@ def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
     ratios = [math.log((table.correct[one] + 0.5) / (table.wrong[one] + 0.5)) for one in sides]
     error = sum(1 / (table.correct[one] + 0.5) + 1 / (table.wrong[one] + 0.5) for one in sides)
     error *= luck**2
-    spread = (max(ratios) / 2) ** 2 / error
+    spread = (tuning.SPREAD_OF_DIFFERENCES * max(ratios)) ** 2 / error
     distance = (ratios[0] - ratios[1]) ** 2 / error
     return bool(math.log1p(spread) > distance * spread / (1 + spread))

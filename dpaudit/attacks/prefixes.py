@@ -1,10 +1,11 @@
-"""The attack on sequences of few values: what each entry tells, given those before it.
+"""The scorer of sequences of few values: the evidence of each entry, given the entries before
+it.
 
-The log-ratio of a sequence is the sum, over its entries, of that of each given those before it.
-Those before it are summed up by how often each value came up among them: all there is to know where
-entries are alike, and independent but for a number that all of them share, such as the noisy
-threshold of the sparse vector technique. Where the last one foretells the next better, as in a
-Markov chain, it stands in place of these numbers, or beside them.
+The log-ratio of a sequence is the sum, over its entries, of the log-ratio of each given the
+earlier ones. The earlier entries are summed up by the count of each value among them. This loses
+nothing where entries are alike and independent but for a common number, such as the noisy
+threshold of the sparse vector technique. Where the last value predicts the next one better, as
+in a Markov chain, it is used in place of the counts, or in addition to them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _LEAST_DRAWS = 1_000
 
 
 def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order sequences of few values by the sum of what each entry tells, given those before it."""
+    """Order sequences of few values by the sum of the evidence of each entry, given those before
+    it."""
     if selection.size < _LEAST_DRAWS:
         return []
     walk = Walk.over(selection.outcomes)
@@ -56,8 +58,11 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def kin_of(outcomes: Outcomes, counts: IntArray) -> Kin | None:
-    """Return what different outcomes have to do with each other as sequences; None where they are
-    none, or where entries do not depend on those before them. counts: (outcomes, 2)."""
+    """Return a predictor of the log-ratios of different outcomes as sequences; None if they are
+    no sequences, or if entries do not depend on the earlier ones.
+
+    counts: (outcomes, 2), draws of each.
+    """
     if counts.sum() < _LEAST_DRAWS:
         return None
     walk = Walk.over(outcomes, counts.sum(axis=1))
@@ -68,20 +73,23 @@ def kin_of(outcomes: Outcomes, counts: IntArray) -> Kin | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kin:
-    """What counts of different sequences of few values say of each of them, together."""
+    """Predicts the log-ratio of every sequence of few values from the counts of all."""
 
     walk: Walk
 
     def __call__(self, counts: IntArray) -> FloatArray:
-        """Return the log-ratio to expect of every sequence, (fits, sequences), by the counts of
-        each: (fits, sequences, 2)."""
+        """Return the predicted log-ratio of every sequence: (fits, sequences).
+
+        counts: (fits, sequences, 2).
+        """
         fits = weights(self.walk.tables(counts), self.walk)
         both = zip(self.walk.cells, fits, strict=True)
         return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
 
 
 def _trained(counts: IntArray) -> IntArray:
-    """Return the draws without each fold, all, and those of two halves, from those by fold."""
+    """Return the draws without each fold, of all folds, and of two halves, from the draws by
+    fold."""
     everything = counts.sum(axis=0)
     halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
     return np.stack([*(everything - counts), everything, *halves])

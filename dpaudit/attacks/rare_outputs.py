@@ -1,8 +1,8 @@
-"""Rare outputs, counted cell by cell and column by column.
+"""Rare outputs: an order of outcomes, and the rare rule.
 
-The counts make two things: an order of outcomes, like that of any other attack, and the rare rule
-of a portfolio, which guesses an input at outputs that this input alone gave while learning
-(docs/method.md §5).
+Rare outputs are counted cell by cell and column by column. The counts make an order like that of
+any scorer, and the rare rule of a portfolio, which guesses an input at outputs that this input
+alone gave while learning (docs/method.md §5).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dpaudit.outcomes import ABSENT, Column, concatenate
 from dpaudit.stats.power import LEAST_SEEN
 
 NAME = "rare outputs"
-# Columns of the order of rare outputs, at most: those with the clearest cells.
+# Columns, at most, of the order of rare outputs.
 _MOST_COLUMNS = 4
 
 
@@ -61,7 +61,8 @@ class RareTable:
         columns: Sequence[RareColumn] | None = None,
         least: int = LEAST_SEEN,
     ) -> None:
-        """columns: the cells; None for those of the outcomes that the filter let through."""
+        """Make the table. columns: the cells; None: cells of the outcomes that the filter lets
+        through."""
         self.rare_filter, self.arms = rare_filter, arms
         self._kept, self._least = kept, least
         self.columns = _rare_columns(rare_filter, kept) if columns is None else list(columns)
@@ -80,10 +81,10 @@ class RareTable:
 
     @classmethod
     def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
-        """Return the table of entries that repeat often, in the columns where one input alone gave
-        some of them. Other columns cannot add to the rare rule.
+        """Return the table of frequent entries, in the columns where one input alone gave some
+        of them. Other columns add nothing to the rare rule.
 
-        rare_filter: of the same draws, for learning by counting.
+        rare_filter: made from the same draws, for further counts.
         """
         columns = []
         for column in selection.outcomes.columns[:MOST_COLUMNS]:
@@ -97,7 +98,7 @@ class RareTable:
 
     @cached_property
     def _counts(self) -> list[IntArray]:
-        """Draws by number and input, of every column."""
+        """Draws by number of the cell and input, for every column."""
         return [
             by_arm(numbers, column.size, self._kept.is_d1)
             for numbers, column in zip(self._numbers, self.columns, strict=True)
@@ -105,7 +106,7 @@ class RareTable:
 
     @cached_property
     def _is_other(self) -> Mask:
-        """Which draws have a rare entry in no column: each is rare by a column of its own."""
+        """Which draws have no rare entry in any listed column."""
         is_none = [numbers == USUAL for numbers in self._numbers]
         return np.all(is_none, axis=0) if is_none else np.ones(self._kept.size, dtype=bool)
 
@@ -115,8 +116,8 @@ class RareTable:
 
     @cached_property
     def _laws(self) -> tuple[Law, Law]:
-        """The distribution of the log-ratios of cells: of single values, labels and keys, and of
-        tails, most of which show nothing."""
+        """The distribution of log-ratios among single values, labels and keys, and among pieces
+        of tails, most of which show nothing."""
         pairs = list(zip(self._counts, self.columns, strict=True))
         tails = [counts[1:][column.is_tail[1:]] for counts, column in pairs]
         single = [counts[1:][~column.is_tail[1:]] for counts, column in pairs]
@@ -134,8 +135,8 @@ class RareTable:
         return found
 
     def order(self) -> list[Candidate]:
-        """Return the order of outcomes by the columns with the clearest cells; none without rare
-        outcomes."""
+        """Return the order of outcomes by the columns with the clearest cells; none if there are
+        no rare outcomes."""
         if self._kept.size < LEAST_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
@@ -144,7 +145,7 @@ class RareTable:
         return [self._ordered(best)]
 
     def by_column(self) -> list[tuple[str, Candidate]]:
-        """Return the order of every column by itself, with the name of the column."""
+        """Return the name of every column with its order by that column alone."""
         return [(one.name, self._ordered([place])) for place, one in enumerate(self.columns)]
 
     def _ordered(self, places: Sequence[int]) -> Candidate:
@@ -176,12 +177,12 @@ class RareTable:
         return UnorderedCells(NAME, held_out, penalty, levels, expected=expected)
 
     def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
-        """Return the rare rule: it guesses an input in the cells that this input alone gave, unless
-        that is likely to be luck. None without such cells, or where they are too rare for `coming`
-        draws to refute the claim.
+        """Return the rare rule, which guesses an input in the cells that this input alone gave,
+        unless that is probably luck. None without such cells, or if they are too rare for
+        `coming` draws to refute the claim.
 
-        points: of the claim's profile; the rule is for the point that the cells refute best.
-        share: the part of the exact test's error probability that the rule would get.
+        points: points of the claim's profile; the rule tests the one that the cells refute best.
+        share: part of the error probability of the exact test that the rule would get.
         """
         point, cells = self._guessed(points, coming)
         return self._rule_of(cells, point, share) if cells else None
@@ -194,7 +195,7 @@ class RareTable:
     def _guessed(
         self, points: Sequence[ProfilePoint], coming: int
     ) -> tuple[ProfilePoint, list[_Cell]]:
-        """Return the point that the rare rule is for, and its cells."""
+        """Return the point that the rare rule tests, and its cells."""
         found = [(point, self._cells_for(point)) for point in points]
         seen = [self._seen(cells) for _, cells in found]
         times = coming / max(1, int(self.arms.sum()))
@@ -210,9 +211,9 @@ class RareTable:
         return point, cells if cells and most >= -math.log(RARE_SHARE) else []
 
     def _cells_for(self, point: ProfilePoint) -> list[_Cell]:
-        """Return the cell that most probably only one input gives, and all cells for which that is
-        more likely than not. With δ > 0 they are of one input, so that the rule pays for half of δ.
-        """
+        """Return the cell that most probably only one input gives, and all cells for which that
+        is more likely than not. With δ > 0 they are of one input, so that the rule pays for half
+        of δ."""
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
         claimed = odds / (1 + odds)
         cells = sorted(self._of_one_input(claimed), key=lambda one: -one.sure)
@@ -254,7 +255,7 @@ class RareTable:
             yield _cell(None, OTHER, self._other[0], other, claimed, 1.0)
 
     def _rule_of(self, cells: Sequence[_Cell], point: ProfilePoint, share: float) -> Rule:
-        """Return the rule that guesses in these cells, with a level for no guess and one for each
+        """Return the rule that guesses in these cells: one level for no guess, and one for each
         guess."""
         with_other = any(one.column is None for one in cells)
         places = sorted({one.column for one in cells if one.column is not None})
@@ -331,7 +332,7 @@ def _cell(
 ) -> _Cell:
     """Return a cell that one input alone gave.
 
-    share: of d1, expected from the counts of all cells.
+    share: expected share of d1, from the counts of all cells.
     claimed: as of `RareTable._of_one_input`.
     odds: prior odds that only one input gives the cell, against a cell at the claim.
     """
@@ -346,7 +347,7 @@ def _cell(
 
 
 def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareColumn]:
-    """Return the columns of draws that a filter let through, with their cells."""
+    """Return the cells of the columns of draws that a filter let through."""
     if kept.size < LEAST_SEEN:
         return []
     # Next to a usual outcome, since an entry that all outcomes of a table share is no column.
@@ -358,7 +359,7 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
 
 
 def _usual_at_first(column: Column) -> Usual | None:
-    """Return the first entry of a column as its usual one; None where the first has none."""
+    """Return the first entry of a column as its usual one; None where it is absent."""
     word = column.word(0)
     if word == ABSENT:
         return None

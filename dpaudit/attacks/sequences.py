@@ -1,4 +1,9 @@
-"""The way of sequences of few values from entry to entry, without a look at their inputs."""
+"""Sequences of few values: the states that sum up the past of an entry, and the evidence of each
+entry.
+
+States are made without a look at the inputs. The log-ratios of entries are shrunk along rows of
+related entries.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.limits import FIRST_DRAWS, MOST_COLUMNS, TINY
 from dpaudit.levels.piecewise_smoothing import expected
 from dpaudit.levels.scores import shares, with_most
 from dpaudit.outcomes import KIND, Column, Outcomes
@@ -19,36 +25,33 @@ from dpaudit.outcomes.alphabets import Alphabet
 from dpaudit.outcomes.bands import BAND, Bands
 from dpaudit.stats.p_values import chi_squared
 
-_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 128
-# Different entries of all columns together, at most.
+_FEWEST_COLUMNS = 3
+# Different values of all columns together, at most.
 _MOST_VALUES = 8
-# Pasts of an entry that are told apart, the most frequent ones; each of so many draws, or of a few
-# where many more are to come.
+# States of an entry, at most; draws of each, at least; and fewer where further draws will come.
 _MOST_PASTS, _DRAWS_OF_A_PAST, _FEW_DRAWS = 64, 50, 5
-# Odds of one value against those after it, by the pasts of all entries: so many are learned fast.
+# Parameters of all entries, at most: more take long.
 _MOST_TABLES = 200
-# Standard deviations by which entries must depend on their past more than they do by luck.
+# Standard deviations by which χ² must exceed its mean for entries to depend on their states.
 _DEPENDENT = 6.0
-# A past of which nothing is known.
+# The unknown state.
 LOST = 0
 
-# The first draws show what a past is best summed up by.
-_LOOKED_AT = 4_096
 
 Places = NDArray[np.intp]
-# The place of the last value, and how often each came up; -1 and 0 where that is not kept.
+# The number of the last value, and the count of each value; -1 and 0 where that is not kept.
 Past = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is kept of the entries before another: how often each value came up, the last one."""
+    """What a state keeps of earlier entries: the count of each value, the last value, or both."""
 
     times: bool
     last: bool
 
     def after(self, past: Past, symbol: int) -> Past:
-        """Return the past of the entry after one."""
+        """Return the state after one more entry."""
         times = list(past[1:])
         times[symbol] += self.times
         return (symbol if self.last else -1, *times)
@@ -66,8 +69,11 @@ _BY_NOTHING = Summary(times=False, last=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One entry. weights, following: the log-ratio, and the past of the next entry, by the past of
-    this one and its symbol: (pasts * symbols,)."""
+    """One entry.
+
+    weights: (states * symbols,), the log-ratio of each state and symbol.
+    following: (states * symbols,), the next state.
+    """
 
     symbols: Alphabet
     weights: FloatArray
@@ -79,7 +85,7 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Pasts, and symbols."""
+        """Number of states, and of symbols."""
         symbols = len(self.symbols.values) + 1
         return self.cells // symbols, symbols
 
@@ -88,16 +94,18 @@ class Step:
         return Step(self.symbols, weights, self.following)
 
     def through(self, bands: Bands) -> Step:
-        """Return what reads of outcomes what this one reads of their bands."""
+        """Return a step that reads the bands of entries."""
         return Step(self.symbols.through(bands), self.weights, self.following)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walk:
-    """The way of some outcomes from entry to entry, without a look at their inputs.
+    """The states of some outcomes, entry by entry.
 
-    steps: by entry. cells: by entry, every outcome's past and symbol. pasts: by entry. worth: the
-    log-likelihood of all entries given their pasts, less what its parameters cost (Schwarz 1978).
+    cells: for each entry, the state and symbol of every outcome as one number.
+    pasts: for each entry, its states.
+    worth: log-likelihood of all entries given their states, minus the cost of the parameters
+        (Schwarz 1978).
     """
 
     summary: Summary
@@ -108,18 +116,21 @@ class Walk:
 
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> Walk | None:
-        """Return the way of outcomes, each of so many draws; None if they are no sequences of few
-        values, or of so many that it divides too often."""
+        """Return the states of outcomes; None if they are no sequences of few values, or need
+        too many parameters.
+
+        draws: (outcomes,), of each; None: 1.
+        """
         columns, values = _of_few_values(outcomes.columns)
-        if not _FEWEST_COLUMNS <= len(columns) <= _MOST_COLUMNS:
+        if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
             return None
         symbols = [Alphabet(column.name, tuple(values)) for column in columns]
-        few = outcomes if outcomes.size <= _LOOKED_AT else outcomes.take(slice(_LOOKED_AT))
-        of_few = None if draws is None else draws[:_LOOKED_AT]
+        few = outcomes if outcomes.size <= FIRST_DRAWS else outcomes.take(slice(FIRST_DRAWS))
+        of_few = None if draws is None else draws[:FIRST_DRAWS]
         usual = cls._by(_BY_TIMES, symbols, few, of_few)
         if usual is None:
             return None
-        # Where few draws show no dependence, numbers of times are what may show it with more.
+        # Counts of values may show a dependence with further draws, where few draws show none.
         others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
         best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
         chosen = best if best.summary.last else usual
@@ -134,8 +145,11 @@ class Walk:
         draws: IntArray | None,
         least: int = _DRAWS_OF_A_PAST,
     ) -> Walk | None:
-        """Return the way where pasts are summed up so. symbols: of all entries.  least: draws of a
-        past."""
+        """Return the states for one kind of summary.
+
+        symbols: the values of each entry.
+        least: draws of a state, at least; rarer states become unknown.
+        """
         values = len(symbols[0].values)
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
         columns = outcomes.named(one.name for one in symbols)
@@ -159,18 +173,20 @@ class Walk:
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def finer(self, outcomes: Outcomes) -> Walk:
-        """Return the way of the same outcomes with pasts that few of them have, whose draws say
-        little as yet; without these where it would divide too often."""
+        """Return the states of the same outcomes with rare states told apart, since further
+        draws will reach them; unchanged if that needs too many parameters."""
         symbols = [one.symbols for one in self.steps]
         return self._by(self.summary, symbols, outcomes, None, _FEW_DRAWS) or self
 
     def through(self, bands: Bands) -> Walk:
-        """Return the way of outcomes of which this one is that of their bands."""
+        """Return states that are reached by the bands of entries."""
         return replace(self, steps=tuple(step.through(bands) for step in self.steps))
 
     def tables(self, counts: IntArray) -> list[IntArray]:
-        """Return the draws by entry, (fits, pasts, symbols, 2), of those of all outcomes: (fits,
-        outcomes, 2)."""
+        """Return the draws by entry, each (fits, states, symbols, 2).
+
+        counts: (fits, outcomes, 2).
+        """
         found = []
         for cell, step in zip(self.cells, self.steps, strict=True):
             arms = np.moveaxis(counts, 2, 1).reshape(-1, counts.shape[1])
@@ -181,22 +197,21 @@ class Walk:
 
 
 def _classes(alphabet: Alphabet) -> tuple[int, ...]:
-    """Return what each value counts as in the past of others: bands of numbers as one."""
+    """Return the class of each value in later states; all bands of numbers are one class."""
     is_band = [isinstance(one, str) and one.startswith(BAND) for one in alphabet.values]
     first = is_band.index(True) if any(is_band) else 0
     return tuple(first if one else place for place, one in enumerate(is_band))
 
 
 def _that_tell(draws: NDArray[Any]) -> int:
-    """Return of how many values it is open whether they come up, or one after them in their order,
-    from the draws by past and symbol."""
+    """Return the number of free parameters of a table of draws by state and symbol."""
     known = draws[LOST + 1 :]
     later = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]
     return int(((known[:, :-1] > 0) & (later[:, 1:] > 0)).sum())
 
 
 def _log_likelihood(draws: NDArray[Any]) -> float:
-    """Return that of symbols given their pasts, from the draws by past and symbol."""
+    """Return the log-likelihood of symbols given states, from draws by state and symbol."""
     share = draws / np.maximum(1, draws.sum(axis=1, keepdims=True))
     return float((draws * np.log(np.where(draws > 0, share, 1.0))).sum())
 
@@ -208,8 +223,7 @@ def _following(
     classes: Sequence[int],
     least: int,
 ) -> tuple[Places, tuple[Past, ...]]:
-    """Return the next past by past and symbol, whose draws are given, and all of these pasts of so
-    many draws. classes: of the symbols, but for the last one, of all other entries."""
+    """Return the next state by state and symbol, and all next states with enough draws."""
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
     symbols = len(draws) // len(pasts)
@@ -227,7 +241,7 @@ def _following(
 
 
 def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
-    """Return the columns that have few different entries, and these, the most frequent first."""
+    """Return the columns with few different entries, and these entries, the most frequent first."""
     total: Counter[float | str] = Counter()
     found = []
     for column in columns:
@@ -241,7 +255,7 @@ def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float 
 
 
 def _entries(column: Column) -> Counter[float | str] | None:
-    """Return how often a column has each of its entries; None if these are many."""
+    """Return the number of each entry of a column; None if there are many."""
     if len(column.labels) > _MOST_VALUES or len(np.unique(column.numbers[:100])) > 2 * _MOST_VALUES:
         return None
     codes = column.codes
@@ -262,27 +276,27 @@ def _entries(column: Column) -> Counter[float | str] | None:
 
 
 def depend(counts: Sequence[IntArray]) -> bool:
-    """Return whether entries depend on their past, of either input, beyond luck: by χ²."""
+    """Return whether entries depend on their states, for either input, by χ²."""
     tables = (table for one in counts for table in np.moveaxis(one[LOST + 1 :], -1, 0))
     total, freedom = chi_squared(tables)
     return total > freedom + _DEPENDENT * math.sqrt(2 * freedom)
 
 
 _NEWTON_STEPS = 8
-_TINY = 1e-9
-# Tables that are learned from, those with the most draws: draws that are counted show more and more
-# of them, which would take seconds.
+# Tables, at most, that are fitted, those with the most draws: counting reaches ever more tables,
+# whose fit would take seconds.
 _MOST_FITTED_TABLES = 400
 
 
 def weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
-    """Return what every past and symbol says, by entry, (fits, pasts * symbols), from the draws by
-    entry: (fits, pasts, symbols, 2).
+    """Return the log-ratio of every state and symbol, by entry: (fits, states * symbols).
 
-    Of every past each value is told apart from those that come after it in their order by an odds
-    ratio. What those of one value have in common over all pasts of an entry is shrunk towards that
-    of the entries next to it, then what each past adds, in rows of entries: of pasts that differ in
-    nothing but how often their most frequent value came up, if that is kept.
+    trained: for each entry the draws, (fits, states, symbols, 2).
+
+    In every state each value is compared with the values after it in their order, by an odds
+    ratio. First the mean odds ratio of an entry over its states is shrunk along the entries,
+    then the deviation of each state along rows of related states: those that differ only in the
+    count of their most frequent value.
     """
     ahead, behind, shapes = [], [], []
     rows: dict[tuple[int, ...], list[int]] = {}
@@ -320,10 +334,12 @@ def weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tables:
-    """Tables of a value against those after it, and what they have to do with each other.
+    """Tables of one value against the values after it.
 
-    tells: (tables,), which tell anything. rows: of those that do, filled up with -1. entry: of
-    each, the number of its value and entry. along: rows of these numbers, filled up with -1.
+    tells: (tables,), whether a table tells anything.
+    rows: rows of related tables, filled up with -1.
+    entry: for each table, the number of its value and entry.
+    along: rows of these numbers, filled up with -1.
     """
 
     tells: NDArray[np.bool_]
@@ -339,8 +355,12 @@ class _Tables:
         rows: Sequence[Sequence[int]],
         entries: Mapping[tuple[int, int], Sequence[int]],
     ) -> _Tables:
-        """ahead, behind: draws of a value and of those after it, (fits, tables, 2).  rows: of
-        tables that may be alike.  entries: the tables by value and entry."""
+        """Return the tables.
+
+        ahead, behind: (fits, tables, 2), draws of a value and of the values after it.
+        rows: tables that may be alike.
+        entries: tables by value and entry.
+        """
         least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
         tells = np.zeros(len(least), dtype=bool)
         tells[np.argsort(-least, kind="stable")[:_MOST_FITTED_TABLES]] = True
@@ -359,18 +379,18 @@ class _Tables:
         return cls(tells, _filled(kept), entry, _filled(list(along.values())))
 
     def expected(self, seen: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return the odds ratios to expect of those that tell, (fits, tables)."""
+        """Return the expected log odds ratios of the tables that tell something: (fits, tables)."""
         weight = 1 / variance
         of_entry = _summed(weight, self.entry)
         common = expected(_summed(weight * seen, self.entry) / of_entry, 1 / of_entry, self.along)
         own = seen - common[:, self.entry]
         # Where one past has nearly all the draws of an entry, what is common is its own.
-        others = np.maximum(1 - weight / of_entry[:, self.entry], _TINY)
+        others = np.maximum(1 - weight / of_entry[:, self.entry], TINY)
         return np.asarray(common[:, self.entry] + expected(own, variance / others, self.rows))
 
 
 def _filled(rows: Sequence[Sequence[int]]) -> IntArray:
-    """Return rows of one length, filled up with -1; those without a place are left out."""
+    """Return rows of one length, filled up with -1, without empty rows."""
     rows = [row for row in rows if row]
     table = np.full((len(rows), max(map(len, rows), default=0)), -1)
     for own, places in zip(table, rows, strict=True):
@@ -379,15 +399,14 @@ def _filled(rows: Sequence[Sequence[int]]) -> IntArray:
 
 
 def _summed(numbers: FloatArray, group: IntArray) -> FloatArray:
-    """Return the sums of groups: (fits, groups)."""
+    """Return the sums over groups: (fits, groups)."""
     return np.stack([np.bincount(group, weights=one) for one in numbers])
 
 
 def _log_ratios(
     ahead: IntArray, behind: IntArray, tables: _Tables
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the log-ratios of a value and of those after it, both (fits, tables), from their draws
-    by input, (fits, tables, 2)."""
+    """Return the log-ratios of a value and of the values after it, both (fits, tables)."""
     value, later = ahead + 0.5, behind + 0.5
     seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
     variance = (1 / value + 1 / later).sum(axis=2)
@@ -419,7 +438,7 @@ NAME = "sum over entries, each given those before it"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefixes:
-    """The score that adds up what entries say, from the first one on."""
+    """The score that adds up the evidence of entries, from the first one on."""
 
     steps: tuple[Step, ...]
     summary: Summary
@@ -427,13 +446,17 @@ class Prefixes:
 
     @classmethod
     def of(cls, walk: Walk, fit: Sequence[FloatArray], spread: Sequence[float]) -> Prefixes:
-        """fit: what every past and symbol says, by entry. spread: of what each entry says."""
+        """Return the score.
+
+        fit: for each entry, the log-ratio of every state and symbol.
+        spread: for each entry, the standard deviation of its term.
+        """
         importance = shares([one.symbols.name for one in walk.steps], spread)
         steps = [step.weighing(own) for step, own in zip(walk.steps, fit, strict=True)]
         return cls(tuple(steps), walk.summary, importance)
 
     def through(self, bands: Bands) -> Prefixes:
-        """Return the score of outcomes of which this one is that of their bands."""
+        """Return a score that reads the bands of entries."""
         return replace(self, steps=tuple(step.through(bands) for step in self.steps))
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
@@ -443,7 +466,7 @@ class Prefixes:
         return total
 
     def along(self, outcomes: Outcomes) -> Iterator[tuple[Step, Places]]:
-        """Yield every entry with the past and symbol of all outcomes; not to be kept."""
+        """Yield every entry with the state and symbol of all outcomes. The array is reused."""
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
         columns = outcomes.named(one.symbols.name for one in self.steps)
         for step, column in zip(self.steps, columns, strict=True):

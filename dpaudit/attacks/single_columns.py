@@ -49,8 +49,6 @@ _BY_SIZE, _SINGLE = "threshold", "single "
 _WIDTHS = (0, 2, 8)
 # With at most 4 labels among the numbers, an order by size covers nearly everything.
 _FEW_LABELS = 4
-# Standard errors from which on a label surely tells more, or less, than numbers.
-_SURELY = 2.0
 # Added per cell to log-ratios, so that neighbours with equal ones keep their order.
 _TIE_BREAK = 1e-9
 # A look at 20,000 draws in 32 cells shows which columns are worth a closer look: the best 2. From
@@ -206,8 +204,8 @@ def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> Float
     numbers, own = log_ratio(pooled, arms), log_ratio(labels, arms)
     errors = (1 / (pooled + 0.5)).sum(axis=1), (1 / (labels + 0.5)).sum(axis=1)
     distance = (own[:, None] - numbers) / np.sqrt(errors[0] + errors[1][:, None])
-    some_below = (distance > _SURELY).any(axis=1)
-    some_above = (distance < -_SURELY).any(axis=1)
+    some_below = (distance > tuning.DEVIATIONS).any(axis=1)
+    some_above = (distance < -tuning.DEVIATIONS).any(axis=1)
     highest = np.where(some_below & ~some_above, numbers.max() + 1 + own - own.min(), own)
     return np.where(some_above & ~some_below, numbers.min() - 1 + own - own.max(), highest)
 

@@ -1,4 +1,7 @@
-"""The attack on single values: every outcome seen often enough is a cell of its own."""
+"""The scorer of single outputs: every outcome that was seen at least twice is a cell of its own.
+
+Single outputs are also what the probabilistic definition is tested by.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from dpaudit.levels.level_map import (
     held_out_tally,
     log_ratio,
 )
+from dpaudit.levels.limits import WORDS
 from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
 from dpaudit.outcomes.bands import Bands
@@ -30,17 +34,21 @@ from dpaudit.outcomes.known import Known
 
 _LEAST = 2
 _MOST = 4096
-# Without a repetition among so many draws, hardly any single output could be worth a level.
+# Without a repetition among the first draws, no single output is frequent enough to matter.
 _FIRST_LOOK = 2_000
-_WORDS = 6
-# Of more draws of other outcomes, sequences say too little of each other.
+# Share of draws of other outcomes up to which sequences predict each other.
 _FEW_OTHERS = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomCounts:
-    """Outcomes seen at least twice: keys (rising), counts (folds, atoms, 2), and one of each; and
-    the draws of all others, (2,)."""
+    """Outcomes that were seen at least twice.
+
+    keys: (outcomes,), rising.
+    counts: (folds, outcomes, 2).
+    outcomes: one of each.
+    rest: (2,), draws of all other outcomes.
+    """
 
     keys: KeyArray
     counts: IntArray
@@ -64,9 +72,9 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
 
 
 def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
-    """Order single outcomes by their smoothed log-ratios.
+    """Order single outcomes by their log-ratios.
 
-    bands: those that the numbers of the draws were replaced by, as those of outcomes are not.
+    bands: the bands that replaced the numbers of these draws, though not of later outcomes.
     """
     some = selection.outcomes.take(slice(_FIRST_LOOK))
     if len(np.unique(some.keys())) == some.size:
@@ -96,8 +104,11 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomLevels(LevelMap):
-    """The level of an outcome by itself. level: (atoms + 1,), the last one of all others. each: the
-    known outcomes."""
+    """Map an outcome to the level of its cell.
+
+    level: (known + 1,), of each known outcome; the last one for all others.
+    each: the known outcomes.
+    """
 
     known: Known
     level: LevelArray
@@ -115,12 +126,12 @@ class AtomLevels(LevelMap):
         places, is_raised = np.flatnonzero(known), raised(self.each)[known]
         failed, others = places[is_raised], places[~is_raised]
         kinds = self.each.words(failed.tolist())
-        if chosen[-1] and len(left_out := np.flatnonzero(~known)) <= _WORDS:
+        if chosen[-1] and len(left_out := np.flatnonzero(~known)) <= WORDS:
             rest = none_of(self.each.words(left_out.tolist()))
             if not rest:
                 return "any output"
             return ", or ".join(filter(None, [said(kinds, []), f"output is {rest}"]))
-        few = self.each.words(others[:_WORDS].tolist())
+        few = self.each.words(others[:WORDS].tolist())
         words = said(kinds, few, len(others) - len(few))
         if not chosen[-1]:
             return words or NO_OUTPUT
@@ -129,11 +140,13 @@ class AtomLevels(LevelMap):
 
 
 def said(kinds: Iterable[str], names: Sequence[str], more: int = 0) -> str:
-    """Return in words the event that the output is one of these; empty where there is none.
+    """Return in words the event that the output is one of these; empty if there is none.
 
-    kinds: of exceptions.  names: of values.  more: number of values without a name.
+    kinds: types of exceptions.
+    names: words of values.
+    more: number of values without words.
     """
-    some = [shortened(name) for name in names[:_WORDS]]
+    some = [shortened(name) for name in names[:WORDS]]
     more += len(names) - len(some)
     if more:
         some.append(f"{more} more values")
@@ -147,8 +160,8 @@ _MOST_ATOMS = 64
 
 
 def accuse(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
-    """Return the atoms to certify one by one: those that look violating, and the most unequal ones
-    as far as they are needed to outweigh δ. Exceptions are no raw outputs and never among them."""
+    """Return the outputs to test one by one: those that look violating, and the most unequal
+    ones that are needed to outweigh δ. Exceptions are no outputs in this sense."""
     found = count_atoms(selection)
     raw = ~raised(found.outcomes)
     counts = found.counts.sum(axis=0)
@@ -170,6 +183,7 @@ def has_atoms(selection: SelectionDraws) -> bool:
 def _accused(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
+    """Return the outputs to test in one direction, the most unequal one first."""
     error = np.sqrt(1 / (counts[:, 0] + 0.5) + 1 / (counts[:, 1] + 0.5))
     ratio = log_ratio(counts, arms)
     order = np.argsort(-(ratio - error), kind="stable")

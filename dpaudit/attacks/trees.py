@@ -22,7 +22,6 @@ from scipy.special import chdtrc
 from dpaudit.attacks.features import Category, Feature, matrix, raw_features
 from dpaudit.attacks.objective import Objective, best_predicted, promise
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
 from dpaudit.levels.cells import equal_mass_groups, listed
 from dpaudit.levels.level_map import FloatArray, IntArray
@@ -38,6 +37,12 @@ NAME = "gradient-boosted trees"
 _MOST_COLUMNS = 256
 # Tables of two columns have 8 × 8 groups, and so many draws times pairs of columns at most.
 _GROUPS, _MOST_WORK, _LEAST_DRAWS = 8, 20_000_000, 2_000
+# Trees are left out where another scorer promises this share of what a rule that is never wrong
+# would, or predicts this log wealth (nats), which refutes a claim at any usual level.
+_NEARLY_ALL, _PLENTY = 0.98, 15.0
+# A pair of columns must explain this share of what is explained already; cells of its table with
+# less information are left out.
+_SHARE_OF_PAIR, _LEAST_INFORMATION = 0.02, 3.0
 # Probability that some pair of columns that tell nothing together looks as if it did.
 _LUCK = 0.003
 # Rows that show how far each input moves the log-odds, and inputs that are shuffled in one call.
@@ -72,7 +77,7 @@ def propose_trees(
     candidates: those of the cheaper scorers.
     thorough: fit trees even if a refutation is near.
     """
-    if len(selection.outcomes.columns) < 2 or selection.size < tuning.DRAWS_FOR_TREES:
+    if len(selection.outcomes.columns) < 2 or selection.size < _LEAST_DRAWS:
         return [], []
     best = max(candidates, key=lambda one: promise(one, objective))
     base = _most_explaining(candidates, best)
@@ -135,7 +140,7 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     groups = np.stack([equal_mass_groups(one.take(slice(rows)), _GROUPS) for one in columns])
     # Nats that the candidate explains; a pair must add a share of them.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
-    least = tuning.SHARE_OF_PAIR * known
+    least = _SHARE_OF_PAIR * known
     return any(
         _is_striking(first, groups[place + 1 :], (surprise, variance), _LUCK / pairs, least)
         for place, first in enumerate(groups[:-1])
@@ -161,7 +166,7 @@ def _is_striking(
         np.bincount(cell, np.tile(one, len(others)), math.prod(shape)).reshape(shape)
         for one in moments
     )
-    enough = tuning.INFORMATION_OF_CELL
+    enough = _LEAST_INFORMATION
     counted = noise > enough
     squares = np.where(counted, sums**2 / np.maximum(noise, enough), 0.0).sum(axis=1)
     freedom = np.maximum(counted.sum(axis=1), 1)
@@ -192,7 +197,7 @@ def _wanted_likelihood(base: Candidate, draws: int) -> float:
     if not base.is_smooth:
         return -math.inf
     known = base.smoothed.worth + draws * math.log(2)
-    return base.smoothed.worth + tuning.SHARE_OF_PAIR * max(0.0, known)
+    return base.smoothed.worth + _SHARE_OF_PAIR * max(0.0, known)
 
 
 def _why_no_trees(
@@ -208,10 +213,10 @@ def _why_no_trees(
     if columns > _MOST_COLUMNS:
         return f"{columns:,} columns are too many, more than {_MOST_COLUMNS}"
     arms = int(selection.is_d1.sum()), int((~selection.is_d1).sum())
-    if best_predicted(best, objective) >= tuning.NEARLY_ALL * objective.perfect_bound(arms):
+    if best_predicted(best, objective) >= _NEARLY_ALL * objective.perfect_bound(arms):
         return f"{best.attack} promises nearly as much as so many draws can show"
     growth = float(np.max(predicted_growth(best.table, objective.point)))
-    if not thorough and growth > tuning.PLENTY:
+    if not thorough and growth > _PLENTY:
         return f"{best.attack} is enough for a refutation"
     # The best candidate first, since the one that explains most is costlier to look at.
     for known in dict.fromkeys([best, base] if best.is_smooth else [base]):

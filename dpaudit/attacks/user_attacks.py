@@ -1,7 +1,8 @@
-"""Attacks of the user's own: fitted, cross-fitted and cut into levels like all others.
+"""Attacks of users: loaded by import path or by the name of an installed one, then fitted,
+cross-fitted and cut into levels like all scorers.
 
-An attack gets selection draws and nothing else, so that it cannot look at what certifies. The score
-that it returns sees outcomes without their inputs; that it looks at each by itself is checked.
+An attack gets selection draws alone, so it cannot look at the draws that certify. Its score sees
+outcomes without their inputs; that it scores each outcome by itself is checked.
 """
 
 from __future__ import annotations
@@ -38,12 +39,15 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsersAttack:
-    """An attack that somebody else wrote; raises AttackError when it fails.
+    """An attack of a user; raises AttackError when it fails.
 
-    name: as reports call it. attack: has a method `fit`, or is such a function: from selection
-        draws to a score, which takes outcomes and returns a number for each, the larger the more it
-        is evidence for one of the inputs; NaN abstains. source: imports the attack, where it was
-        imported; another process does so before it is sent a score. travels: whether it will be.
+    name: as reports show it.
+    attack: has a method `fit`, or is such a function: from selection draws to a score, which
+        takes outcomes and returns one number for each; larger numbers are more evidence for one
+        of the inputs, NaN abstains.
+    source: imports the attack in another process before its score is sent there; None: not
+        imported.
+    travels: whether the score will be sent to other processes.
     """
 
     name: str
@@ -52,7 +56,7 @@ class UsersAttack:
     travels: bool = False
 
     def __call__(self, selection: SelectionDraws) -> list[OrderedBins]:
-        """Return the order by the attack's score."""
+        """Return the order by the score of the attack."""
         held_out, kept, halves = cross_fitted(
             selection.size,
             MOST_ROWS,
@@ -89,8 +93,7 @@ class UsersAttack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsersScore:
-    """The score of a user's attack, with what it returns checked; negative where it is d2 that the
-    attack has spoken for on selection draws."""
+    """The checked score of a user's attack, turned so that larger numbers are evidence for d1."""
 
     name: str
     scorer: Scorer
@@ -99,7 +102,7 @@ class UsersScore:
 
     @property
     def columns(self) -> tuple[tuple[str, float], ...]:
-        """What the score depends on, nobody but its author knows."""
+        """Unknown for the score of a user."""
         return ()
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
@@ -128,8 +131,8 @@ class UsersScore:
         return f"is {what}" if self.sign > 0 else f"is minus {what}"
 
     def check(self, outcomes: Outcomes) -> None:
-        """Raise AttackError for a score that does not depend on each outcome alone: draws of one
-        input may come together, and would then be told apart by their company."""
+        """Raise AttackError for a score that depends on other outcomes of the batch: draws of
+        one input may come in one batch, whose company would reveal it."""
         some = outcomes.take(slice(_LOOKED_AT))
         together, half = self(some), np.arange(some.size)[::-2]
         apart = self(some.take(half))

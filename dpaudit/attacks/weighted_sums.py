@@ -1,7 +1,9 @@
-"""Products of matrices on one core.
+"""Scorers of weighted sums of columns: logistic regression and, for many columns, differences of
+means.
 
-Products large enough for it are given to several threads by NumPy's BLAS, which then wait for each
-other at the cost of seconds when the cores are busy, and round differently as their number does.
+They find leaks that columns show only together, such as the difference of two prefix sums.
+Matrix products run on one core: BLAS gives large ones to threads, which wait for each other for
+seconds when cores are busy, and whose number changes the rounding.
 """
 
 from __future__ import annotations
@@ -27,22 +29,21 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.cells import listed
 from dpaudit.levels.level_map import FOLDS, FloatArray, folds
+from dpaudit.levels.limits import MOST_COLUMNS, ONE_THREAD, TINY
 from dpaudit.levels.piecewise_logit import probability, softplus
 from dpaudit.levels.scores import Scored, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 
-# Multiplications in one call; OpenBLAS starts threads from 2^18 on.
-_SMALL = 200_000
-# With fewer rows at a time, the threads cost less than adding up does.
+# Rows of a piece, at least: with fewer, threads cost less than the sums.
 _LEAST_ROWS = 8
-# Of the first residual, and how many times the rounds that would do without rounding.
+# Final residual as a share of the first, and rounds at most, in multiples of the dimension.
 _PRECISE, _ROUNDS = 1e-8, 3
 
 
 def gram(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return leftᵀ right, of two matrices with the same rows."""
     width = left.shape[1], right.shape[1]
-    rows = _SMALL // (width[0] * width[1])
+    rows = ONE_THREAD // (width[0] * width[1])
     if rows < _LEAST_ROWS:
         return np.asarray(left.T @ right)
     total = np.zeros(width)
@@ -52,9 +53,9 @@ def gram(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def weighted_gram(matrix: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return matrixᵀ · diag(weights) · matrix, weighted piece by piece to save memory."""
+    """Return matrixᵀ · diag(weights) · matrix, in pieces to save memory."""
     width = matrix.shape[1]
-    rows = max(1, _SMALL // width**2)
+    rows = max(1, ONE_THREAD // width**2)
     if rows < _LEAST_ROWS:
         rows = len(matrix)
     total = np.zeros((width, width))
@@ -70,14 +71,14 @@ def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 def summed(matrix: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the sum of the rows with these weights."""
+    """Return the weighted sum of the rows."""
     return np.asarray(np.einsum("ij,i->j", matrix, weights))
 
 
 def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return x with matrix · x = vector, of a positive definite matrix; of a large one by conjugate
-    gradients, with the diagonal as preconditioner (Golub & Van Loan 2013, §11.5)."""
-    if len(vector) ** 3 < _SMALL:
+    """Return x with matrix · x = vector, of a positive definite matrix; of a large one by
+    conjugate gradients with a diagonal preconditioner (Golub & Van Loan 2013, §11.5)."""
+    if len(vector) ** 3 < ONE_THREAD:
         return np.asarray(np.linalg.solve(matrix, vector))
     diagonal = np.diag(matrix)
     found = np.zeros(len(vector))
@@ -98,13 +99,16 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return found
 
 
-# Of more features the weights cannot be found together: that takes too long.
+# Features of a logistic regression, at most: more take too long.
 MOST_FEATURES = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """The log-odds of d1. weights: of 1, then by feature."""
+    """The log-odds of d1 by a weighted sum of features.
+
+    weights: of the constant 1, then of each feature.
+    """
 
     features: tuple[Feature, ...]
     weights: tuple[float, ...]
@@ -112,8 +116,8 @@ class Linear:
 
     @classmethod
     def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
-        """Return the score with these weights. outcomes: to see from by how much each feature moves
-        it."""
+        """Return the score with these weights. outcomes: show how far each feature moves the
+        score."""
         every = with_columns(features, outcomes)
         spread = np.abs(weights[1:]) * [without_gaps(one(column)).std() for one, column in every]
         importance = shares([one.column for one in features], spread.tolist())
@@ -121,7 +125,7 @@ class Linear:
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.full(outcomes.size, self.weights[0])
-        # Added up, not multiplied as a matrix: equal for an outcome whatever stands beside it.
+        # A sum, not a matrix product: other outcomes of the batch then change no rounding.
         every = zip(with_columns(self.features, outcomes), self.weights[1:], strict=True)
         for (feature, column), weight in every:
             total += weight * without_gaps(feature(column))
@@ -134,7 +138,7 @@ class Linear:
         return f"{what}, most of all {listed(named, 'and')}" if named else what
 
     def _term(self, name: str) -> str:
-        """Return a column with its weight, where it has just one."""
+        """Return a column with its weight, if it has a single one."""
         both = zip(self.features, self.weights[1:], strict=True)
         own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
         feature, weight = own[0]
@@ -144,8 +148,8 @@ class Linear:
 
 
 def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
-    """Return the design: a column of ones, and the features with 0 where they have no number; by
-    column in memory."""
+    """Return the design matrix: a column of ones, then the features with 0 for gaps, in Fortran
+    order."""
     design = np.empty((outcomes.size, 1 + len(features)), order="F")
     design[:, 0] = 1.0
     for place, (feature, column) in enumerate(with_columns(features, outcomes), 1):
@@ -156,23 +160,21 @@ def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
 NAME = "logistic regression"
 
 _LEAST_DRAWS = 300
-_MOST_WITH_SIDES = 128
-# Draws times features that one fit looks at.
+# Draws times features of one fit, at most.
 _MOST_ENTRIES = 5_000_000
 _NEWTON_STEPS = 20
 _HALVINGS = 8
 _CLOSE = 1e-6
-# Steps from the weights of all draws to those without some; of many draws these are so near to each
-# other that the first step leads there.
+# Newton steps from the weights of all draws to those without a fold; from 20,000 draws on, one.
 _CORRECTIONS, _MANY_DRAWS = 3, 20_000
 _ENOUGH_TO_COMPARE = 20_000
-# Kinds of features whose weights are pooled, where there are so many.
+# Kinds of features whose weights are pooled, if there are at least 4.
 _POOLED = (Number, Above)
 _FEWEST_POOLED = 4
 
 
 def logistic(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by the linear log-odds of d1."""
+    """Order outcomes by the linear log-odds of d1, fitted by Newton's method with a ridge."""
     columns = selection.outcomes.columns
     if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > MOST_FEATURES:
         return []
@@ -180,13 +182,13 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     if not 1 < len(features) <= MOST_FEATURES:
         return []
     sides = with_sides(features)
-    if not len(features) < len(sides) <= _MOST_WITH_SIDES:
+    if not len(features) < len(sides) <= MOST_COLUMNS:
         return [by_score(_fitted(features, selection).scored, selection)]
-    # Of many draws some are enough to see which features to take.
+    # Compare the two sets of features on some of many draws.
     is_some = selection.size > 2 * _ENOUGH_TO_COMPARE
     some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
     fits = [_fitted(one, some) for one in (features, sides)]
-    is_better = fits[1].loss < fits[0].loss - tuning.GAIN_OF_FEATURES
+    is_better = fits[1].loss < fits[0].loss - tuning.GAIN_OF_CHOICE
     found = fits[is_better]
     if is_some:
         found = _fitted(sides if is_better else features, selection, found.weights)
@@ -195,7 +197,7 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fitted:
-    """A score, its loss on held-out draws, in nats, and the weights of the largest likelihood."""
+    """A score, its loss on held-out draws in nats, and the unpooled weights."""
 
     scored: Scored
     loss: float
@@ -205,7 +207,7 @@ class _Fitted:
 def _fitted(
     features: Sequence[Feature], selection: SelectionDraws, start: FloatArray | None = None
 ) -> _Fitted:
-    """Return the score by these features. start: weights that were fitted to some of the draws."""
+    """Return the score by some features. start: weights fitted to some of the draws."""
     design = design_of(features, selection.outcomes)
     target = selection.is_d1.astype(np.float64)
     fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
@@ -227,11 +229,11 @@ def _cross_fitted(
     kinds: NDArray[np.intp],
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the log-odds of every draw by weights that it had no part in; the weights of the first
-    `rows` draws, pooled; and the log-odds by those of two halves of them, (2, draws).
+    """Return the log-odds of every draw by a fit to other folds; the pooled weights of the first
+    `rows` draws; and the log-odds by fits to two halves of them, (2, draws).
 
-    kinds: by feature the kind that it is of, among which weights are pooled; -1 for none.
-    weights: of the first `rows` draws.
+    kinds: for each feature, the kind among which weights are pooled; -1 for none.
+    weights: fitted to the first `rows` draws.
     """
     seen, target = design[:rows], is_d1[:rows]
     fold = folds(rows)
@@ -261,7 +263,7 @@ def _cross_fitted(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Spread:
-    """The weights of one kind: the variance of what is true of them, and that of their errors."""
+    """The weights of one kind: variance of the true weights, and variance of their errors."""
 
     of_kind: NDArray[np.bool_]
     truth: float
@@ -271,8 +273,7 @@ class _Spread:
 def _spreads(
     weights: FloatArray, halves: list[FloatArray], kinds: NDArray[np.intp]
 ) -> list[_Spread]:
-    """Return how far weights of a kind differ, and how much of it are errors: those of two halves
-    of the draws differ by nothing else."""
+    """Return both variances for each kind; fits to two halves differ by errors alone."""
     found = []
     for kind in range(len(_POOLED)):
         of_kind = kinds == kind
@@ -284,8 +285,8 @@ def _spreads(
 
 
 def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> FloatArray:
-    """Return weights nearer to the mean of their kind, the more of what they differ by are errors
-    (James & Stein 1961, towards the mean): noise that is alike in all columns weighs them alike."""
+    """Return weights shrunk towards the mean of their kind (James & Stein 1961): noise with one
+    distribution in all columns gives them equal weights."""
     weights = weights.copy()
     for one in spreads:
         own = weights[one.of_kind]
@@ -295,7 +296,7 @@ def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> 
 
 
 def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None) -> FloatArray:
-    """Return the weights of the largest penalised likelihood, by Newton's method from a start."""
+    """Return the weights with the largest penalised likelihood, by Newton's method."""
     weights: FloatArray = np.zeros(design.shape[1]) if start is None else start
     loss = _loss(design, target, weights)
     for _ in range(_NEWTON_STEPS):
@@ -311,7 +312,8 @@ def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None
 def _shortened(
     design: FloatArray, target: FloatArray, weights: FloatArray, step: FloatArray, loss: float
 ) -> tuple[FloatArray, float]:
-    """Return where the step leads and the loss there; halved while that would be larger."""
+    """Return the weights after a step, and their loss; the step is halved while the loss would
+    rise."""
     for halving in range(_HALVINGS):
         moved = weights + step / 2**halving
         lower = _loss(design, target, moved)
@@ -328,11 +330,10 @@ def _corrected(
     slope: FloatArray,
     kept: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
-    """Return the weights without a fold, from those with it: Newton steps whose matrix, that of the
-    rest of the draws, is kept.
+    """Return the weights without a fold, from those with it, by Newton steps with one matrix.
 
-    slope: of the rest of the draws at the weights with the fold, without the penalty.  kept: which
-    draws these are; None: all. The others weigh 0, which takes less than a copy.
+    slope: of the remaining draws at the weights with the fold, without the penalty.
+    kept: which draws remain; None: all. The others get weight 0, which is faster than a copy.
     """
     weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
     for _ in range(_CORRECTIONS - 1 if len(target) < _MANY_DRAWS else 0):
@@ -348,7 +349,7 @@ def _information(design: FloatArray, rates: FloatArray) -> FloatArray:
 
 
 def _slope(design: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the slope of the likelihood. left: what the weights leave of the target."""
+    """Return the gradient of the likelihood. left: residuals of the target."""
     return summed(design, left) - _ridge(len(weights)) * weights
 
 
@@ -357,8 +358,8 @@ def _solved(information: FloatArray, slope: FloatArray) -> FloatArray:
 
 
 def _ridge(width: int) -> FloatArray:
-    """Return the penalty by weight; none on the constant."""
-    penalty = np.full(width, tuning.RIDGE)
+    """Return the ridge of each weight: 1, and 0 for the constant."""
+    penalty = np.ones(width)
     penalty[0] = 0.0
     return penalty
 
@@ -369,11 +370,12 @@ def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
     return float(np.sum(softplus(odds) - target * odds)) + penalty
 
 
-_TINY = 1e-9
-
-
 def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes with too many columns for logistic regression by their means."""
+    """Order outcomes with many columns by a weighted sum of differences of means.
+
+    The weight of a column is the difference of its means over its variance (Fisher 1936, with a
+    diagonal covariance): best for independent normal noise, as on a gradient.
+    """
     columns = selection.outcomes.columns
     if len(columns) <= MOST_FEATURES:
         return []
@@ -382,7 +384,7 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
         return []
     design, is_d1 = design_of(features, selection.outcomes), selection.is_d1
     # Both inputs together: held-out draws may have a part in it.
-    variance = design[:, 1:].var(axis=0) + _TINY
+    variance = design[:, 1:].var(axis=0) + TINY
     fold = folds(selection.size)
     parts = np.stack([_sums(design[fold == one], is_d1[fold == one]) for one in range(FOLDS)])
     total = parts.sum(axis=0)
@@ -397,12 +399,13 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
-    """Return the sums of features by arm, (2, 1 + features); the first are the draws of each."""
+    """Return the sums of features by input: (2, 1 + features). The first column is the number of
+    draws."""
     return np.stack([summed(design, arm.astype(np.float64)) for arm in (is_d1, ~is_d1)])
 
 
 def _weights(sums: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return the weights of 1 and of every feature."""
+    """Return the weights of the constant and of every feature."""
     d1, d2 = sums[:, 1:] / np.maximum(1.0, sums[:, :1])
     weights = (d1 - d2) / variance
     return np.append(-np.sum(weights * (d1 + d2)) / 2, weights)

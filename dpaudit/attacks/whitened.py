@@ -1,8 +1,8 @@
-"""The additive attack on coordinates that depend on each other: each less what those before it
-predict.
+"""The additive scorer on whitened coordinates: each minus its prediction from the coordinates
+before it.
 
-Optimal where every release adds independent noise to the ones before it: prefix sums, counters,
-random walks; and for Gaussian noise of any covariance.
+It is optimal where every release adds independent noise to the ones before it (prefix sums,
+counters, random walks), and for Gaussian noise of any covariance.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, by_score
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.level_map import FloatArray, LevelMap
+from dpaudit.levels.limits import MOST_COLUMNS, WORDS
 from dpaudit.levels.scores import Scored, shares, with_most
 from dpaudit.outcomes import Column, Outcomes, number_word
 from dpaudit.outcomes.tables import Table
@@ -33,20 +34,17 @@ ONE = "one new coordinate: "
 
 _CELLS = 32
 _LEAST_DRAWS = 300
-_MOST_COLUMNS = 128
-# What is left of a column that follows from others, as a share of its variance, is rounding.
+# Share of the variance of a column below which the rest after elimination is rounding.
 _ROUNDING = 1e-9
-# How much coefficients may be rounded for an event in words, as a share of the spread of what is
-# new.
+# Rounding of coefficients for an event in words, as a share of the standard deviation.
 _ROUNDED = 0.01
-# Multiples of other entries that the words of an event name.
-_NAMED = 6
 
 
 def innovations(selection: SelectionDraws) -> list[Candidate]:
-    """Order vectors of numbers by the sum of what each coordinate adds to those before it."""
+    """Order vectors of numbers by the sum of the evidence of each coordinate minus its
+    prediction."""
     columns = selection.outcomes.columns
-    if not 1 < len(columns) <= _MOST_COLUMNS or selection.size < _LEAST_DRAWS:
+    if not 1 < len(columns) <= MOST_COLUMNS or selection.size < _LEAST_DRAWS:
         return []
     if any(one.codes is not None for one in columns):
         return []
@@ -71,8 +69,8 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
 def _by_itself(
     step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
 ) -> list[Candidate]:
-    """Return the orders by one coordinate less multiples of those before it: where one answer alone
-    differs, all that a sum adds to it is noise."""
+    """Return the orders by the most telling difference alone: where only one answer differs, the
+    other terms of the sum add noise."""
     plain = _plain(step, features, float(np.std(step(features, numbers).numbers)))
     new = plain(selection.outcomes)
     if not np.isfinite(new).all():
@@ -84,8 +82,8 @@ def _by_itself(
 
 
 def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
-    """Return a step in the units of the outputs, with coefficients as short as they can be: each
-    changes the spread of what is new by a hundredth at most."""
+    """Return a step in the units of the outputs, with coefficients rounded so that each changes
+    the standard deviation of the difference by at most 1 %."""
     own = features[step.place]
     terms = []
     for place, coefficient in step.terms:
@@ -101,7 +99,7 @@ def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One column plus multiples of others, as in `output[2] − 0.5 × output[1]`."""
+    """One column plus multiples of others, such as `output[2] − 0.5 × output[1]`."""
 
     column: str
     terms: tuple[tuple[str, float], ...]
@@ -118,7 +116,7 @@ class Difference:
 
     @property
     def words(self) -> str:
-        named = sorted(self.terms, key=lambda one: -abs(one[1]))[:_NAMED]
+        named = sorted(self.terms, key=lambda one: -abs(one[1]))[:WORDS]
         signs = [f" {'+' if one > 0 else '−'} " for _, one in named]
         factors = ["" if abs(one) == 1 else f"{number_word(abs(one))} × " for _, one in named]
         parts = [
@@ -132,7 +130,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
-    """The level of a difference of columns; the last one without a number."""
+    """Map an outcome to the level of a difference of columns; the last level without a number."""
 
     difference: Difference
     level: LevelMap
@@ -154,8 +152,11 @@ class NewLevels(LevelMap):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is new in the coordinate at `place`: it, and terms of earlier ones, each with its place
-    and its coefficient."""
+    """One whitened coordinate.
+
+    place: number of the coordinate.
+    terms: number and coefficient of each earlier coordinate that is added.
+    """
 
     place: int
     terms: tuple[tuple[int, float], ...]
@@ -169,7 +170,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Innovations:
-    """The score that adds up what is new. tables: cell of what a step gives to score, by step."""
+    """The score that adds up the evidence of whitened coordinates.
+
+    tables: for each step, the score of every cell.
+    """
 
     features: tuple[Number, ...]
     steps: tuple[Step, ...]
@@ -193,7 +197,8 @@ class Innovations:
 
 
 def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
-    """Return how to take from each coordinate what those before it foretell, on either input."""
+    """Return how to subtract from each coordinate its prediction from the earlier ones, given
+    the input."""
     count = len(numbers)
     covariance = gram(centred := _centred(numbers, is_d1), centred) / count
     inverse, new = _decorrelated(covariance)
@@ -203,13 +208,13 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     found = []
     for row in np.flatnonzero(new > 0):
         error = np.sqrt(new[row] * precision[row - 1, :row] / count) if row else np.empty(0)
-        kept = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.ERRORS_OF_COEFFICIENT * error)
+        kept = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.DEVIATIONS_BEYOND_LUCK * error)
         found.append(Step(int(row), tuple((int(i), float(inverse[row, i])) for i in kept)))
     return tuple(found)
 
 
 def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
-    """Return numbers less the mean of their column over the draws of the same input."""
+    """Return numbers minus the mean of their column over the draws of the same input."""
     centred = np.empty_like(numbers)
     arm = (~is_d1).astype(np.intp)
     draws = np.maximum(1, np.bincount(arm, minlength=2))
@@ -221,8 +226,8 @@ def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
 
 
 def _decorrelated(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return L⁻¹ and the diagonal of D of the covariance L D Lᵀ, by elimination; 0 in D, and not
-    used for others, for what follows from those before it."""
+    """Return L⁻¹ and the diagonal of D of the covariance L D Lᵀ, by elimination. A coordinate
+    that follows from earlier ones has 0 in D and is not used for others."""
     rest, inverse = covariance.copy(), np.eye(len(covariance))
     new = np.zeros(len(covariance))
     for row in range(len(covariance)):

@@ -1,1 +1,1 @@
-"""Outcomes in ordered levels: how they are cut, and the frozen rule on them."""
+"""Levels: at most 64 groups of outcomes, in order of the evidence for d1."""

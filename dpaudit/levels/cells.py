@@ -1,6 +1,6 @@
-"""A finite partition of one column: intervals of numbers, then labels. Made without the inputs.
+"""Cells: a finite partition of one column into intervals of numbers, then labels.
 
-Which input a draw came from is not looked at, so that cells cannot overfit.
+Cells are made without a look at the inputs, so that they cannot overfit.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
+from dpaudit.levels.limits import WORDS
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.representation import Phrases, phrases_of
 from dpaudit.outcomes.units import number_writer
 from dpaudit.stats.order import in_order
 
 LARGEST = 320
-# Of these so many lie between the tails: there finer ones tell nothing, where a rare cut-off, of an
-# event that few outputs are in, is worth a tail cut finely.
+# Cells between the tails, at most. Finer cells pay only in the tails, where cut-offs of rare events
+# lie.
 _MOST_BETWEEN = 192
 _MOST_LABELS = 4096
-_WORDS = 6
 # The event of a level that no outcome reaches.
 NO_OUTPUT = "no output"
 _LONGEST_WORD = 60
-# How events name numbers, and outputs that were too rare to have a cell of their own.
+# Words for numbers, and for outputs too rare to have a cell.
 A_NUMBER = "a number"
 RARELY_SEEN = "a value rarely or never seen while learning"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Intervals `[edge, next edge)` of the numbers in rising order, then one cell a label, then one
-    for every label that was not seen.
+    """Intervals `[edge, next edge)` of the numbers in rising order, then one cell for each
+    label, then one for all labels that were not seen.
 
-    values: what a number is given, by interval (its own index, or a level); label_values: the
-    same for labels, with a last entry for unseen ones.
+    values: (intervals,), the value of each interval: its own number, or a level.
+    label_values: (labels + 1,), the same for labels; the last one is for unseen labels.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Cells:
 
     @property
     def says_something(self) -> bool:
-        """Whether some entry has a value other than 0."""
+        """Whether some cell has a value other than 0."""
         return bool(self.values.any() or self.label_values.any())
 
     def __call__(self, column: Column) -> NDArray[Any]:
@@ -76,7 +76,7 @@ class Cells:
         return np.where(column.codes > 0, by_code[column.codes], found)
 
     def with_values(self, values: NDArray[Any]) -> Cells:
-        """Return the partition with other values: (intervals + labels + 1,); equal neighbours
+        """Return the partition with other values, (intervals + labels + 1,); equal neighbours
         become one interval."""
         numeric, labels = values[: self.intervals], values[self.intervals :]
         kept = numeric[1:] != numeric[:-1]
@@ -86,7 +86,7 @@ class Cells:
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that the value of an entry is chosen, e.g. `output ≤ 0.13`.
 
-        chosen: by value.
+        chosen: (values,) of bool.
         """
         phrases = phrases_of(self.name)
         if phrases is not None:
@@ -106,7 +106,7 @@ class Cells:
         start = f"{name} is "
         if not chosen[unseen]:
             return _alternatives(start, [*parts, *labels]) or NO_OUTPUT
-        if len(left_out) <= _WORDS:  # among them, the labels that are chosen are not
+        if len(left_out) <= WORDS:  # among them, the labels that are chosen are not
             labels, others = [], none_of(left_out)
         else:
             others = RARELY_SEEN
@@ -118,7 +118,7 @@ class Cells:
         return f"{_alternatives(start, parts)}, or {others}" if parts else others
 
     def _labels(self, found: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
-        """Return the events that some exceptions are raised, then the other labels."""
+        """Return the events that chosen exceptions are raised, then the other chosen labels."""
         every = [label for label, one in zip(self.labels, found, strict=True) if one]
         raised = [label for label in every if label.startswith(RAISED)]
         words = [f"{label.removeprefix(RAISED)} is raised" for label in raised]
@@ -138,7 +138,7 @@ class Cells:
         return _alternatives(phrases.start, parts) or NO_OUTPUT
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
-        """Return whether what is chosen is that there is an entry, whatever it is."""
+        """Return whether the event is that the entry is present, whatever it is."""
         there = np.array([label != ABSENT for label in self.labels], dtype=bool)
         return not there.all() and bool(numeric.all() and (found == there).all())
 
@@ -151,8 +151,8 @@ class Cells:
 
 
 def make_cells(column: Column, limit: int = LARGEST) -> Cells:
-    """Return cells for a column of selection draws: one a value when there are few, else quantiles
-    refined in both tails, in which frequent values stand alone."""
+    """Return cells for a column of selection draws: one for each value if there are few; else
+    quantiles, refined in both tails, and one for each frequent value."""
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     edges = _edges(in_order(numbers), limit) if len(numbers) else np.empty(0)
     labels = frequent_labels(column, least=2, most=_MOST_LABELS)
@@ -171,7 +171,7 @@ def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
 
 
 def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
-    """Return the labels seen at least so often, the most frequent first."""
+    """Return the labels with at least `least` draws, at most `most`, the most frequent first."""
     if column.codes is None:
         return ()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
@@ -203,7 +203,7 @@ def around(values: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=64)  # every column of some draws asks for the same ones
 def _quantiles(bins: int, draws: int) -> FloatArray:
-    """Return inner quantiles: geometrically spaced in both tails, evenly between them."""
+    """Return inner quantiles: spaced geometrically in both tails, evenly between them."""
     first, share = 4 / draws, tuning.SHARE_OF_TAILS
     tail = (bins - min(bins * 3 // 4, _MOST_BETWEEN)) // 2
     if first >= share / 2 or tail < 2:
@@ -214,7 +214,7 @@ def _quantiles(bins: int, draws: int) -> FloatArray:
 
 
 def _shortened(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
-    """Return edges near the given order statistics, as short decimals that a reader can take in."""
+    """Return edges near the given order statistics, as short decimals."""
     places = np.unique(np.clip(places, 1, len(ordered) - 1))
     edges = np.unique(ordered[places])
     edges = edges[np.isfinite(edges)]
@@ -239,8 +239,8 @@ def _short(edge: float, room: float) -> float:
 
 
 def short_below(number: float, room: float) -> float:
-    """Return a short decimal that is at most the number, and less by at most a fifth of the room;
-    the number itself where there is no such decimal."""
+    """Return a short decimal below the number, by at most a fifth of the room; the number itself
+    if there is none."""
     with np.errstate(over="ignore", invalid="ignore"):
         found = _short(number, room)
         if found > number:
@@ -261,7 +261,7 @@ def _interval_words(name: str, low: float, high: float) -> str:
 
 
 def _bound(edge: float) -> tuple[float, bool]:
-    """Return the number to write for an edge, and whether the edge is the next one after it."""
+    """Return the number to write for an edge, and whether the edge is the next float after it."""
     if math.isfinite(edge):
         before = math.nextafter(edge, -math.inf)
         if len(number_word(before)) < len(number_word(edge)):
@@ -273,22 +273,23 @@ def _alternatives(start: str, parts: Sequence[str]) -> str:
     """Join alternatives: `output is 1, 4 or output > 7`. start: of single values, `output is `."""
     points = [part.removeprefix(start) for part in parts if part.startswith(start)]
     ranges = [part for part in parts if not part.startswith(start)]
-    if len(points) > _WORDS:
-        points = [*points[:_WORDS], f"{len(points) - _WORDS} more values"]
+    if len(points) > WORDS:
+        points = [*points[:WORDS], f"{len(points) - WORDS} more values"]
     if points:
         points[0] = f"{start}{points[0]}"
-    if len(ranges) > _WORDS:
-        ranges = [*ranges[:_WORDS], f"{len(ranges) - _WORDS} more intervals"]
+    if len(ranges) > WORDS:
+        ranges = [*ranges[:WORDS], f"{len(ranges) - WORDS} more intervals"]
     return listed([*ranges, *points], "or")
 
 
 def shortened(word: str) -> str:
-    """Return a word of at most some sixty characters, for an output that is a long text."""
+    """Return a word, cut to 60 characters."""
     return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
 
 
 def none_of(labels: Sequence[str]) -> str:
-    """Return what an output is that is none of some: `not 1`, `neither 1 nor a raised KeyError`."""
+    """Return the words for an output that is none of some: `not 1`, `neither 1 nor a raised
+    KeyError`."""
     words = [
         f"a raised {label.removeprefix(RAISED)}" if label.startswith(RAISED) else shortened(label)
         for label in labels
@@ -299,7 +300,7 @@ def none_of(labels: Sequence[str]) -> str:
 
 
 def listed(parts: Sequence[str], word: Literal["and", "or"]) -> str:
-    """Join some: `1, 2 or 3`."""
+    """Join parts of a list: `1, 2 or 3`."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"

@@ -1,4 +1,12 @@
-"""Many ordered cells to few levels: neighbours that tell the most alike become one."""
+"""Shrinkage of many cells towards few common log-ratios, and their division into levels.
+
+Many mechanisms have a few log-ratios that many outputs share, up to the sign: k-ary randomised
+response, the tails of Laplace noise. Cells are taken to fall into few clusters, each with one
+size of log-ratio and either sign. The number of clusters is unknown: neighbouring clusters are
+joined one by one, and the estimate of a cell is its mean over all these models, weighted by
+their likelihood and by e^-1 for each cluster. Cells that counts cannot distinguish are thereby
+taken as equal, so that an event of both is preferred to one of them.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +18,21 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.limits import LEAST_WEIGHT, TINY
 from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.shrinkage import SIZES
-
-_NOTHING = 1e-9
 
 
 def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     """Return the level of every cell, rising with its share of d1, and the number of levels.
 
-    share, draws: (cells,). Two neighbours at a time are joined, those first that lose the least
-    information on the input by it: as with Ward's clusters, the squared distance of their shares in
-    units of its variance. Cells of equal shares are always on one level.
+    share, draws: (cells,).
+
+    Two neighbours at a time are joined, first those that lose the least information about the
+    input (Ward 1963). Cells of equal shares are always on one level.
     """
     distinct, place = np.unique(share, return_inverse=True)
-    mass = np.maximum(np.bincount(place.ravel(), weights=draws), _NOTHING)
+    mass = np.maximum(np.bincount(place.ravel(), weights=draws), TINY)
     ahead = mass * distinct
     cells = len(distinct)
     before, after = list(range(-1, cells - 1)), list(range(1, cells + 1))
@@ -35,7 +43,7 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
         both = mass[one] + mass[other]
         mean = (ahead[one] + ahead[other]) / both
         apart = ahead[one] / mass[one] - ahead[other] / mass[other]
-        lost = mass[one] * mass[other] / both * apart**2 / max(mean * (1 - mean), _NOTHING)
+        lost = mass[one] * mass[other] / both * apart**2 / max(mean * (1 - mean), TINY)
         return lost, one, other, age[one], age[other]
 
     heap = [entry(one) for one in range(cells - 1)]
@@ -61,17 +69,13 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
 
 _STEPS_OF_GRID, _STEPS, _STEPS_OF_JOINING = 60, 60, 20
 _LONGEST_STEP = 1.0
-# Clusters that are added to those that the grid shows, at most.
+# Clusters, at most, that are added to the peaks on the grid.
 _MOST_MORE = 3
 _SMALL = 1e-5
-# No log-ratio is ruled out by the counts of other cells.
-_LEAST = 1e-12
-# Models that are so many nats worse are left out, and so are those of more joined clusters.
+# Models this many nats below the best one are left out, and joining ends there.
 _FAR = 15.0
-# No larger exponents are taken: of cells that clusters do not explain at all.
+# Exponents are clipped here: cells that no cluster explains have larger ones.
 _LARGEST_LOG = 300.0
-# Standard errors from what its cluster expects, at which a cell is taken as it is.
-_UNEXPLAINED = 4.0
 
 
 # Either sign of a log-ratio, before cells and sizes.
@@ -80,9 +84,12 @@ _SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Different pairs of counts, how many cells have each, and the log-odds of d1 in a cell that
-    tells nothing. ahead, behind: (cells, 1), the counts of d1 and of d2, as floats, since they are
-    multiplied with floats in every step."""
+    """Different pairs of counts.
+
+    ahead, behind: (cells, 1), draws of d1 and of d2, as floats.
+    many: (cells,), number of cells with these counts.
+    even: log-odds of d1 in a cell that tells nothing.
+    """
 
     ahead: FloatArray
     behind: FloatArray
@@ -97,8 +104,11 @@ class _Cells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """sizes, weights: of the log-ratios of clusters, (clusters,). worth: the log-likelihood less
-    what its clusters cost."""
+    """A number of clusters.
+
+    sizes, weights: (clusters,), size of the log-ratio of each, and its share of the cells.
+    worth: log-likelihood minus the cost of the clusters.
+    """
 
     sizes: FloatArray
     weights: FloatArray
@@ -107,9 +117,13 @@ class _Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihood:
-    """Of every log-ratio, given a cell's counts. relative: to the largest one of the cell, (2,
-    cells, sizes), the positive ones first; log_largest: (1, cells, 1); share: of d1, (2, 1,
-    sizes)."""
+    """The likelihood of every log-ratio, given the counts of a cell.
+
+    relative: (2, cells, sizes), relative to the largest one of the cell, positive log-ratios
+        first.
+    log_largest: (1, cells, 1).
+    share: (2, 1, sizes), of d1.
+    """
 
     relative: FloatArray
     log_largest: FloatArray
@@ -124,23 +138,23 @@ class _Likelihood:
         return cls(np.exp(logs - most), most, 1 / (1 + against))
 
     def blame(self, weights: FloatArray) -> FloatArray:
-        """Return the probability of every log-ratio, (2, cells, sizes), where the sizes have these
-        weights."""
+        """Return the posterior probability of every log-ratio: (2, cells, sizes)."""
         blame = self.relative * (weights / 2)
         blame /= np.add.reduce(blame, axis=(0, 2), keepdims=True)
         return blame
 
     def logs(self, weights: FloatArray) -> FloatArray:
-        """Return the log-likelihood of each cell, (cells,), where the sizes have these weights."""
+        """Return the log-likelihood of each cell: (cells,)."""
         total = (self.relative * (weights / 2)).sum(axis=(0, 2), keepdims=True)
         return np.asarray(np.log(total) + self.log_largest)[0, :, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """What counts say of many cells, by all models.
+    """The posterior of the log-ratios of many cells.
 
-    counts: (cells, 2). models, weights: how many clusters there may be, and how likely each is.
+    counts: (cells, 2).
+    models, weights: the numbers of clusters that are possible, and the probability of each.
     """
 
     counts: IntArray
@@ -150,7 +164,11 @@ class Clusters:
 
     @classmethod
     def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Clusters:
-        """counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2."""
+        """Return the posterior.
+
+        counts: (cells, 2), draws by cell and input.
+        arms: (2,), all draws of d1 and of d2.
+        """
         even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
         alike, many = np.unique(counts, axis=0, return_counts=True)
         models = _models(_Cells.of(alike, many, even))
@@ -160,7 +178,7 @@ class Clusters:
         return cls(counts, even, tuple(models), weights / weights.sum())
 
     def expected(self) -> FloatArray:
-        """Return the share of d1 to expect among the draws of every cell: (cells,)."""
+        """Return the expected share of d1 among the draws of every cell: (cells,)."""
         alike, place, many = np.unique(self.counts, axis=0, return_inverse=True, return_counts=True)
         cells = _Cells.of(alike, many, self.even)
         expected = np.zeros(len(alike))
@@ -171,12 +189,14 @@ class Clusters:
         draws = alike.sum(axis=1)
         seen = (alike[:, 0] + 0.5) / (draws + 1)
         error = np.sqrt(seen * (1 - seen) / (draws + 1))
-        share = np.where(np.abs(seen - expected) > _UNEXPLAINED * error, seen, expected)
+        share = np.where(
+            np.abs(seen - expected) > tuning.DEVIATIONS_BEYOND_LUCK * error, seen, expected
+        )
         return share[place.ravel()]
 
     def assigned(self, rng: np.random.Generator) -> FloatArray:
-        """Return to which cluster every cell may belong, by its log-ratio with its sign, (cells,):
-        a draw by how likely each is."""
+        """Return the signed log-ratio of a cluster for every cell, drawn from the posterior:
+        (cells,)."""
         # The first model is a grid, which tells hardly apart what others take for one cluster.
         models, weights = self.models, self.weights
         if weights[1:].sum() > 0:
@@ -191,20 +211,21 @@ class Clusters:
 
 
 def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return the share of d1 to expect among the draws of every cell, by all models: (cells,).
+    """Return the expected share of d1 among the draws of every cell: (cells,).
 
-    counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2.
+    counts: (cells, 2), draws by cell and input.
+    arms: (2,), all draws of d1 and of d2.
     """
     return Clusters.of(counts, arms).expected()
 
 
 def _models(cells: _Cells) -> list[_Model]:
-    """Return models of fewer and fewer clusters, the first with the whole grid."""
+    """Return models with fewer and fewer clusters; the first one is the whole grid."""
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS_OF_GRID, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
     peaks = np.flatnonzero((weights >= beside[:-2]) & (weights > beside[2:]) & (weights > _SMALL))
-    found = [_Model(grid, weights, likelihood - tuning.COST_OF_CLUSTER * len(peaks))]
+    found = [_Model(grid, weights, likelihood - tuning.COST_OF_PARAMETER * len(peaks))]
     nearest = np.argmin(np.abs(np.arange(len(grid))[:, None] - peaks), axis=1)
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
@@ -213,12 +234,12 @@ def _models(cells: _Cells) -> list[_Model]:
     on_grid = _Likelihood.of(cells, grid)
     for _ in range(_MOST_MORE):
         more = _one_more(cells, on_grid, *fit[:2])
-        if more is None or more[-1] - fit[-1] <= tuning.COST_OF_CLUSTER:
+        if more is None or more[-1] - fit[-1] <= tuning.COST_OF_PARAMETER:
             break
         fit = more
     while True:
         sizes, weights, likelihood = fit
-        worth = likelihood - tuning.COST_OF_CLUSTER * len(sizes)
+        worth = likelihood - tuning.COST_OF_PARAMETER * len(sizes)
         found.append(_Model(sizes, weights, worth))
         if len(sizes) == 1 or worth < max(one.worth for one in found) - _FAR:
             return found
@@ -229,13 +250,13 @@ def _models(cells: _Cells) -> list[_Model]:
 def _one_more(
     cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, float] | None:
-    """Return the fit with one more cluster, where the likelihood rises fastest; None where it rises
-    too little. It has half of the weight of the one beside it, to begin with."""
+    """Return the fit with one more cluster, where the likelihood rises fastest; None if it rises
+    too little. The new cluster starts with half the weight of its neighbour."""
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
     odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, _LARGEST_LOG))
     rise = cells.many @ odds.sum(axis=0) / 2 - cells.many.sum()
     place = int(np.argmax(rise))
-    if rise[place] <= tuning.COST_OF_CLUSTER:
+    if rise[place] <= tuning.COST_OF_PARAMETER:
         return None
     beside = int(np.argmin(np.abs(sizes - SIZES[place])))
     weights = weights.copy()
@@ -247,7 +268,7 @@ def _one_more(
 def _joined(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, place: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return the fit with one cluster for the one at a place and the next larger one."""
+    """Return the fit with two neighbouring clusters joined into one."""
     order = np.argsort(sizes, kind="stable")
     sizes, weights = sizes[order], weights[order]
     both = slice(place, place + 2)
@@ -261,9 +282,9 @@ def _joined(
 def _fitted(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return sizes and weights of larger likelihood, and its log, by steps of EM.
+    """Return sizes and weights with a larger likelihood, and its log, by steps of EM.
 
-    moves: the sizes may change, by one step of Newton's method at a time.
+    moves: sizes may change, by one Newton step at a time.
     """
     ahead, draws, many = cells.ahead, cells.ahead + cells.behind, cells.many[:, None]
     everything = cells.many.sum()
@@ -285,21 +306,21 @@ def _fitted(
 
 
 def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
-    """Return the probability of every log-ratio, given a cell's counts, (2, cells, sizes), and the
-    share of d1 of each, (2, 1, sizes)."""
+    """Return the posterior of every log-ratio, (2, cells, sizes), and the share of d1 of each,
+    (2, 1, sizes)."""
     sizes = np.concatenate([model.sizes, SIZES])
-    weights = np.concatenate([model.weights, np.full(len(SIZES), _LEAST)])
+    weights = np.concatenate([model.weights, np.full(len(SIZES), LEAST_WEIGHT)])
     likelihood = _Likelihood.of(cells, sizes)
     return likelihood.blame(weights), likelihood.share
 
 
-# By how much cells of a cluster may differ: the standard deviation, as a share of its log-ratio.
-_APART = 0.5
-
-
 def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
-    """Return a share of d1 among the draws of every cell that may be the true one, (cells,): a draw
-    from the posterior, in normal approximation."""
+    """Return a share of d1 for every cell, (cells,), drawn from the posterior in normal
+    approximation.
+
+    Cells of one cluster are equal or differ slightly: both are equally likely beforehand, and
+    their counts say which is likelier.
+    """
     ratios = clusters.assigned(rng)
     counts = clusters.counts + 0.5
     found = np.log(counts[:, 0] / counts[:, 1]) - clusters.even
@@ -307,15 +328,20 @@ def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
     for size in np.unique(np.abs(ratios[ratios != 0])):
         own = np.flatnonzero(np.abs(ratios) == size)
         sign = np.sign(ratios[own])
-        ratios[own] = sign * _cluster(sign * found[own], variance[own], _APART * size, rng)
+        ratios[own] = sign * _cluster(
+            sign * found[own], variance[own], tuning.SPREAD_OF_DIFFERENCES * size, rng
+        )
     return np.asarray(1 / (1 + np.exp(-ratios - clusters.even)))
 
 
 def _cluster(
     found: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Return log-ratios that the cells of a cluster may have. found, variance: (cells,), what was
-    found, and of its error.  apart: the standard deviation, if they differ."""
+    """Return log-ratios of the cells of a cluster, drawn from their posterior.
+
+    found, variance: (cells,), estimates and the variances of their errors.
+    apart: standard deviation of the true log-ratios, if they differ.
+    """
     (alike, together), (differing, spread) = (
         _common_mean(found, variance + more) for more in (0.0, apart**2)
     )
@@ -331,8 +357,8 @@ def _cluster(
 def _common_mean(
     found: FloatArray, variance: NDArray[np.float64]
 ) -> tuple[float, tuple[float, float]]:
-    """Return the mean that normal numbers have in common, its error, and their log-likelihood with
-    all means that they may have."""
+    """Return the common mean of normal numbers, its error, and the log-likelihood integrated
+    over the mean."""
     weight = 1 / variance
     total = float(weight.sum())
     mean = float(weight @ found) / total

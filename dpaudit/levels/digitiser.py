@@ -1,4 +1,4 @@
-"""Numbers to small integers through a lookup grid, several times faster than a binary search."""
+"""A lookup grid from numbers to small integers, several times faster than a binary search."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 _CELLS = 8192
-# Vectors have a grid for every coordinate, with few edges each.
+# Cells of a grid for few edges, as vectors have one for every coordinate.
 _CELLS_FOR_FEW = 512
 _FEW_FOR_VECTORS = 32
-# With so few edges, comparing with each of them is faster still.
+# Edges, at most, that are compared one by one, which is faster.
 _FEW = 12
-# Counting how many reach an edge takes less than looking up where each falls.
+# Edges, at most, for which counting the numbers that reach each edge is faster than a lookup.
 _FEW_TO_COUNT = 20
-# Numbers that are looked up at a time, so that what lies between stays in the cache.
+# Numbers that are looked up together, so that intermediate results stay in the cache.
 _PIECE = 16_384
-# Numbers whose binary search takes as long as to make a grid. Most partitions are only learned
-# from, and never see as many.
+# Numbers whose binary search takes as long as making a grid.
 _WORTH_A_GRID = 4_096
-# Numbers from which on it pays to count by cells.
+# Numbers from which on counting by cells pays.
 _MANY = 4 * _CELLS
-# Edges of one cell that are compared with. A value that stands alone has two, next to each other.
+# Edges of one cell that are compared, at most. A single value has two neighbouring edges.
 _DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Digitiser:
-    """x -> values[number of edges ≤ x].
+    """Map x to `values[number of edges ≤ x]`.
 
-    edges: (n,), strictly rising, not NaN. values: (n + 1,) of small integers.
+    edges: (n,), strictly rising, not NaN.
+    values: (n + 1,), small integers.
     """
 
     edges: FloatArray
@@ -53,7 +53,7 @@ class Digitiser:
         return grid.look_up(numbers, self.edges, self.values)
 
     def counts(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
-        """Return how many numbers have each value, (values,), for values of 0, 1, …"""
+        """Return the number of numbers with each value, (values,), for the values 0, 1, …"""
         if len(self.edges) > _FEW_TO_COUNT:
             return self._looked_up(numbers, values)
         reached = np.empty(len(self.edges) + 2, dtype=np.int64)
@@ -78,8 +78,8 @@ class Digitiser:
         return counts
 
     def _grid(self, numbers: int) -> _Grid | None:
-        """Return the grid to look up so many numbers; None where a binary search is faster, or
-        nothing else is possible."""
+        """Return the grid for so many lookups; None where a binary search is faster, or a grid
+        is impossible."""
         if not self._made:
             if numbers < _WORTH_A_GRID:
                 return None
@@ -87,7 +87,7 @@ class Digitiser:
         return self._made[0]
 
     def __reduce__(self) -> tuple[type[Digitiser], tuple[FloatArray, NDArray[Any]]]:
-        """Travel without the grid, which is many times larger than what it is made from."""
+        """Pickle without the grid, which is many times larger than the edges."""
         return Digitiser, (self.edges, self.values)
 
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:
@@ -105,12 +105,14 @@ class Digitiser:
 class _Grid:
     """Equal cells over the range of the edges.
 
-    A number's cell is a monotone function of it, rounding included, so that it lies below every
-    edge of a later cell and above every edge of an earlier one: only the edges in its own cell are
-    left to compare with.
+    The cell of a number is a monotone function of it, rounding included, so a number lies below
+    every edge of a later cell and above every edge of an earlier one: only the edges in its own
+    cell are left to compare with.
 
-    edges: (depth, cells), rising in a cell, infinite where it has fewer. values: (cells, depth + 1)
-    in a row. crowded: the cells that have more edges than `depth`. divided: those that have any.
+    edges: (depth, cells), rising in a cell, infinite where it has fewer.
+    values: (cells, depth + 1), in a row.
+    crowded: cells with more edges than `depth`.
+    divided: cells with any edge.
     by_cell: (cells,), the value of a number below every edge in its cell.
     """
 
@@ -133,9 +135,8 @@ class _Grid:
     def counts(
         self, pieces: Iterable[FloatArray], values: int
     ) -> tuple[NDArray[np.int64], FloatArray]:
-        """Return how many numbers have each value, (values,), but for those that share a cell with
-        an edge, and these: most are counted by their cells, which is faster than by their values.
-        """
+        """Return the number of numbers with each value, (values,), except those that share a
+        cell with an edge, and these numbers. Counting by cells is faster than by values."""
         cells = len(self.divided)
         found, rest = np.zeros(cells, dtype=np.int64), []
         # Kept from piece to piece, since to ask for memory costs as much as to fill it.
@@ -173,7 +174,7 @@ def _cell(
     cells: int,
     out: tuple[FloatArray, NDArray[np.intp]] | None = None,
 ) -> NDArray[np.intp]:
-    """Return the cell of every number. out: where to write positions, and cells."""
+    """Return the cell of every number. out: arrays for positions and cells, to save allocations."""
     position, cell = out or (np.empty(len(numbers)), np.empty(len(numbers), dtype=np.intp))
     with np.errstate(over="ignore"):
         np.multiply(numbers, scale, out=position)

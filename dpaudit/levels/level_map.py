@@ -1,4 +1,4 @@
-"""Levels: outcomes in at most 64 groups, ordered from "surely d2" to "surely d1"."""
+"""Level maps: from outcomes to at most 64 levels, ordered from "surely d2" to "surely d1"."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.draws import LevelArray, by_arm
+from dpaudit.levels.limits import CACHED
 from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
@@ -19,12 +20,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 FOLDS = 5
-# Folds of the first half of the draws; the other has the rest.
+# Folds of the first half of the draws.
 HALF = FOLDS // 2
 _TAIL_LEVELS = 16
-# Outcomes whose columns stay in the cache together with what is made of them; of fewer, calls take
-# longer than what they do.
-_PIECE = 65_536
 
 _LOOKED_AT = 2_000
 # Relative difference between two numbers that may come from the order of a sum.
@@ -34,22 +32,22 @@ _ROUNDING = 1e-9
 class CellCounter(Protocol):
     """What outcomes are counted by; frozen and picklable.
 
-    levels: how many cells there are. An outcome may be in several.
+    levels: number of cells. An outcome may be in several.
     """
 
     @property
     def levels(self) -> int: ...
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return how many outcomes are in each cell: (levels,)."""
+        """Return the number of outcomes in each cell: (levels,)."""
         ...
 
 
 class LevelMap(CellCounter, Protocol):
-    """Outcome to level; frozen and picklable.
+    """A map from outcomes to levels; frozen and picklable.
 
-    levels: how many there are. The last one is for outcomes of a kind that selection never saw; it
-    stands beside the order.
+    levels: number of levels. The last one is for outcomes of a kind that learning never saw, and
+        has no place in the order.
     """
 
     @property
@@ -60,7 +58,8 @@ class LevelMap(CellCounter, Protocol):
         ...
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return how many outcomes are at each level, counted in pieces that stay in the cache."""
+        """Return the number of outcomes at each level, in pieces that stay in the cache:
+        (levels,)."""
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
             counts += np.bincount(self(piece), minlength=self.levels)
@@ -73,7 +72,10 @@ class LevelMap(CellCounter, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped(LevelMap):
-    """The group that the cell of an outcome belongs to. group: (cells,), by level of `cells`."""
+    """Map an outcome to the group of its cell.
+
+    group: (cells,), the group of each level of `cells`.
+    """
 
     cells: LevelMap
     group: LevelArray
@@ -95,9 +97,10 @@ class Grouped(LevelMap):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearLevels(LevelMap):
-    """The level of a number, or of the known number that it equals up to rounding.
+    """Map a number to its level, or to that of the known number that it equals up to rounding.
 
-    level: of outcomes that are single numbers.  known: (numbers,), rising.
+    level: of outcomes that are single numbers.
+    known: (numbers,), rising.
     """
 
     level: LevelMap
@@ -105,7 +108,7 @@ class NearLevels(LevelMap):
 
     @classmethod
     def of(cls, level: LevelMap, numbers: FloatArray) -> LevelMap:
-        """Return the map for the numbers that repeat; `level` itself where none does."""
+        """Return the map for the numbers that repeat; `level` itself if none does."""
         values, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
         known = values[counts > 1]
         return cls(level, known) if len(known) else level
@@ -135,38 +138,42 @@ class NearLevels(LevelMap):
 
 def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:
     """Yield outcomes in pieces that stay in the cache."""
-    for start in range(0, outcomes.size, _PIECE):
-        yield outcomes.take(slice(start, start + _PIECE))
+    for start in range(0, outcomes.size, CACHED):
+        yield outcomes.take(slice(start, start + CACHED))
 
 
 def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the outcomes of each input by cell: (levels, 2)."""
+    """Return the number of outcomes by cell and input: (levels, 2)."""
     each = (counter.counts(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
     return np.stack(list(each), axis=1)
 
 
 def is_continuous(numbers: FloatArray) -> bool:
-    """Return whether numbers hardly ever repeat, as far as the first few thousand tell."""
+    """Return whether numbers hardly ever repeat, by the first 2,000 of them."""
     some = numbers[:_LOOKED_AT]
     return len(np.unique(some)) > len(some) / 2
 
 
 @functools.lru_cache(maxsize=4)
 def folds(size: int) -> IntArray:
-    """Return the fold of every selection draw; the draws come in no order that matters."""
+    """Return the fold of every selection draw; the order of the draws has no meaning."""
     found = np.arange(size) % FOLDS
     found.flags.writeable = False  # kept for others
     return found
 
 
 def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the selection draws at each of so many places: (folds, places, 2)."""
+    """Return the selection draws at each place: (folds, places, 2)."""
     counts = by_arm(folds(len(place)) * places + place, FOLDS * places, is_d1)
     return counts.reshape(FOLDS, places, 2)
 
 
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:
-    """Return the smoothed log-ratio of (…, 2) counts, given the draws of both arms, (…, 2)."""
+    """Return smoothed log-ratios of counts.
+
+    counts: (…, 2), of d1 and of d2.
+    arms: (…, 2), all draws of both inputs.
+    """
     log_counts = np.log(counts + 0.5)
     both = np.log((arms[..., 0] + 1) / (arms[..., 1] + 1))
     return np.asarray(log_counts[..., 0] - log_counts[..., 1] - both, dtype=float)
@@ -182,14 +189,14 @@ def larger_for_d1(counts: IntArray) -> bool:
 def by_group(
     draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int = 0
 ) -> FloatArray:
-    """Return the draws of groups of cells, at least so many: (groups, 2)."""
+    """Return the draws of groups of cells: (groups, 2) or more groups."""
     arms = [np.bincount(group, weights=arm, minlength=groups) for arm in draws.T]
     return np.stack(arms, axis=1).astype(np.float64)
 
 
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
-    """Return at most 63 inner quantiles: geometrically spaced in the tails, from `smallest` on."""
+    """Return at most 63 inner quantiles, spaced geometrically in the tails from `smallest` on."""
     middle = LEVELS - 2 * _TAIL_LEVELS
     smallest = min(smallest, 0.04)
     low = np.geomspace(smallest, 0.05, _TAIL_LEVELS)
@@ -202,10 +209,11 @@ def tail_refined(smallest: float) -> FloatArray:
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
     """Return the level of every cell under every fit, (fits, cells), and the number of levels.
 
-    scores: (fits, cells); the last fit decides where levels are cut. masses: (cells,), the draws
-    of each, which may all be 0. Cells of equal score stay together, a heavy one stands alone. The
-    other fits are cut at the same shares of the mass: what is compared across fits is the rank,
-    not the score.
+    scores: (fits, cells); the last fit decides where levels are cut.
+    masses: (cells,), the draws of each, which may all be 0.
+
+    Cells of equal score stay together, and a heavy cell stands alone. The other fits are cut at
+    the same shares of the mass, so that ranks are compared across fits, not scores.
     """
     starts, ends = _mass_ranges(scores, masses)
     middles = (starts + ends) / 2
@@ -217,9 +225,10 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
 
 
 def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
-    """Return (levels + 1, 2) draws by level and arm, the last row for unseen.
+    """Return draws by level and input, the last level for unseen: (levels + 1, 2).
 
-    level: (folds, cells); counts: (folds, cells + 1, 2), the last cell for unseen.
+    level: (folds, cells).
+    counts: (folds, cells + 1, 2), the last cell for unseen.
     """
     place = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
     total = np.zeros((levels + 1, 2), dtype=np.int64)
@@ -228,7 +237,7 @@ def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
 
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the shares of mass below, and up to, all cells of a cell's score: (fits, cells)."""
+    """Return the shares of mass below the score of every cell, and up to it: (fits, cells)."""
     order = np.argsort(scores, axis=1)
     ordered, upto = np.take_along_axis(scores, order, 1), np.cumsum(masses[order], axis=1)
     apart = ordered[:, 1:] != ordered[:, :-1]

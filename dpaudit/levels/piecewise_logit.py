@@ -1,4 +1,8 @@
-"""Functions of log-odds, of whole arrays."""
+"""Smoothing of ordered levels: log-odds that are piecewise linear, or a multiple of a score.
+
+Laplace noise gives one ramp between two flat tails, and a flat tail is worth guessing on as a
+whole; in raw counts some part of it always looks better than the rest.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
+from dpaudit.levels.limits import CACHED, TINY
 
 FloatArray = NDArray[np.float64]
 
@@ -23,36 +28,36 @@ def probability(log_odds: FloatArray) -> FloatArray:
 
 
 def softplus(log_odds: FloatArray) -> FloatArray:
-    """Return log(1 + e^x), to 2⁻⁵² beside 1: ten times as fast as `np.logaddexp(0, x)`, which is
-    nearer for what is almost 0."""
+    """Return log(1 + e^x), to 2⁻⁵² relative to 1: ten times as fast as `np.logaddexp(0, x)`,
+    which is more exact near 0."""
     return np.asarray(np.maximum(log_odds, 0.0) + np.log(1 + np.exp(-np.abs(log_odds))))
 
 
-# There are hardly ever more levels.
+# Levels, at most, except with many values.
 LEVELS = 64
-# Ramps over any other number of levels are some of those over one of these; few draws have few.
+# Numbers of levels for which all ramps are made; ramps over fewer levels are some of these.
 _MADE = (16, 32, LEVELS)
-# Where a ramp stands: rising from -½ to ½, which is fair to both inputs, from 0 to 1, from -1 to 0.
+# Offsets of a ramp: it rises from -½ to ½, from 0 to 1, or from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# Levels by which the ends of a ramp may be off, since they lie within intervals.
+# Fractions of a level by which the ends of a ramp vary, since levels are intervals.
 _BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
-# Ends of a ramp that are weighed against the best ones: so many levels to either side.
+# Ends of a ramp that are averaged over: this many levels to either side of the best ones.
 _NEARBY = 6
 _UNLIKELY = 1e-3
+# Multiplications in one product: OpenBLAS starts threads from 2^18 on.
+_ONE_THREAD = 260_000
 _NEWTON_STEPS = 12
 _LONGEST_STEP = 3.0
-_TINY = 1e-9
-# Multiplications in one product with all ramps: so many stay on one core.
-_SMALL = 260_000
-# Counts that are fitted together, times ramps: so many stay in the cache.
-_TOGETHER = 65_536
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Smoothed:
-    """draws: to expect of both inputs at every level, (levels, 2), sums by level kept. follows:
-    whether the log-odds go along with the position. worth: the log-likelihood, less what the terms
-    cost."""
+    """Smoothed counts.
+
+    draws: (levels, 2), expected draws of both inputs; sums by level are kept.
+    follows: whether log-odds are a multiple of the position.
+    worth: log-likelihood minus the cost of the terms.
+    """
 
     draws: FloatArray
     follows: bool
@@ -64,7 +69,7 @@ def smoothed(
     position: FloatArray | None = None,
     place: FloatArray | None = None,
 ) -> Smoothed:
-    """Smooth counts; counts, position, place: as of `log_odds`."""
+    """Return smoothed counts; the arguments are those of `log_odds`."""
     if len(counts) < 2:
         return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
     fit = _best(counts, position, place)
@@ -80,12 +85,14 @@ def log_odds(
 ) -> FloatArray:
     """Return the log-odds of d1 at every level: (levels,).
 
-    counts: (levels, 2), ordered from d2 to d1. position: (levels,), what the log-odds may well be
-    a multiple of, such as a score. place: (levels,), rising, what ramps are linear in, if not in
-    the number of the level, as where levels are finer at some places. The log-odds are a sum of
-    ramps, added one by one while each explains the draws better by some nats, and then averaged
-    over where its ends may be: what lies just outside of a flat tail is not taken for a part of it.
-    A level is an interval, within which a ramp may end.
+    counts: (levels, 2), ordered from d2 to d1.
+    position: (levels,), a quantity that log-odds may be a multiple of, such as a score.
+    place: (levels,), rising, the coordinate that ramps are linear in; None: the number of the
+        level.
+
+    Log-odds are a sum of ramps. Ramps are added while each raises the likelihood enough, then
+    averaged over their possible ends, so that levels next to a flat tail are not taken for a
+    part of it. A level is an interval, within which a ramp may end.
     """
     if len(counts) < 2:
         ahead, behind = counts.sum(axis=0) + 0.5
@@ -94,14 +101,14 @@ def log_odds(
 
 
 def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
-    """Return the log-odds of several counts of as many levels, (…, levels), each as of `log_odds`,
-    which takes many times as long for one after the other. counts: (…, levels, 2)."""
+    """Return the log-odds of several counts, (…, levels), each as of `log_odds`, many times
+    faster than one by one. counts: (…, levels, 2)."""
     levels = counts.shape[-2]
     every = counts.reshape(-1, levels, 2)
     if levels < 2:
         return np.array([log_odds(one) for one in every]).reshape(counts.shape[:-1])
     found, ramps = np.empty((len(every), levels)), _ramps(levels)
-    together = max(1, _TOGETHER // ramps.rise.shape[1])
+    together = max(1, CACHED // ramps.rise.shape[1])
     for start in range(0, len(every), together):
         found[start : start + together] = _Fits(ramps, every[start : start + together])()
     return found.reshape(counts.shape[:-1])
@@ -110,7 +117,7 @@ def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
 def _best(
     counts: NDArray[np.int64] | FloatArray, position: FloatArray | None, place: FloatArray | None
 ) -> _Fit:
-    """Return the better one of two fits, by ramps alone and with the position."""
+    """Return the better of two fits: by ramps alone, and with the position."""
     ramps = _ramps(len(counts)) if place is None else _ramps_over(place)
     fits = [_grown(counts, ramps, None)]
     if position is not None:
@@ -130,7 +137,7 @@ def _grown(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ramps:
-    """Every ramp over some levels: from 0 up to level `start`, to 1 from level `end` on.
+    """Every ramp over some levels: 0 up to level `start`, 1 from level `end` on.
 
     rise: (levels, ramps).
     """
@@ -153,8 +160,8 @@ def _ramps(levels: int) -> _Ramps:
 
 
 def _ramps_over(place: FloatArray) -> _Ramps:
-    """Return the ramps that are linear in the place of a level. place: (levels,), finite, strictly
-    rising."""
+    """Return the ramps that are linear in the place of a level. place: (levels,), finite,
+    strictly rising."""
     start, end = np.triu_indices(len(place), 1)
     # Levels before the start are at 0 and those beyond the end at 1, wherever the ends are within
     # theirs; the others one after the other, ramp by ramp.
@@ -173,7 +180,7 @@ def _ramps_over(place: FloatArray) -> _Ramps:
 
 
 def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
-    """Return the place of a level, which may be a fraction, or off an end by a part of one."""
+    """Return the place of a level, which may be a fraction."""
     whole = np.clip(np.floor(level), 0, len(place) - 2).astype(np.intp)
     part = level - whole
     return np.asarray(place[whole] * (1 - part) + place[whole + 1] * part)
@@ -181,8 +188,8 @@ def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Unexplained:
-    """By level what of the draws of d1 is unexplained, and the variance of that; the terms so far
-    by their weight, and the inverse of their information, where there are any."""
+    """Residuals of the draws of d1 by level, and their variance; the weighted terms so far and
+    the inverse of their information, if there are any."""
 
     draws: FloatArray
     variance: FloatArray
@@ -190,7 +197,7 @@ class _Unexplained:
 
 
 class _Fit:
-    """A logistic regression on the terms chosen so far. ahead: (levels,), the draws from d1."""
+    """A logistic regression on the terms chosen so far. ahead: (levels,), draws of d1."""
 
     def __init__(
         self, ramps: _Ramps, ahead: FloatArray, draws: FloatArray, position: FloatArray | None
@@ -201,7 +208,7 @@ class _Fit:
         if position is not None:
             along = _centred(position, ahead, draws)
             usual = np.sqrt((draws @ along**2) / max(1.0, draws.sum()))
-            self._others = np.column_stack([along / max(float(usual), _TINY), self._others])
+            self._others = np.column_stack([along / max(float(usual), TINY), self._others])
         self.follows = position is not None
         # Of each term the ramp and its offset; no ramp for others.
         self.chosen: list[tuple[int | None, float]] = []
@@ -210,7 +217,8 @@ class _Fit:
         self._fitted = np.zeros(len(draws))
 
     def grow(self) -> bool:
-        """Add the term that explains most; return False, and add none, when it explains little."""
+        """Add the term that raises the likelihood most; return False, and add none, if it raises
+        it too little."""
         # A score statistic is about twice the gain; what falls far short of it is not fitted.
         left = self._unexplained()
         tried = (self._best_ramp(left), self._best_other(left))
@@ -218,7 +226,7 @@ class _Fit:
         if not found:
             return False
         tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term, _ in found]
-        best = max(tries, key=lambda one: one[0] - tuning.GAIN_OF_ENDS * (one[2] is not None))
+        best = max(tries, key=lambda one: one[0] - tuning.GAIN_OF_CHOICE * (one[2] is not None))
         gain, heights, ramp, offset, term = best
         if gain < tuning.GAIN_OF_RAMP:
             return False
@@ -228,25 +236,26 @@ class _Fit:
         return True
 
     def _with(self, term: FloatArray) -> tuple[float, FloatArray]:
-        """Return how many nats a further term explains, and the heights of all with it."""
+        """Return the gain of a further term in nats, and the heights of all terms with it."""
         terms = np.column_stack([self._terms, term])
         heights = self._maximised(terms, np.append(self._heights, 0.0))
         return self._likelihood(terms @ heights) - self._likelihood(self._fitted), heights
 
     @property
     def worth(self) -> float:
-        """The log-likelihood, less what the terms cost."""
-        cost = sum(1.0 + tuning.GAIN_OF_ENDS * (ramp is not None) for ramp, _ in self.chosen)
+        """Log-likelihood minus the cost of the terms."""
+        cost = sum(1.0 + tuning.GAIN_OF_CHOICE * (ramp is not None) for ramp, _ in self.chosen)
         return self._likelihood(self._fitted) - cost
 
     def averaged(self) -> FloatArray:
-        """Return the log-ratio, (levels,), every ramp averaged over ends by their likelihood."""
+        """Return the log-ratios, (levels,), with every ramp averaged over its ends by
+        likelihood."""
         both = self._terms, self._heights
         return _averaged(self._ramps, self._ahead, self._draws, self.chosen, *both)
 
     def _best_ramp(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
-        """Return the rising ramp with the largest score statistic, given the terms there are: it,
-        its offset, the term that it makes, and the statistic."""
+        """Return the rising ramp with the largest score statistic, given the terms so far: its
+        number, its offset, its term, and the statistic."""
         left, weight = unexplained.draws, unexplained.variance
         rise, offsets = self._ramps.rise, _OFFSETS[:, None]
         slope = left @ rise + offsets * left.sum()
@@ -263,7 +272,7 @@ class _Fit:
         return ramp, offset, rise[:, ramp] + offset, float(score[place, ramp])
 
     def _best_other(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
-        """Return the same of the terms that are no ramps."""
+        """Return the same for the terms that are no ramps."""
         left, weight = unexplained.draws, unexplained.variance
         slope = left @ self._others
         bend = weight @ self._others**2
@@ -276,23 +285,23 @@ class _Fit:
         return None, 0.0, self._others[:, best], float(score[best])
 
     def _unexplained(self) -> _Unexplained:
-        """Return what the terms so far leave unexplained."""
+        """Return the residuals of the terms so far."""
         share = probability(self._fitted)
-        variance = self._draws * share * (1 - share) + _TINY
+        variance = self._draws * share * (1 - share) + TINY
         terms = self._weighted(variance) if self.chosen else None
         return _Unexplained(self._ahead - self._draws * share, variance, terms)
 
     def _weighted(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the terms by their weight, and the inverse of their information."""
+        """Return the weighted terms, and the inverse of their information."""
         weighted = weight[:, None] * self._terms
-        information = self._terms.T @ weighted + _TINY * np.eye(len(self.chosen))
+        information = self._terms.T @ weighted + TINY * np.eye(len(self.chosen))
         return weighted, np.asarray(np.linalg.inv(information), dtype=np.float64)
 
     def _maximised(self, terms: FloatArray, heights: FloatArray) -> FloatArray:
-        """Return the heights of greatest likelihood, by Newton's method."""
+        """Return the heights with the largest likelihood, by Newton's method."""
         for _ in range(_NEWTON_STEPS):
             share = probability(terms @ heights)
-            weight = self._draws * share * (1 - share) + _TINY
+            weight = self._draws * share * (1 - share) + TINY
             bend = terms.T @ (weight[:, None] * terms) + 1e-6 * np.eye(len(heights))
             step = np.linalg.solve(bend, terms.T @ (self._ahead - self._draws * share))
             heights = heights + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
@@ -305,9 +314,9 @@ class _Fit:
 
 
 class _Fits:
-    """The fits by ramps alone of several counts at a time; call once.
+    """Fits by ramps of several counts together; call once.
 
-    All that still grow have as many terms, so that these are the columns of one array.
+    All fits that still grow have equally many terms, which are the columns of one array.
     """
 
     def __init__(self, ramps: _Ramps, counts: NDArray[np.int64]) -> None:
@@ -336,8 +345,8 @@ class _Fits:
         return np.asarray(found)
 
     def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
-        """Add to every fit the term that explains most; return which ones grew, the others are left
-        out from now on."""
+        """Add to every fit the term that raises its likelihood most; return which ones grew. The
+        others are done."""
         ahead, draws = self._ahead[self._growing], self._draws[self._growing]
         (ramp, offset, by_ramp), by_other = self._scores(ahead, draws, fitted)
         none, zero = np.full(len(ramp), -1), np.zeros(len(ramp))
@@ -348,7 +357,7 @@ class _Fits:
         is_enough = np.zeros(len(ramp), dtype=bool)
         rises = self._ramps.rise[:, ramp].T + offset[:, None]
         # A ramp is preferred where both are worth as much, as it is tried first.
-        for score, tried, costs in ((by_ramp, rises, tuning.GAIN_OF_ENDS), (by_other, None, 0.0)):
+        for score, tried, costs in ((by_ramp, rises, tuning.GAIN_OF_CHOICE), (by_other, None, 0.0)):
             some = np.flatnonzero(score > tuning.GAIN_OF_RAMP)
             own = np.ones((len(some), fitted.shape[1])) if tried is None else tried[some]
             terms = np.concatenate([self._terms[some], own[:, :, None]], axis=2)
@@ -376,17 +385,17 @@ class _Fits:
     def _scores(
         self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
     ) -> tuple[tuple[NDArray[np.intp], FloatArray, FloatArray], FloatArray]:
-        """Return by fit the ramp with the largest score statistic, its offset, and the statistic;
-        and that of a constant."""
+        """Return for each fit the ramp with the largest score statistic, its offset, and the
+        statistic; and the statistic of a constant."""
         share = probability(fitted)
-        left, weight = ahead - draws * share, draws * share * (1 - share) + _TINY
+        left, weight = ahead - draws * share, draws * share * (1 - share) + TINY
         rise, total = self._ramps.rise, left.sum(axis=1)
         slope, bend = _with_ramps(left, rise), _with_ramps(weight, self._ramps.squared)
         along, mass = _with_ramps(weight, rise), weight.sum(axis=1)
         if self._terms.shape[2]:
             weighted = weight[:, :, None] * self._terms
             information = np.einsum("blj,blk->bjk", self._terms, weighted)
-            inverse = np.linalg.inv(information + _TINY * np.eye(weighted.shape[2]))
+            inverse = np.linalg.inv(information + TINY * np.eye(weighted.shape[2]))
             parts = [_with_ramps(part, rise) for part in np.moveaxis(weighted, 2, 0)]
             shared = np.stack(parts, axis=1)
             apart, own = np.einsum("bjk,bkr->bjr", inverse, shared), weighted.sum(axis=1)
@@ -406,8 +415,8 @@ class _Fits:
 
 
 def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
-    """Return left · rise, by few rows at a time, since BLAS gives larger products to threads."""
-    rows = max(1, _SMALL // rise.size)
+    """Return left · rise, in pieces of few rows, since BLAS gives larger products to threads."""
+    rows = max(1, _ONE_THREAD // rise.size)
     if len(left) <= rows:
         return left @ rise
     pieces = [left[start : start + rows] @ rise for start in range(0, len(left), rows)]
@@ -425,8 +434,8 @@ def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> Fl
 def _maximised_each(
     ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
 ) -> FloatArray:
-    """Return the heights of greatest likelihood of every fit, from those of all terms but the last,
-    by Newton's method."""
+    """Return the heights with the largest likelihood for every fit, by Newton's method, from
+    those of all terms but the last."""
     found = np.column_stack([heights, np.zeros(len(heights))])
     rest = np.arange(len(found))
     for _ in range(_NEWTON_STEPS):
@@ -434,7 +443,7 @@ def _maximised_each(
             break
         own = terms[rest]
         share = probability(_products(own, found[rest]))
-        weight = draws[rest] * share * (1 - share) + _TINY
+        weight = draws[rest] * share * (1 - share) + TINY
         bend = np.einsum("blj,blk->bjk", own, weight[:, :, None] * own)
         slope = np.einsum("blk,bl->bk", own, ahead[rest] - draws[rest] * share)
         step = np.linalg.solve(bend + 1e-6 * np.eye(own.shape[2]), slope[:, :, None])[:, :, 0]
@@ -451,8 +460,10 @@ def _averaged(
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
-    """Return the log-ratio, (levels,), every ramp averaged over ends by their likelihood. chosen:
-    of each term the ramp and its offset; no ramp for others."""
+    """Return the log-ratios, (levels,), with every ramp averaged over its ends by likelihood.
+
+    chosen: the ramp and offset of each term; None for other terms.
+    """
     fitted = terms @ heights
     total = fitted.copy()
     for place, (ramp, offset) in enumerate(chosen):
@@ -473,11 +484,11 @@ def _averaged(
 
 
 def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return a position less the constant by which, as log-odds, it would expect too many or too
-    few draws of d1: the errors of many columns add up to one."""
+    """Return a position minus the constant by which, as log-odds, it would expect too many or
+    too few draws of d1."""
     for _ in range(_NEWTON_STEPS):
         share = probability(position)
-        step = float((ahead - draws * share).sum() / max(_TINY, draws @ (share * (1 - share))))
+        step = float((ahead - draws * share).sum() / max(TINY, draws @ (share * (1 - share))))
         position = position + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         if abs(step) < 1e-4:
             break

@@ -1,12 +1,10 @@
-"""What to expect of log-ratios in a row, where neighbours may be alike.
+"""Smoothing of log-ratios in rows, where neighbours may be alike.
 
-Noise that is alike from place to place gives log-ratios that stay the same over a stretch, or drift
-evenly along it, and jump at its end. How often they jump, to what, and how often they drift is
-learned from all rows together. What a stretch has in its middle is drawn from a law on a grid that
-makes all that was found most likely (as in `shrinkage.py`), and so are the chance to jump at a
-place and the share of stretches that drift. What is expected is the mean over all ways to divide
-the rows into stretches. Where every place has a log-ratio of its own the chance to jump goes to 1,
-and neighbours say nothing about each other.
+Noise with one distribution in all places gives log-ratios that stay constant over a stretch, or
+drift evenly along it, and jump at its end. The chance to jump, the values after a jump, and the
+share of drifting stretches are learned from all rows together, as in `shrinkage.py`. The
+estimate is the mean over all divisions of the rows into stretches. Where every place has a
+log-ratio of its own, the chance to jump goes to 1, and neighbours have no influence.
 """
 
 from __future__ import annotations
@@ -16,29 +14,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.shrinkage import GAP, GRID
 
 _STEPS = 10
 _FIRST_CHANCE = 0.2
-# No log-ratio is ruled out by the others, nor that one stays, jumps or drifts.
+# Prior weights, so that no log-ratio is ruled out, and neither staying, jumping nor drifting.
 _LEAST, _LEAST_CHANCE = 1e-9, 1e-3
-# How far a stretch that drifts goes from its middle to its end: the standard deviation, as a share
-# of what it has in the middle.
-_DRIFT = 0.5
-# Places of a stretch, at most: of longer ones there are many, and they say hardly more.
+# Places of a stretch, at most: longer ones are many and add little.
 _LONGEST = 32
-# Numbers of all stretches that are kept while fits are found together.
+# Numbers of all stretches in memory together, which limits the fits of one call.
 _TOGETHER = 3_000_000
 
 Places = NDArray[np.intp]
 
 
 def expected(found: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the means to expect of log-ratios by several fits, (fits, places).
+    """Return the expected log-ratios of several fits: (fits, places).
 
-    found, variance: (fits, places), with normal errors of such variance; infinite: nothing was
-    found. rows: (rows, length), the places of every row in their order, filled up with -1.
+    found, variance: (fits, places), estimates with normal errors of this variance; infinite:
+        unknown.
+    rows: (rows, length), the places of every row in order, filled up with -1.
     """
     if found.shape[1] == 0:
         return found
@@ -50,7 +47,7 @@ def expected(found: FloatArray, variance: FloatArray, rows: IntArray) -> FloatAr
 
 def _expected(found: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
     gap = np.interp(found, GRID, GAP)
-    # An error within which no point of the grid may lie is taken to be as wide as the grid.
+    # Errors smaller than the gaps of the grid are widened to them.
     ways = _Ways.of(found, 1 / (variance + (gap / 2) ** 2), stretches)
     law = np.full((len(found), 2, len(GRID)), 1 / (2 * len(GRID)))
     chance = np.full(len(found), _FIRST_CHANCE)
@@ -64,10 +61,12 @@ def _expected(found: FloatArray, variance: FloatArray, stretches: _Stretches) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretches:
-    """All stretches that rows can have, those with one last place after the other.
+    """All stretches that rows can have, ordered by their last place.
 
-    rows, lengths: the rows, the longest first. row, start, end: by stretch, its row, and the first
-    and last place in it. ending: by last place, where its stretches are, and how many rows have it.
+    rows, lengths: the rows, the longest first.
+    row, start, end: for each stretch, its row, and the first and last place in it.
+    ending: for each last place, the slice of its stretches, and the number of rows that reach
+        it.
     """
 
     rows: IntArray
@@ -105,7 +104,7 @@ class _Stretches:
 
     @property
     def half(self) -> FloatArray:
-        """How far the ends are from the middle; any number where there is a single place."""
+        """Distance from the middle to the ends; ½ for a single place."""
         return np.maximum((self.end - self.start) / 2, 0.5)
 
     def summed(self, numbers: FloatArray) -> FloatArray:
@@ -115,8 +114,7 @@ class _Stretches:
         return upto[:, self.row, self.end + 1] - upto[:, self.row, self.start]
 
     def spread(self, numbers: FloatArray) -> FloatArray:
-        """Return at every place the sum of the numbers of stretches, (fits, stretches), that it is
-        in: (fits, rows, length)."""
+        """Return at every place the sum of the numbers of its stretches: (fits, rows, length)."""
         fits, (rows, length) = len(numbers), self.rows.shape
         change = np.zeros((fits, rows, length + 1))
         for fit, own in enumerate(numbers):
@@ -125,8 +123,11 @@ class _Stretches:
         return np.cumsum(change, axis=2)[:, :, :length]
 
     def chances(self, worth: FloatArray, chance: FloatArray) -> FloatArray:
-        """Return the probability of every stretch, (fits, stretches), from the log-likelihood of
-        what was found in it and the chance to jump, (fits,)."""
+        """Return the probability of every stretch: (fits, stretches).
+
+        worth: (fits, stretches), log-likelihood of the estimates in it.
+        chance: (fits,), chance to jump.
+        """
         fits, (rows, length) = len(worth), self.rows.shape
         jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
         worth = worth + (self.end - self.start) * stays
@@ -151,10 +152,11 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ways:
-    """What stretches may be: steady or drifting, with any log-ratio in the middle.
+    """Likelihoods of steady and drifting stretches, for each log-ratio in the middle.
 
-    best: (fits, stretches), the largest log-likelihood. relative: (fits, stretches, 2, grid), the
-    likelihood over it. drift: (fits, stretches, grid), what to expect from the middle to the end.
+    best: (fits, stretches), the largest log-likelihood.
+    relative: (fits, stretches, 2, grid), the likelihood divided by the largest one.
+    drift: (fits, stretches, grid), expected drift from the middle to the end.
     """
 
     best: FloatArray
@@ -163,7 +165,8 @@ class _Ways:
 
     @classmethod
     def of(cls, found: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Ways:
-        """weight: (fits, places), one over the variance of what was found."""
+        """Return the likelihoods. weight: (fits, places), one over the variance of the
+        estimates."""
         is_there = stretches.inside
         weights = np.where(is_there, weight[:, stretches.rows], 0.0)
         numbers = weights * np.where(is_there, found[:, stretches.rows], 0.0)
@@ -178,7 +181,7 @@ class _Ways:
         tilted = (stretches.summed(numbers * place) - middle * number)[..., None] / half[:, None]
         sloped, squared = (sloped / half)[..., None], np.maximum(squared / half**2, 0)[..., None]
         steady = number[..., None] * GRID - one[..., None] * (GRID**2 / 2)
-        prior = (_DRIFT * GRID) ** 2
+        prior = (tuning.SPREAD_OF_DIFFERENCES * GRID) ** 2
         rest = tilted - sloped * GRID
         drift = prior * rest / (1 + prior * squared)
         drifting = steady + rest * drift / 2 - np.log1p(prior * squared) / 2
@@ -190,8 +193,9 @@ class _Ways:
     def blamed(
         self, stretches: _Stretches, law: FloatArray, chance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the probability of every stretch, and the same over its relative likelihood: both
-        (fits, stretches)."""
+        """Return the probability of every stretch, and the same divided by its relative
+        likelihood: both (fits, stretches).
+        """
         # Not by matrix products, whose threads wait for each other, and cost more than they save.
         likelihood = np.einsum("fskg,fkg->fs", self.relative, law)
         chances = stretches.chances(self.best + np.log(likelihood), chance)
@@ -201,8 +205,11 @@ class _Ways:
 def _improved(
     ways: _Ways, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the law and the chance after a step of EM. law: (fits, 2, grid), of what steady
-    stretches have in their middle, and drifting ones; chance: to jump at a place, (fits,)."""
+    """Return the law and the chance after a step of EM.
+
+    law: (fits, 2, grid), of the middle of steady and of drifting stretches.
+    chance: (fits,), chance to jump.
+    """
     chances, blame = ways.blamed(stretches, law, chance)
     drawn = np.einsum("fs,fskg->fkg", blame, ways.relative) * law
     middles, kinds = drawn.sum(axis=1) + _LEAST, drawn.sum(axis=2) + _LEAST_CHANCE
@@ -214,7 +221,7 @@ def _improved(
 
 
 def _means(ways: _Ways, stretches: _Stretches, law: FloatArray, chance: FloatArray) -> FloatArray:
-    """Return what to expect at every place, (fits, rows, length)."""
+    """Return the expected log-ratio at every place: (fits, rows, length)."""
     blame = ways.blamed(stretches, law, chance)[1]
     middle = blame * np.einsum("fskg,fkg,g->fs", ways.relative, law, GRID)
     drift = blame * np.einsum("fsg,fg,fsg->fs", ways.relative[:, :, 1], law[:, 1], ways.drift)

@@ -1,4 +1,5 @@
-"""One table of levels for several rules: the levels of the main rule, and additional ones."""
+"""The frozen result of learning: a portfolio of up to three rules on one table of levels, the
+beliefs to bet on, and a record of what was tried."""
 
 from __future__ import annotations
 
@@ -210,12 +211,13 @@ class Learned:
     """The result of a round of learning: the portfolio of the exact test, and beliefs to bet on.
 
     tried: the attacks that were considered.
-    scores: of the attack of the main rule, if it orders by a score.
-    expected: (levels, 2), expected draws by level and input, of as many draws as were learned from.
-        Draws at the additional levels of a portfolio are also counted at those of the main rule.
-    leading: the orders that promised most, by which further draws are counted.
-    rare_filter: of the table that the rare rule was found in; None without a rare rule.
-    promises: whether any order promised a bound above 0.
+    scores: of the attack of the main rule, if its levels are bins of a score.
+    expected: (levels, 2), expected draws by level and input, of as many draws as were learned
+        from. Draws at the additional levels of a portfolio are also counted at those of the main
+        rule.
+    leading: the candidates that promised most, which count further draws.
+    rare_filter: of the table of the rare rule; None without a rare rule.
+    promises: whether any candidate promised a bound above 0.
     """
 
     portfolio: Portfolio

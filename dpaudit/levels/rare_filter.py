@@ -1,11 +1,10 @@
-"""What selection draws have seen, and the outcomes that it lets through: the rare or new ones.
+"""The filter of rare outputs: it lets through the outcomes with an entry that learning saw
+rarely, or never.
 
-A filter is made from draws that were kept. Of those that come later it picks the rows that have,
-anywhere, an entry that was hardly ever seen, or never: a value, a label, a number farther out than
-nearly all, an entry at a place that had none. Draws that are only counted are gone; what they have
-that is rare is kept whole, and what they have that is new no rule has learned anything of.
-
-Whether an outcome is let through depends on nothing but the outcome, so that rules may ask for it.
+The filter is made from kept draws. Of later draws it lets through those with a rare value, a
+rare label, a number beyond nearly all others, or an entry in a place that had none. Draws that
+are only counted are gone, but their rare outcomes are kept whole. Whether an outcome is let
+through depends on the outcome alone, so that rules may ask for it.
 """
 
 from __future__ import annotations
@@ -19,25 +18,26 @@ from numpy.typing import NDArray
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.cells import short_below
 from dpaudit.levels.level_map import FloatArray
+from dpaudit.levels.limits import CACHED
 from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
 from dpaudit.stats.order import few_values
 
-# What was seen so often is usual; and so is all of a column of which more than this share is not.
+# Draws from which on an entry is usual. All entries of a column are usual if more than 2 % of them
+# would be rare.
 OFTEN = 10
 _NEVER_STOPS_BEING_NEW = 0.02
-# What was seen less often is no value that repeats.
+# Draws from which on a value repeats.
 _REPEATS = 2
-# Rare values inside the range of a column that are looked for, at most.
+# Rare values inside the range of a column, at most.
 _MOST_REPEATED = 8
 # The bits of a bucket of numbers, and an odd number that spreads the bits of floats (Knuth 1973).
 _BUCKETS, _SPREAD = 20, np.uint64(0x9E3779B97F4A7C15)
-# Values of a column of numbers, at most, that are told apart; of more, the range is looked at.
+# Values of a column of numbers, at most; a column with more has a usual range.
 _MOST_VALUES = 4_096
-# With so few, comparing with each takes less than looking them up.
+# Values, at most, that are compared one by one, which is faster than a lookup.
 _FEW = 6
-_LARGEST_TABLE = 65_536
-# Columns that are looked at; of wider outcomes the others are left to the orders that count them.
+# Columns that are looked at, at most.
 MOST_COLUMNS = 256
 
 Mask = NDArray[np.bool_]
@@ -46,24 +46,24 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Usual:
-    """What is usual in one column.
+    """The usual entries of one column.
 
-    numbers: the usual values, rising, or the two ends of the usual range; is_range: which of both.
-    labels: the usual ones; None where all are.
-    repeated: rare values inside the range that came up again, where numbers hardly ever do.
+    numbers: the usual values, rising; or the two ends of the usual range if `is_range`.
+    labels: the usual labels; None: all.
+    table: for whole numbers close to each other, which ones from the least on are usual.
+    repeated: rare values inside the range that occurred more than once.
     """
 
     name: str
     numbers: FloatArray
     is_range: bool
     labels: frozenset[str] | None
-    # Of whole numbers near each other: which of them, from the least on, are usual.
     table: Mask | None = field(default=None, repr=False)
     repeated: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     @classmethod
     def of(cls, column: Column, often: int) -> Usual:
-        """Return what was seen so often in a column of selection draws."""
+        """Return the entries of a column that occurred at least `often` times."""
         size = len(column.numbers)
         numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
         values = _few(numbers)
@@ -76,8 +76,9 @@ class Usual:
         return cls(column.name, usual, is_range, _usual_labels(column, often), table, repeated)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
-        """Return what is usual when all that came up so often in a column is, too, in a range all
-        but as many from either end; and a row of each value and label that is so on its own."""
+        """Return the usual entries if all entries of these draws that occur `often` times become
+        usual, and a row of each value and label that does. A range grows to the `often`-th
+        number from either end."""
         is_number = (
             np.ones(len(column.numbers), bool) if column.codes is None else column.codes == 0
         )
@@ -97,7 +98,7 @@ class Usual:
         return Usual(self.name, usual, False, labels, _table(usual)), rows
 
     def _more_labels(self, column: Column, often: int) -> tuple[frozenset[str] | None, Rows]:
-        """Return the usual labels with those that came up so often, and a row of each of these."""
+        """Return the usual labels with all that occur `often` times, and a row of each new one."""
         if self.labels is None or column.codes is None:
             return self.labels, np.empty(0, dtype=np.intp)
         codes, first, counts = np.unique(column.codes, return_index=True, return_counts=True)
@@ -107,7 +108,7 @@ class Usual:
         return self.labels | more, first[is_more]
 
     def is_rare(self, column: Column) -> Mask:
-        """Return which entries are not usual."""
+        """Return which entries are rare: (size,)."""
         codes = column.codes
         if codes is None:
             return self._far(column.numbers)
@@ -145,12 +146,13 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareFilter:
-    """What is usual, by column; frozen and picklable.
+    """The usual entries of all columns; frozen and picklable.
 
-    rest: rising, the keys of what outcomes had in no column, as far as they are usual; None where
-    all are.  like: one of the outcomes.  often, draws: usual is what so many of these draws had.
-    is_cut: whether there were more columns than are looked at.  is_narrowed: whether other outputs
-    are usual, too.
+    rest: rising, hashes of what usual outcomes have in no column; None: all are usual.
+    like: one of the outcomes.
+    often, draws: an entry is usual if it occurred `often` times in `draws` draws.
+    is_cut: whether there were more columns than are looked at.
+    is_narrowed: whether further entries were made usual.
     """
 
     columns: tuple[Usual, ...]
@@ -163,18 +165,18 @@ class RareFilter:
 
     @property
     def has_ranges(self) -> bool:
-        """Whether of some column, whose numbers hardly repeat, the range is looked at."""
+        """Whether some column has numbers that hardly repeat, so that a range is usual."""
         return any(one.is_range for one in self.columns)
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int = OFTEN) -> RareFilter:
-        """Return what selection draws have seen so often."""
+        """Return the filter of entries that occurred fewer than `often` times."""
         return cls._of(selection, often)
 
     @classmethod
     def seen(cls, selection: SelectionDraws) -> RareFilter | None:
-        """Return what selection draws have seen at all: what it lets through is new. None for
-        outcomes too wide to look at whole."""
+        """Return the filter of entries that never occurred; None for outcomes too wide to look
+        at whole."""
         found = cls._of(selection, 1)
         return None if found.is_cut or selection.outcomes.width > MOST_COLUMNS else found
 
@@ -188,7 +190,7 @@ class RareFilter:
         return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
 
     def is_rare(self, outcomes: Outcomes) -> Mask:
-        """Return which outcomes have an entry that is not usual: (size,)."""
+        """Return which outcomes have a rare entry: (size,)."""
         found = np.zeros(outcomes.size, dtype=bool)
         names = [one.name for one in self.columns]
         for usual, column in zip(self.columns, outcomes.named(names), strict=True):
@@ -200,12 +202,12 @@ class RareFilter:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[RareFilter, Rows]:
-        """Return a filter that lets through a part of what this one does, and a row of each single
-        value, label or key that it lets through no more.
+        """Return a filter that lets through a part of what this one does, and a row of each
+        single value, label or key that it no longer lets through.
 
-        kept: outcomes that this one has let through. What so many of them have is usual, too; of a
-        range the ends move outwards, to as many of them from either end.  spared: the names of
-        columns that stay as they are.
+        kept: outcomes that this filter has let through. Entries that occur `often` times among
+            them become usual.
+        spared: names of columns that stay as they are.
         """
         names = [one.name for one in self.columns]
         found: list[Usual] = []
@@ -227,7 +229,7 @@ class RareFilter:
         return narrower, np.unique(np.concatenate(rows))
 
     def new(self, outcomes: Outcomes) -> list[Column]:
-        """Return the columns of outcomes that there were none of."""
+        """Return the columns of outcomes that the filter does not know."""
         if self.is_cut:
             return []
         known = {one.name for one in self.columns}
@@ -235,8 +237,8 @@ class RareFilter:
 
 
 def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
-    """Return the ends of a range moved outwards to so many of the numbers beyond, which rise, from
-    either end; an end that fewer are beyond stays."""
+    """Return the ends of a range, each moved to the `often`-th number beyond it; an end with
+    fewer numbers beyond it stays. far: rising."""
     low, high = usual
     below, above = far[far < low], far[far > max(low, high)]
     if len(below) >= often:
@@ -247,7 +249,7 @@ def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
 
 
 def _range(numbers: FloatArray, often: int) -> FloatArray:
-    """Return the two ends of what is usual: so many numbers are at each or beyond it, at most."""
+    """Return the ends of the usual range: at most `often` numbers are at each end or beyond."""
     last = min(often, len(numbers))
     if 2 * last >= len(numbers):
         return np.sort(numbers)[[last - 1, -last]]
@@ -257,8 +259,8 @@ def _range(numbers: FloatArray, often: int) -> FloatArray:
 
 
 def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
-    """Return the values inside a range that came up more than once and less often than `often`, a
-    few of the most frequent ones; none where most numbers come up again."""
+    """Return rare values inside a range that occurred more than once, the most frequent ones;
+    none if most numbers repeat."""
     if often <= _REPEATS:
         return np.empty(0)
     # Only numbers that share a bucket with another one can be equal to one: a quarter of the time
@@ -276,8 +278,8 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
-    """Return the last of so many numbers, or a short decimal that is hardly less: rarer is what is
-    beyond it then, where the next number may be frequent. The least number of all stays."""
+    """Return the `often`-th number, or a short decimal slightly below it, so that fewer numbers
+    lie beyond. The least number of all stays."""
     last = float(rising[often - 1])
     if often == 1:
         return last
@@ -286,8 +288,7 @@ def _shortly(rising: FloatArray, often: int) -> float:
 
 
 def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """Return the values of numbers, rising, and how often each came up; None of too many, which the
-    first numbers tell in most cases."""
+    """Return the values of numbers, rising, with their counts; None if there are too many."""
     found = few_values(numbers)
     if found is not None or len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
         return found
@@ -298,15 +299,15 @@ def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
 def _often_enough(
     values: FloatArray, counts: NDArray[np.int64], often: int, size: int
 ) -> FloatArray | None:
-    """Return the values seen so often; None where values never stop being new."""
+    """Return the values that occurred `often` times; None where new values never end."""
     if counts[counts < max(often, _REPEATS)].sum() > _NEVER_STOPS_BEING_NEW * size:
         return None
     return values[counts >= often]
 
 
 def _names(columns: Sequence[Column]) -> list[str]:
-    """Return the names of the columns to look at: where one says only of what kind entries are, and
-    none says more, the entries themselves, since another one of that kind is rare, too."""
+    """Return the names of the columns to look at: the entries themselves where a column only
+    gives their type."""
     names = [one.name for one in columns]
     every = set(names)
     return [name if _base(name) in every else _base(name) for name in names]
@@ -317,7 +318,7 @@ def _base(name: str) -> str:
 
 
 def _often(keys: KeyArray, often: int) -> KeyArray | None:
-    """Return the keys seen so often, rising; None where they never stop being new."""
+    """Return the keys that occurred `often` times, rising; None where new keys never end."""
     values, counts = np.unique(keys, return_counts=True)
     if counts[counts < often].sum() > _NEVER_STOPS_BEING_NEW * len(keys):
         return None
@@ -325,7 +326,7 @@ def _often(keys: KeyArray, often: int) -> KeyArray | None:
 
 
 def _missing(keys: KeyArray, known: KeyArray) -> Mask:
-    """Return which keys are not among those that are known."""
+    """Return which keys are not among the known ones."""
     if len(keys) > 1 and keys.strides == (0,):  # one for all
         return np.broadcast_to(_missing(keys[:1], known), len(keys))
     if len(known) == 1:
@@ -334,9 +335,9 @@ def _missing(keys: KeyArray, known: KeyArray) -> Mask:
 
 
 def _table(usual: FloatArray) -> Mask | None:
-    """Return which whole numbers from the least on are usual; None where they are none, or far from
-    each other."""
-    if len(usual) <= _FEW or not np.isfinite(usual).all() or usual[-1] - usual[0] >= _LARGEST_TABLE:
+    """Return which whole numbers from the least on are usual; None for fractions, or numbers far
+    from each other."""
+    if len(usual) <= _FEW or not np.isfinite(usual).all() or usual[-1] - usual[0] >= CACHED:
         return None
     if (usual != np.rint(usual)).any():
         return None
@@ -346,7 +347,7 @@ def _table(usual: FloatArray) -> Mask | None:
 
 
 def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
-    """Return the labels seen so often; None where labels never stop being new."""
+    """Return the labels that occurred `often` times; None where new labels never end."""
     if column.codes is None:
         return frozenset()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]

@@ -1,4 +1,8 @@
-"""Isotonic regression of the share of d1, by pooling adjacent violators."""
+"""Rules: the cut-offs of a candidate, and predictions of what each rule will certify.
+
+A rule guesses d2 below level l and d1 from level u on, l ≤ u. All pairs (l, u) are tabled
+together: an entry of a table is a prediction for one rule.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,11 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 
 
 def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return counts, (cells, 2), pooled over neighbours until (first + ½) / (second + ½) rises.
+    """Return isotonic counts: pooled over neighbours until (first + ½) / (second + ½) rises.
 
-    Each cell gets the counts of its block; cells without draws join a neighbour. Without the ½ the
-    shares would be the maximum likelihood fit under a rising order (Ayer et al. 1955); with it, the
-    smoothed log-ratios of small blocks at the ends keep the order too.
+    counts: (cells, 2). Each cell gets the counts of its block; cells without draws join a
+        neighbour. Without the ½ the shares would be the maximum likelihood fit under a rising
+        order (Ayer et al. 1955); the ½ keeps the order of smoothed log-ratios, too.
     """
     if len(counts) == 0:
         return np.empty((0, 2))
@@ -44,11 +48,18 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 _NEARLY_1 = 1 - 1e-12
+# Standard errors that the exact bound on the draws to come will lose: one-sided, 99 %.
+_LOSS_TO_COME = 2.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleTable:
-    """Correct and wrong guesses of every rule (l, u), both (levels + 1, levels + 1); h by rule."""
+    """Expected guesses of every rule.
+
+    correct, wrong: (levels + 1, levels + 1), by l and u.
+    h: factor of δ, by rule.
+    draws: number of draws that these guesses are out of.
+    """
 
     correct: FloatArray
     wrong: FloatArray
@@ -58,12 +69,12 @@ class RuleTable:
 
     @classmethod
     def of(cls, held_out: IntArray) -> RuleTable:
-        """Table the rules for ordered levels; the last row (unseen) is left out."""
+        """Return the table for counts by level and input; the last level (unseen) is left out."""
         return cls.of_smooth(_risen(held_out[:-1]), int(held_out.sum()))
 
     @classmethod
     def evened(cls, held_out: IntArray) -> RuleTable:
-        """Table the same rules as if both inputs had had as many draws."""
+        """Return the same table as if both inputs had been drawn equally often."""
         ordered = evened(_risen(held_out[:-1]), held_out.sum(axis=0))
         return cls.of_smooth(ordered, int(held_out.sum()))
 
@@ -71,10 +82,11 @@ class RuleTable:
     def of_smooth(
         cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
     ) -> RuleTable:
-        """Table the rules for counts whose share of d1 rises; `draws` with those unseen.
+        """Return the table for counts whose share of d1 rises.
 
-        variance: (levels,), of the draws of d1 to expect at a level, by which every rule is taken
-        to guess worse (`tuning.DEVIATIONS`).
+        draws: number of all draws, unseen ones included.
+        variance: (levels,), of the expected draws of d1; every rule is lowered by
+            `tuning.DEVIATIONS` of the resulting standard deviations.
         """
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
@@ -97,7 +109,7 @@ class RuleTable:
         )
 
     def guesses(self, place: int, levels: int, unseen: int = 0) -> IntArray:
-        """Return the rule at a flat place of the table: (levels,), the last one for unseen."""
+        """Return the rule at a flat index of the table: (levels,), the last one for unseen."""
         low, high = divmod(place, self.correct.shape[1])
         rule = np.zeros(levels, dtype=np.int64)
         rule[:low] = -1
@@ -107,8 +119,8 @@ class RuleTable:
 
 
 def evened(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return draws by level and arm as if both inputs had had as many, as they are expected to have
-    among draws to come: an arm that had more by luck makes guesses on it look better.
+    """Return draws by level and input as if both inputs had been drawn equally often, as is
+    expected of later draws: luck in the coin would favour guesses on one input.
 
     arms: (2,), all draws of d1 and of d2.
     """
@@ -118,18 +130,19 @@ def evened(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArra
 def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: float) -> FloatArray:
     """Return the ε that every rule is predicted to certify at δ on `coming` draws; may be < 0.
 
-    Wilson's lower bound with the noise of the selection (`penalty` standard errors) and of the
-    certification added up; guesses that δ excuses are set aside first.
+    This is Wilson's lower bound with the errors of selection (`penalty` standard errors) and of
+    certification. Guesses that δ excuses are subtracted first.
     """
     ratio = table.draws / max(1, coming)
     excused = table.h * delta * table.draws
-    noise = math.sqrt(penalty**2 + tuning.PENALTY_TO_COME**2 * ratio)
+    noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * ratio)
     correct = table.correct - excused - noise * np.sqrt(excused)
     return np.where(table.valid, _logit(_wilson_lower(correct, table.wrong, noise)), -np.inf)
 
 
 def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
-    """Return how much log wealth every rule is predicted to earn in as many draws; 0 for none."""
+    """Return the predicted log wealth of bets on every rule, on as many draws as were learned
+    from."""
     if point.delta == 0:
         claimed = min(1 / (1 + math.exp(-point.epsilon)), _NEARLY_1)
         guesses = table.correct + table.wrong
@@ -146,11 +159,9 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
 
 def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: float) -> FloatArray:
     """Return the δ at ε that every rule is predicted to certify on `coming` draws; may be < 0.
-
-    The noise of selection and certification is taken off as in `predicted_epsilon`.
-    """
+    Errors are treated as in `predicted_epsilon`."""
     odds = math.exp(min(epsilon, 300.0))
-    noise = math.sqrt(penalty**2 + tuning.PENALTY_TO_COME**2 * table.draws / max(1, coming))
+    noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * table.draws / max(1, coming))
     # A few wrong guesses may have been many fewer than expected: their Poisson upper bound.
     missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
     error = np.sqrt(noise**2 * table.correct + (odds * missed) ** 2)
@@ -161,11 +172,11 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
 def evidence_of(
     correct: FloatArray, wrong: FloatArray, point: ProfilePoint, draws: int, h: float
 ) -> FloatArray:
-    """Return the evidence of guesses against a point in nats: their number times the divergence of
-    their share of correct ones from the largest share that the claim allows, 0 below that.
+    """Return the evidence of guesses against a point in nats: their number times the divergence
+    of their share of correct ones from the largest share under the claim; 0 below that share.
 
-    draws: of which these guesses are.  h: the factor of δ, whose guesses are set aside first
-    (docs/method.md §2).
+    draws: number of draws that these guesses are out of.
+    h: factor of δ, whose guesses are subtracted first (docs/method.md §2).
     """
     excused = h * point.delta * draws
     left = np.maximum(np.asarray(correct, dtype=float) - excused, 1e-9)
@@ -175,19 +186,19 @@ def evidence_of(
 
 
 def never_abstaining(table: RuleTable) -> FloatArray:
-    """Return the correct guesses of the rules that guess at every level; -inf for the others."""
+    """Return the correct guesses of the rules that guess at every level; -inf for other rules."""
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
 
 
 def _risen(ordered: IntArray) -> FloatArray:
-    """Return counts of the same levels whose share of d1 rises, as it does but for noise."""
+    """Return counts of the same levels with an isotonic share of d1."""
     pooled = pooled_counts(ordered)
     masses = ordered.sum(axis=1, keepdims=True)
     return np.asarray(masses * pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True)))
 
 
 def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArray:
-    """Return Wilson's lower bound of the share of correct guesses; 0 when none are."""
+    """Return Wilson's lower bound on the share of correct guesses; 0 if none is correct."""
     total = np.maximum(correct + wrong, 1e-9)
     share = np.clip(correct / total, 0.0, 1.0)
     spread = z * np.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)

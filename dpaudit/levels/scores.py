@@ -1,4 +1,4 @@
-"""Scores: a number for every outcome, the larger the more evidence for d1, cut into levels."""
+"""Scores: a number for every outcome, larger for more evidence for d1, cut into levels."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from dpaudit.levels.cells import NO_OUTPUT
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, tail_refined
+from dpaudit.levels.limits import LARGEST_SCORE
 from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
 
 COLUMNS_NAMED = 4
 _LEAST_SHARE = 0.25
-# Columns that move a score by less than this, all together, are not worth naming.
+# Share of the movement of a score that its named columns must have together.
 _LEAST_TOGETHER = 0.1
 _PARTS = 3
-# Draws that one fit of a learner that takes long is given, at most.
+# Draws of one fit of a slow learner, at most.
 MOST_ROWS = 20_000
 _ENOUGH_FOR_RANKS = 2_000
-# Intervals that levels may be cut finer into, of at least so many draws.
+# Finer intervals, and draws from which on levels may be cut finer.
 _FINER, _ENOUGH_FOR_FINER = 192, 10_000
-# Scores may be infinite.
-_FARTHEST = 1e3
 
 Fit = TypeVar("Fit")
 
 
 class Score(Protocol):
-    """A score, frozen and picklable.
+    """A score; frozen and picklable.
 
-    columns: what it depends on most, with shares that add up to at most 1.
+    columns: the columns that it depends on most, with shares that add up to at most 1.
     """
 
     @property
@@ -55,12 +54,12 @@ class Score(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """What an attack makes of the selection draws.
+    """A score of the selection draws.
 
-    held_out: (size,), the score of every draw by a fit that had not seen it. freeze: makes the
-        score that was fitted to all of them. edges: where levels part.
-    halves: (2, size), the score of every draw by fits to two halves of the draws; None where it is
-        not known what is noise in a score.
+    held_out: (size,), the score of every draw by a fit to other draws.
+    freeze: makes the score that is fitted to all draws.
+    halves: (2, size), the scores by fits to two halves of the draws; None: unknown.
+    edges: edges between levels.
     """
 
     attack: str
@@ -74,16 +73,16 @@ class Scored:
 
     @property
     def levels(self) -> IntArray:
-        """The level of every draw; that of NaN is the last one, len(edges) + 1."""
+        """The level of every draw; NaN has the last level, len(edges) + 1."""
         return _level(self.held_out, self.edges)
 
     def freeze_levels(self) -> ScoreLevels:
-        """Return the levels of the score that was fitted to all draws."""
+        """Return the level map of the score that is fitted to all draws."""
         return ScoreLevels.cut(self.freeze(), self.edges)
 
     @property
     def has_finer(self) -> bool:
-        """Whether levels can be cut finer: not of scores with few values, nor of few draws."""
+        """Whether levels can be cut finer: with many values and many draws."""
         return len(self.edges) > LEVELS / 2 and len(self.held_out) >= _ENOUGH_FOR_FINER
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
@@ -100,17 +99,17 @@ class Scored:
         )
 
     def finer_edges(self) -> FloatArray:
-        """Return where finer intervals part, the edges of the levels among them."""
+        """Return the edges between finer intervals; the edges of the levels are among them."""
         known = self.held_out[~np.isnan(self.held_out)]
         some = _quantiles(np.sort(known), np.linspace(0, 1, _FINER + 1)[1:-1])
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
-        """Return the score to expect at every level but the last: (levels - 1,).
+        """Return the expected score at every level but the last: (levels - 1,).
 
-        What one half of the draws makes of a score and the other half does not is noise. So what
-        the other half says is asked where the first one ranks a draw: a score that goes on rising
-        by noise alone, among draws that are all alike, is flat then.
+        draws: (levels,), draws at each level. One half of the draws ranks, the other half
+            measures: a score that rises by noise alone, among draws that are all alike, is flat
+            then.
         """
         if self.halves is None:
             return None
@@ -125,19 +124,19 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreLevels(LevelMap):
-    """The level of an outcome's score; the last one for those without a score."""
+    """Map an outcome to the level of its score; the last level without a score."""
 
     score: Score
     digitise: Digitiser
 
     @classmethod
     def cut(cls, score: Score, edges: FloatArray) -> ScoreLevels:
-        """Return the levels that part at some edges."""
+        """Return the levels between some edges."""
         return cls(score, Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)))
 
     @classmethod
     def joined(cls, score: Score, edges: FloatArray, level: IntArray) -> ScoreLevels:
-        """Return the levels of the intervals that part at some edges. level: of each."""
+        """Return levels that are made of intervals between some edges. level: of each interval."""
         return cls.cut(score, edges[np.flatnonzero(np.diff(level))])
 
     @property
@@ -165,8 +164,8 @@ class ScoreLevels(LevelMap):
 
 
 def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return by column, the largest first, its share of the weights; columns of kinds count for
-    what they are the kinds of, and those that weigh nothing are left out."""
+    """Return each column with its share of the weights, the largest first. The weight of a
+    column of types counts for the column itself; columns without weight are left out."""
     total: dict[str, float] = {}
     for name, weight in zip(names, weights, strict=True):
         plain = name.removeprefix(KIND)
@@ -177,8 +176,7 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Return the names of the columns that move a score most, without those that hardly do; none
-    where it is all of many that move it."""
+    """Return the names of the columns that move a score most; none if no few columns stand out."""
     largest = columns[0][1] if columns else 0.0
     named = [one for one in columns[:COLUMNS_NAMED] if one[1] > _LEAST_SHARE * largest]
     together = sum(share for _, share in named)
@@ -186,21 +184,21 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
 
 
 def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
-    """Return what a score is, with the columns that move it most."""
+    """Return the words of a score, with the columns that move it most."""
     named = most(columns)
     return f"{what}, most of all {', '.join(named)}" if named else what
 
 
 def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
-    """Return held-out scores on the scale of the score that is kept, fitted to all draws.
+    """Return held-out scores on the scale of the score that is fitted to all draws.
 
-    The fit for every fold has a scale of its own, so that one value of the score kept may be five;
-    each is replaced by what stands at the same rank of the scores kept. Which input a draw came
-    from plays no part. Of few draws ranks say too little, and scores are left as they are.
+    The fit for each fold has a scale of its own. Each score is replaced by the score at the same
+    rank of the final fit. The inputs play no part. With few draws ranks are imprecise, and
+    scores stay as they are.
     """
     if len(held_out) < _ENOUGH_FOR_RANKS:
         return held_out
-    # What abstains stands at no rank.
+    # A draw without a score has no rank.
     scale, found = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
     for one in range(int(fold.max()) + 1 if len(scale) else 0):
         inside = (fold == one) & ~np.isnan(held_out)
@@ -211,7 +209,8 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
 
 
 def _level(scores: FloatArray, edges: FloatArray) -> IntArray:
-    """Return how many edges each score reaches; one more than there are for NaN."""
+    """Return the number of edges that each score reaches; for NaN one more than the number of
+    edges."""
     digitise, gaps = Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)), np.isnan(scores)
     if not gaps.any():
         return digitise(scores)
@@ -219,7 +218,7 @@ def _level(scores: FloatArray, edges: FloatArray) -> IntArray:
 
 
 def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the numbers below which, or at which, these shares of numbers in order lie."""
+    """Return the order statistics at some shares of sorted numbers."""
     return ordered[np.floor(shares * (len(ordered) - 1)).astype(np.intp)]
 
 
@@ -229,11 +228,13 @@ def cross_fitted(
     fit: Callable[[IntArray], Fit],
     score: Callable[[Fit, IntArray], FloatArray],
 ) -> tuple[FloatArray, Fit, FloatArray | None]:
-    """Return the scores of all draws by fits that had not seen them, the fit to keep, and the
-    scores of all draws by two fits that share none, (2, size), if there are two.
+    """Return the scores of all draws by fits to other draws, the final fit, and the scores by
+    fits to two halves, (2, size), if there are two.
 
-    fit: of the draws at some places, at most `most_rows`. Of many draws two fits are enough, each
-    of which scores what the other one saw; of few, all but every third draw is fitted to at a time.
+    fit: fits to the draws at some rows, at most `most_rows`.
+
+    With many draws two fits suffice: each scores the draws of the other. With few, each third of
+    the draws is scored by a fit to the others.
     """
     every = np.arange(size)
     if size >= 2 * most_rows:
@@ -248,7 +249,7 @@ def cross_fitted(
 
 
 def _means(levels: IntArray, scores: FloatArray, draws: IntArray) -> FloatArray:
-    known = np.nan_to_num(np.clip(scores, -_FARTHEST, _FARTHEST))
+    known = np.nan_to_num(np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE))
     total = np.bincount(levels, weights=known, minlength=len(draws))
     seen = np.flatnonzero(draws)
     return np.interp(np.arange(len(draws)), seen, total[seen] / draws[seen])
@@ -259,6 +260,6 @@ def _edges(scores: FloatArray) -> FloatArray:
     if len(known) == 0:
         return np.empty(0)
     edges = _quantiles(np.sort(known), tail_refined(4 / len(known)))
-    # The least that a sum can be is a level of its own, as the most is.
+    # The smallest score is a level of its own, as the largest is.
     edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(LEVELS - 1) :]
     return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)

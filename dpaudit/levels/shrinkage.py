@@ -1,9 +1,9 @@
-"""What counts say of many cells at once, shrunk by what all of them say together.
+"""Shrinkage of the log-ratios of many cells by their common distribution.
 
-Of many cells the luckiest looks most telling. How far cells differ is learned from the counts of
-all of them: the log-ratio of a cell is taken to be drawn from a law on a grid that makes the counts
-most likely (a nonparametric maximum-likelihood mixture, Kiefer & Wolfowitz 1956; found by EM). Many
-cells that hardly differ are moved far towards each other, a few clear ones hardly at all.
+Of many cells the luckiest looks most telling. The log-ratio of a cell is taken to be drawn from
+a distribution on a grid, the one that makes the counts of all cells most likely (a nonparametric
+maximum-likelihood mixture, Kiefer & Wolfowitz 1956; by EM). Cells that hardly differ are moved
+far towards each other, a few clear cells hardly at all.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.limits import LEAST_WEIGHT
 
 # Log-ratios on the grid: 0, and geometrically spaced ones of either sign.
 _SMALLEST, _LARGEST, _POINTS = 2e-3, 12.0, 56
 _STEPS = 60
-# No log-ratio is ruled out by the counts of other cells.
-_LEAST = 1e-12
 
 
 def _grid() -> FloatArray:
@@ -35,7 +34,11 @@ GAP = np.gradient(GRID)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shrunk:
-    """share: (cells,), the expected share of d1 among a cell's draws; variance: of that share."""
+    """Estimates of cells.
+
+    share: (cells,), expected share of d1 among the draws of a cell.
+    variance: (cells,), of that share.
+    """
 
     share: FloatArray
     variance: FloatArray
@@ -43,17 +46,21 @@ class Shrunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """How the log-ratios of cells are distributed. weights: (grid,). even: the log-odds of d1 in a
-    cell that tells nothing."""
+    """The distribution of the log-ratios of cells.
+
+    weights: (grid,).
+    even: log-odds of d1 in a cell that tells nothing.
+    """
 
     weights: FloatArray
     even: float
 
     @classmethod
     def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Law:
-        """Return the law that makes the counts of cells most likely.
+        """Return the distribution that makes the counts of cells most likely.
 
-        counts: (cells, 2), draws by cell and arm. arms: (2,), all draws of d1 and of d2.
+        counts: (cells, 2), draws by cell and input.
+        arms: (2,), all draws of d1 and of d2.
         """
         even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
         alike, many = np.unique(counts, axis=0, return_counts=True)
@@ -64,9 +71,9 @@ class Law:
         return cls(weights, even)
 
     def expected(self, counts: IntArray) -> Shrunk:
-        """Return what is to be expected of cells with these counts: (cells, 2)."""
+        """Return the estimates of cells with these counts: (cells, 2)."""
         alike, place = np.unique(counts, axis=0, return_inverse=True)
-        posterior = _likelihood(alike, self.even) * (self.weights + _LEAST)
+        posterior = _likelihood(alike, self.even) * (self.weights + LEAST_WEIGHT)
         posterior /= posterior.sum(axis=1, keepdims=True)
         share = 1 / (1 + np.exp(-GRID - self.even))
         mean = posterior @ share
@@ -83,21 +90,26 @@ class Law:
 
 
 def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> Shrunk:
-    """Return what is to be expected of cells, by the law of their own counts; as of `Law.of`."""
+    """Return the estimates of cells by the distribution of their own counts; arguments as of
+    `Law.of`."""
     return Law.of(counts, arms).expected(counts)
 
 
 def shrunk_to(
     foretold: FloatArray, counts: IntArray, arms: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return the share of d1 to expect among the draws of cells, (cells,), whose log-ratios are
-    foretold: how far they are from that is learned from the counts of all, as of `Law.of`."""
+    """Return the expected share of d1 among the draws of cells with predicted log-ratios:
+    (cells,). The distribution of the deviations from the predictions is learned from the counts
+    of all cells.
+
+    foretold: (cells,), predicted log-ratios.
+    """
     even = foretold[:, None] + float(np.log((arms[0] + 1) / (arms[1] + 1)))
     likelihood = _likelihood(counts, even)
     weights = np.full(len(GRID), 1 / len(GRID))
     for _ in range(_STEPS):
         weights = weights * ((1 / (likelihood @ weights)) @ likelihood) / len(counts)
-    posterior = likelihood * (weights + _LEAST)
+    posterior = likelihood * (weights + LEAST_WEIGHT)
     posterior /= posterior.sum(axis=1, keepdims=True)
     return np.asarray((posterior / (1 + np.exp(-GRID - even))).sum(axis=1))
 
@@ -124,7 +136,7 @@ class ExpectedDraws:
 def by_level(
     cells: Shrunk, draws: NDArray[np.integer], level: IntArray, levels: int
 ) -> ExpectedDraws:
-    """Return what to expect at levels of whole cells. draws, level: (cells,)."""
+    """Return the expected draws at levels of whole cells. draws, level: (cells,)."""
 
     def total(numbers: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(level, weights=numbers, minlength=levels), dtype=float)

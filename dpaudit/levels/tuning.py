@@ -1,100 +1,72 @@
-"""The numbers that tune which order of outcomes is chosen, in one table.
+"""The tuned constants of learning, in one table: they decide which rule is frozen.
 
 None of them touches validity: whatever is chosen, draws that it has not seen certify it. Each
 trades power on one kind of mechanism for power on another. `python -m benchmarks.tuning` audits
-reference mechanisms with each number halved and doubled; its table is in benchmarks/RESULTS.md.
+reference mechanisms with each constant halved and doubled; its table is in benchmarks/RESULTS.md.
 
 They are read when they are used, as `tuning.NAME`, so that the benchmark can change them.
 """
 
-# Penalties: standard errors that a prediction from selection draws is lowered by. The raw estimate
-# overfits, since the luckiest of many orders promises most; a large penalty misses small events
-# (docs/method.md §5).
-# Of a threshold, an interval, a sum of columns, or of few cells.
+# Penalties, in standard errors that a predicted bound is lowered by. Without a penalty the luckiest
+# of many candidates wins; a large penalty misses small events (docs/method.md §5).
+# Thresholds, intervals, sums of columns, and orders of few cells.
 PENALTY = 3.5
-# Of an order that may be any.
+# Orders of many cells, any of which may be luck.
 PENALTY_ANY_ORDER = 4.5
-# With δ = 0 by so many more: a larger event costs little then, and of all those that differ in
-# nothing but their draws the luckiest promises most.
+# Added with δ = 0: there a larger event costs little, so that luck chooses among more events.
 PENALTY_WITHOUT_DELTA = 1.0
-# By so many alone where counts were smoothed by ramps, which leaves little room for luck.
+# Counts smoothed over levels, which leave little room for luck.
 PENALTY_SMOOTHED = 1.5
-# By less where the log-ratio goes along with a number or a score: two heights, known from all
-# draws, then foretell the rare outputs on which the bound depends.
-PENALTY_FOLLOWING = 0.5
-# Standard deviations of what is expected of rare cells, in place of a penalty; and standard errors
-# by which an order of cells must exceed a claim to be sure to refute it.
-DEVIATIONS = 2.0
-# Of an order of cells that were counted, whose log-ratios are shrunk for their luck.
-PENALTY_COUNTED = 1.0
-# Of such an order whose cells foretell each other: the luck of one is that of all of them.
+# Estimates from one fit to all levels or cells, where frequent outputs predict the rare ones.
 PENALTY_POOLED = 0.5
-# Of the mass of single outputs (the probabilistic definition).
+# Cells whose log-ratios are shrunk towards each other.
+PENALTY_COUNTED = 1.0
+# Mass of single outputs (the probabilistic definition).
 PENALTY_OF_MASS = 3.0
-# One-sided 99 %: about what the bound on the draws to come will lose.
-PENALTY_TO_COME = 2.4
-# So few cells have hardly more orders than a threshold has places.
-FEW_CELLS = 16
 
-# Preferences between orders that promise nearly the same.
-# An order that may be any counts for so much of what it promises, beside a threshold or a sum.
-LESS_SIMPLE = 0.9
-# An order that is simpler to describe may promise so much of the best.
-ABOUT_AS_MUCH = 0.85
-# Standard errors that a score of several columns must promise more by than one column that is read
-# off (of 10,000 draws, 2 %).
-LUCK = 2.0
-
-# What is rare (`python -m benchmarks.rare_leaks`).
-# Standard errors by which an order of cells must refute a claim, to end learning early: of a claim
-# that is met exactly, one order in some forty looks sure by luck at two.
+# Levels of certainty, in standard errors.
+# A rule is predicted to refute; a label tells more than a number; a score tells more than a column
+# that it adds up; expectations of rare cells are lowered.
+DEVIATIONS = 2.0
+# Beyond the luck of many tries: learning ends early; a coefficient differs from 0; a cell is not
+# explained by its cluster. (At two, one in forty claims that are met exactly looks refuted.)
 DEVIATIONS_BEYOND_LUCK = 4.0
-# Beforehand, the odds that a piece of a tail that one input alone gave is a leak, and not the noise
-# of a mechanism at its claim; of a value, a label or a key they are even.
+# A column tells something by itself.
+ERRORS_OF_COLUMN = 1.0
+
+# Preferences between candidates that promise nearly the same.
+# Cells, at most, whose orders are about as many as the places of a threshold.
+FEW_CELLS = 16
+# Factor on the promise of an order of many cells, which is harder to describe.
+LESS_SIMPLE = 0.9
+# Share of the best promise from which on the candidate with the largest likelihood wins.
+ABOUT_AS_MUCH = 0.85
+# Prior odds that a piece of a tail seen for one input alone is a leak, and not noise at its claim;
+# of a value, a label or a key they are even (`python -m benchmarks.rare_leaks`).
 ODDS_OF_TAIL = 0.05
-# The largest share of the draws that the third rule of a portfolio may guess on: one that guesses
-# more often is a competitor of the main rule, whose levels are finer than its guesses.
+# Share of the draws, at most, that the third rule of a portfolio may guess on: a rule that guesses
+# more often competes with the main rule, whose levels are finer.
 LARGEST_SIDE = 0.1
 
-# When costly attacks are tried.
-# Draws: of fewer, trees and users' attacks find little.
-DRAWS_FOR_TREES = 2_000
-DRAWS_FOR_USERS_ATTACKS = 1_000
-# The share of what a rule that is never wrong would promise, which is as good as reached.
-NEARLY_ALL = 0.98
-# So much log wealth in as many draws as were learned from refutes a claim at any usual level.
-PLENTY = 15.0
-# Cells of a pair of columns with less information than this are left out. What a pair tells beyond
-# the best order is not worth a search below this share of what that order tells.
-INFORMATION_OF_CELL = 3.0
-SHARE_OF_PAIR = 0.02
-
-# What a closer fit must gain on draws that it has not seen.
-# Nats by which a ramp must explain the draws better than without it, there are thousands to choose
-# from; and by which it must do so more if its ends are chosen.
+# Nats that a closer fit must gain.
+# A ramp of a piecewise linear fit, out of thousands.
 GAIN_OF_RAMP = 6.0
-GAIN_OF_ENDS = 2.0
-# Nats by which additive scores must predict the input better than a simpler fit, and by which
-# features must help logistic regression.
-GAIN_OF_FIT = 1.0
-GAIN_OF_FEATURES = 2.0
-# Standard errors: a column that tells less by itself had better be added up; a coefficient nearer
-# to 0 is taken for 0.
-ERRORS_OF_COLUMN = 1.0
-ERRORS_OF_COEFFICIENT = 4.0
+# A further choice: the ends of a ramp, or more features of a regression.
+GAIN_OF_CHOICE = 2.0
+# A parameter: a cluster of cells, or the fit of a column in place of a simpler one.
+COST_OF_PARAMETER = 1.0
+# An independent block, or an output type, that is scored by itself.
+GAIN_OF_BLOCK = 3.0
 
-# How counts are smoothed.
-# Cells of numbers: draws in each, and the share of either tail that has finer ones.
+# Smoothing of counts.
+# Draws in each cell of a column of numbers, and the share of either tail that has finer cells.
 DRAWS_PER_CELL = 24
 SHARE_OF_TAILS = 0.02
-# Additive scores: log-ratios of cells move towards 0 as if each had so many more draws of either
-# input; of the columns that weigh something, the share that may be noise; the largest factor that a
-# column's scores are multiplied by.
+# Draws of each input that are added to every cell of a sum over columns.
 PRIOR_DRAWS = 4.0
-# Nats by which a cluster of cells with one log-ratio must explain their counts better than the next
-# one does, to be likelier than not.
-COST_OF_CLUSTER = 1.0
+# False discovery rate among the columns of a sum, and the largest factor on a column's scores.
 NOISE_COLUMNS = 0.1
 LARGEST_SCALE = 1.5
-# Logistic regression: the weight of squared coefficients.
-RIDGE = 1.0
+# Prior standard deviation of a difference between related log-ratios (two sides of a rule, cells of
+# a cluster, places along a stretch), as a share of their size.
+SPREAD_OF_DIFFERENCES = 0.5

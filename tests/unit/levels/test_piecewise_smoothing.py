@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.piecewise_smoothing import _DRIFT, _means, _Stretches, _Ways, expected
+from dpaudit.levels.piecewise_smoothing import _means, _Stretches, _Ways, expected
 from dpaudit.levels.shrinkage import GRID
 
 ROW = np.arange(30)[None]
@@ -41,7 +42,7 @@ def of_stretch(found: FloatArray, error: FloatArray, law: FloatArray) -> tuple[f
     """Return the likelihood of what was found in a stretch, and what to expect of its places."""
     along = np.linspace(-1, 1, len(found)) if len(found) > 1 else np.zeros(1)
     mass, sums = 0.0, np.zeros(len(found))
-    for drift, weights in zip((0.0, _DRIFT), law, strict=True):
+    for drift, weights in zip((0.0, tuning.SPREAD_OF_DIFFERENCES), law, strict=True):
         for middle, weight in zip(GRID, weights, strict=True):
             spread = (drift * middle) ** 2 * np.outer(along, along)
             around = spread + np.diag(error**2)
