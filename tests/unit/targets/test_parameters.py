@@ -169,10 +169,10 @@ def test_errors_of_parameters_name_a_remedy(
         ),
         ("needs_more", {}, "rng_arg='key', data_arg='queries', else params={'queries': VALUE}"),
         ("needs_generator", {}, "give rng_arg='prng', else params={'prng': VALUE}"),
-        ("two", {}, "give params={'y': VALUE}, or data_arg='y' if it takes the dataset"),
-        ("generator_first", {}, "takes the dataset with data_arg, e.g. data_arg='x'"),
-        ("keywords", {}, "name the one that takes it with data_arg"),
-        ("own_rng", {"params": {"rng": 5}}, "from seed; leave it out, or give rng_arg='none' if"),
+        ("two", {}, "give params={'y': VALUE}, or data_arg='y'"),
+        ("generator_first", {}, "data_arg='x'"),
+        ("keywords", {}, "with data_arg"),
+        ("own_rng", {"params": {"rng": 5}}, "give rng_arg='none'"),
     ],
 )
 def test_remedies_are_keywords_in_python(
