@@ -240,8 +240,10 @@ def add_adversary(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | 
     return WithAdversary(mechanism, applied(adversary, "adversary"), name_of(adversary))
 
 
-# Maps datasets to one output for each, in order, and the durations of the calls in nanoseconds.
-Timed = Callable[[list[Any], np.random.Generator], tuple[Any, NDArray[np.int64]]]
+# Outputs, and the durations of their calls in nanoseconds.
+TimedOutputs = tuple[Any, NDArray[np.int64]]
+# Draws one output for each dataset, in order.
+Timed = Callable[[list[Any], np.random.Generator], TimedOutputs]
 
 
 def timed_calls(mechanism: Mechanism) -> Timed:
@@ -254,9 +256,22 @@ def timed_calls(mechanism: Mechanism) -> Timed:
         case SingleDraws():
             return partial(_calls, mechanism)
         case Composition(components=components):
-            return partial(_composition, mechanism, list(map(timed_calls, components)))
-        case Repetition(mechanism=repeated):
-            return partial(_repetition, mechanism, timed_calls(repeated))
+            parts = list(map(timed_calls, components))
+
+            def composed(inputs: list[Any], rng: np.random.Generator) -> TimedOutputs:
+                drawn = [part(inputs, rng) for part in parts]
+                elapsed = np.sum([nanoseconds for _, nanoseconds in drawn], axis=0)
+                return mechanism.released([outputs for outputs, _ in drawn]), elapsed
+
+            return composed
+        case Repetition(mechanism=single, times=times):
+            draws = timed_calls(single)
+
+            def repeated(inputs: list[Any], rng: np.random.Generator) -> TimedOutputs:
+                outputs, elapsed = draws(mechanism.inputs(inputs), rng)
+                return mechanism.released(outputs), elapsed.reshape(-1, times).sum(axis=1)
+
+            return repeated
         case Batches(name=name, batch=batch):
             raise UsageError(
                 f"timing: {name} makes many draws in one call ({batch}), so the time of one draw "
@@ -272,24 +287,7 @@ def timed_calls(mechanism: Mechanism) -> Timed:
     )
 
 
-def _composition(
-    mechanism: Composition, parts: list[Timed], inputs: list[Any], rng: np.random.Generator
-) -> tuple[Any, NDArray[np.int64]]:
-    drawn = [part(inputs, rng) for part in parts]
-    elapsed = np.sum([nanoseconds for _, nanoseconds in drawn], axis=0)
-    return mechanism.released([outputs for outputs, _ in drawn]), elapsed
-
-
-def _repetition(
-    mechanism: Repetition, draws: Timed, inputs: list[Any], rng: np.random.Generator
-) -> tuple[Any, NDArray[np.int64]]:
-    outputs, elapsed = draws(mechanism.inputs(inputs), rng)
-    return mechanism.released(outputs), elapsed.reshape(-1, mechanism.times).sum(axis=1)
-
-
-def _calls(
-    mechanism: SingleDraws, inputs: list[Any], rng: np.random.Generator
-) -> tuple[list[Any], NDArray[np.int64]]:
+def _calls(mechanism: SingleDraws, inputs: list[Any], rng: np.random.Generator) -> TimedOutputs:
     draw, clock = mechanism.bound(rng), time.perf_counter_ns
     outputs: list[Any] = []
     elapsed: list[int] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -19,7 +20,6 @@ from dpaudit.targets.target import (
     CommandTarget,
     ComposedTarget,
     IsolatedTarget,
-    PythonTarget,
     RepeatedTarget,
 )
 
@@ -42,7 +42,8 @@ def law_table(
     of the laws of its parts. then: applied to the list of all outcomes at the end. Raises
     TargetError if there is no pmf, or if it is not a probability distribution.
     """
-    laws = [weighted(target, dataset, label) for dataset, label in ((d1, "d1"), (d2, "d2"))]
+    law_of = stated_law(target)
+    laws = [law_of(d1, "d1"), law_of(d2, "d2")]
     raw = [[outcome for outcome, _ in law] for law in laws]
     # Keys of a pmf that Python calls equal are one outcome, whatever their types are.
     every = [outcome for law in raw for outcome in (law if then is None else then(law))]
@@ -59,39 +60,29 @@ def law_table(
     )
 
 
-def weighted(target: AnyTarget, dataset: Any, label: str) -> Weighted:
-    """Return the outcomes of positive probability on a dataset. label: "d1" or "d2"."""
+def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
+    """Return the function from a dataset and its label, "d1" or "d2", to the law of the output.
+
+    Raises TargetError if a part of the target cannot be loaded or has no pmf; calls no pmf.
+    """
+    if isinstance(target, RepeatedTarget):
+        single = stated_law(target.target)
+        return lambda dataset, label: _product([single(dataset, label)] * target.times, target.name)
     if isinstance(target, ComposedTarget):
-        law = _product([weighted(part, dataset, label) for part in target.parts], target.name)
-        return _processed(law, post_processing(target.post_process))
-    if isinstance(target, RepeatedTarget):
-        return _product([weighted(target.target, dataset, label)] * target.times, target.name)
+        parts, after = list(map(stated_law, target.parts)), post_processing(target.post_process)
+        return lambda dataset, label: _processed(
+            _product([part(dataset, label) for part in parts], target.name), after
+        )
     if isinstance(target, IsolatedTarget | CommandTarget):
-        raise _elsewhere(target.name)
+        raise TargetError(
+            f"{target.name} runs in another process, and an exact audit reads the pmf in this one; "
+            "leave out exact, or the option that starts the process",
+            code="exact-impossible",
+        )
     function, post_process = functions(target)
-    return _processed(_stated(function, target, dataset, label), post_process)
-
-
-def check_stated(target: AnyTarget) -> None:
-    """Raise TargetError if a part of a target cannot be loaded or has no pmf; calls no pmf."""
-    if isinstance(target, RepeatedTarget):
-        check_stated(target.target)
-    elif isinstance(target, ComposedTarget):
-        for part in target.parts:
-            check_stated(part)
-        post_processing(target.post_process)
-    elif isinstance(target, IsolatedTarget | CommandTarget):
-        raise _elsewhere(target.name)
-    else:
-        _pmf(functions(target)[0], target.name)
-        resolved(target.params)
-
-
-def _elsewhere(name: str) -> TargetError:
-    return TargetError(
-        f"{name} runs in another process, and an exact audit reads the pmf in this one; leave out "
-        "exact, or the option that starts the process",
-        code="exact-impossible",
+    pmf, params = _pmf(function, target.name), resolved(target.params)
+    return lambda dataset, label: _processed(
+        _called(partial(pmf, dataset, **params), f"{target.name} for {label}"), post_process
     )
 
 
@@ -115,17 +106,14 @@ def _processed(law: Weighted, post_process: Function | None) -> Weighted:
     return list(zip(apply_post_process(post_process, outcomes), weights, strict=True))
 
 
-def _stated(function: Function, target: PythonTarget, dataset: Any, label: str) -> Weighted:
-    pmf, params = _pmf(function, target.name), resolved(target.params)
+def _called(pmf: Callable[[], Any], name: str) -> Weighted:
     try:
-        law = pmf(dataset, **params)
+        law = pmf()
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
-        raise TargetError(
-            f"the pmf of {target.name} raised {type(error).__name__} for {label}: {reason}",
-            code="pmf-invalid",
-        ) from error
-    return _checked(law, f"the pmf of {target.name} for {label}")
+        why = f"the pmf of {name} raised {type(error).__name__}: {reason}"
+        raise TargetError(why, code="pmf-invalid") from error
+    return _checked(law, f"the pmf of {name}")
 
 
 def _pmf(function: Function, name: str) -> Function:

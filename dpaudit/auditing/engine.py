@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.adapters.calls import ONE_BY_ONE
-from dpaudit.adapters.pmf import check_stated
+from dpaudit.adapters.pmf import stated_law
 from dpaudit.attacks.user_attacks import load_attacks
 from dpaudit.auditing.checks import (
     Redrawing,
@@ -142,7 +142,7 @@ def check_attacks(spec: AuditSpec) -> None:
 def check_mechanism(spec: AuditSpec) -> None:
     """Load the mechanism without drawing. Raises the errors of an audit."""
     if spec.exact:
-        check_stated(spec.target)
+        stated_law(spec.target)
         return
     with closing(_sampler_maker(spec)()) as sampler:
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)

@@ -43,7 +43,12 @@ Function = Callable[..., Any]
 
 def functions(target: PythonTarget) -> tuple[Function, Function | None]:
     """Return the function that draws, and the post-processing. Raises TargetError."""
-    function = build(target) if isinstance(target, ImportedTarget) else _checked(target.function)
+    if isinstance(target, ImportedTarget):
+        return build(target), post_processing(target.post_process)
+    if inspect.isclass(target.function):
+        why = f"{target.function.__qualname__} is a class; give an instance or its method"
+        raise TargetError(why, code="not-callable")
+    function = _callable(target.function, f"mechanism={target.function!r}")
     return function, post_processing(target.post_process)
 
 
@@ -57,18 +62,6 @@ def applied(named: Function | str, role: str) -> Function:
     function: Function = resolve(named) if isinstance(named, str) else named
     check_post_process(function, name_of(named), role)
     return function
-
-
-def _checked(function: Any) -> Function:
-    if inspect.isclass(function):
-        why = f"{function.__qualname__} is a class; give an instance or its method"
-        raise TargetError(why, code="not-callable")
-    if not callable(function):
-        raise TargetError(
-            f"mechanism={function!r} is of type {type(function).__name__}, not callable",
-            code="not-callable",
-        )
-    return function  # type: ignore[no-any-return]  # `callable` narrows Any to Any
 
 
 def build(target: ImportedTarget) -> Function:

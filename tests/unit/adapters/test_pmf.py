@@ -171,7 +171,7 @@ def test_a_pmf_that_raises() -> None:
         return {0: 1.0}
 
     message = refusal(stating(pmf))
-    assert "raised KeyError for d2: 1" in message
+    assert "for d2 raised KeyError: 1" in message
 
 
 def test_too_many_outcomes() -> None:
