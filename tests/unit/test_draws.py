@@ -100,7 +100,7 @@ def test_counts_stay_python_integers() -> None:
 
 
 def test_atom_tallies_add_up_with_their_arms() -> None:
-    one = AtomTally(np.array([[3, 0], [1, 2]]), (10, 11))
-    total = one + AtomTally(np.array([[1, 1], [0, 0]]), (5, 4))
+    first = AtomTally(np.array([[3, 0], [1, 2]]), (10, 11))
+    total = first + AtomTally(np.array([[1, 1], [0, 0]]), (5, 4))
     assert total.counts.tolist() == [[4, 1], [1, 2]]
     assert total.arms == (15, 15)

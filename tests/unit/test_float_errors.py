@@ -135,10 +135,10 @@ def test_what_an_import_sets_is_for_its_own_code(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "strict.py").write_text(MODULE)
-    name, *more = words.split()
+    name, *extra = words.split()
     usual = ["--d1", "0", "--d2", "1", "--epsilon", "2.1", "--samples", "20_000"]
     report = ["--report", "html:page.html", "--report", "sarif:page.sarif"]
-    given = ["run", f"strict.py:{name}", *usual, *more, *report, "--workers", "2"]
+    given = ["run", f"strict.py:{name}", *usual, *extra, *report, "--workers", "2"]
     done = subprocess.run(
         [*warm.dpaudit(), *given], text=True, capture_output=True, timeout=300, check=False
     )

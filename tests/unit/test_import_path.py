@@ -83,9 +83,9 @@ def test_file_may_import_its_neighbours_while_loading_and_later(tmp_path: Path) 
 
 
 def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
-    one = write(tmp_path / "a" / "noise.py", "WHICH = 'a'")
+    first = write(tmp_path / "a" / "noise.py", "WHICH = 'a'")
     two = write(tmp_path / "b" / "noise.py", "WHICH = 'b'")
-    assert (resolve(f"{one}:WHICH"), resolve(f"{two}:WHICH")) == ("a", "b")
+    assert (resolve(f"{first}:WHICH"), resolve(f"{two}:WHICH")) == ("a", "b")
 
 
 def test_a_file_alone_gets_the_names_that_it_has(

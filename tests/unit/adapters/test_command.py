@@ -44,14 +44,14 @@ Write = Callable[..., CommandTarget]
 def program(tmp_path: Path) -> Write:
     """Write a program that answers a request with the lines of `body` for each outcome."""
 
-    def write(body: str, hello: str = HELLO, limits: Limits | None = None, **more: Any) -> Any:
+    def write(body: str, hello: str = HELLO, limits: Limits | None = None, **extra: Any) -> Any:
         file = tmp_path / f"program{len(list(tmp_path.iterdir()))}.py"
         indented = "\n".join(" " * 8 + line for line in body.split("\n"))
         file.write_text(
             LOOP.format(log=str(tmp_path / "log"), hello=hello, body=indented), encoding="utf-8"
         )
         words = (sys.executable, str(file))
-        return CommandTarget(words=words, limits=limits or Limits(), **more)
+        return CommandTarget(words=words, limits=limits or Limits(), **extra)
 
     return write
 
@@ -313,5 +313,5 @@ def test_a_program_that_has_answered_nothing_may_buffer_its_output(
         with running(target) as mechanism:
             drawn = mechanism.sample_each([0, 1, 1], rng())
         assert Raised("timeout", "over 0.5 s") in drawn
-        found = [one for one in caplog.records if "python -u" in one.getMessage()]
-        assert len(found) == warnings
+        actual = [one for one in caplog.records if "python -u" in one.getMessage()]
+        assert len(actual) == warnings

@@ -80,8 +80,8 @@ def test_one_call_per_draw_if_a_component_needs_it() -> None:
 def test_the_same_mechanism_twice_draws_independently() -> None:
     for part in (LAPLACE, SCALAR):
         mechanism = load_mechanism(ComposedTarget(parts=(part, part)))
-        one, two = np.array(mechanism.sample(0, 20_000, rng())).T
-        assert abs(np.corrcoef(one, two)[0, 1]) < 0.04
+        first, two = np.array(mechanism.sample(0, 20_000, rng())).T
+        assert abs(np.corrcoef(first, two)[0, 1]) < 0.04
 
 
 def test_an_exception_of_one_is_the_outcome_of_the_draw() -> None:

@@ -117,10 +117,10 @@ def test_a_draw_that_takes_too_long_is_an_outcome(tmp_path: Path) -> None:
     start = time.perf_counter()
     with isolated("logged", params=params, limits=Limits(timeout=0.4)) as mechanism:
         drawn = mechanism.sample_each(inputs, rng())
-    found = kinds(drawn)
-    assert set(found) == {"timeout"}
+    actual = kinds(drawn)
+    assert set(actual) == {"timeout"}
     assert lines(log) == list(map(str, inputs))
-    assert 0.4 * found["timeout"] <= time.perf_counter() - start
+    assert 0.4 * actual["timeout"] <= time.perf_counter() - start
     assert next(one for one in drawn if isinstance(one, Raised)).message == "over 0.4 s"
 
 
@@ -173,8 +173,8 @@ def test_equal_slow_ends_are_reported_and_end_the_audit(
         pytest.raises(MechanismError, match=r"its first 6 draws .* \(over 0.1 s\), which took"),
     ):
         mechanism.sample_each([0, 1] * 100, rng())
-    (said,) = caplog.messages
-    assert re.fullmatch(r"all \d draws of .*:always so far ended with a timeout \(.*\)", said)
+    (text,) = caplog.messages
+    assert re.fullmatch(r"all \d draws of .*:always so far ended with a timeout \(.*\)", text)
 
 
 def test_slow_ends_on_one_input_do_not_end_the_audit(
@@ -224,9 +224,9 @@ def test_a_mechanism_is_made_once(tmp_path: Path) -> None:
 
 def test_a_mechanism_that_cannot_be_made_a_second_time_is_an_error(tmp_path: Path) -> None:
     log = str(tmp_path / "log")
-    more: dict[str, Any] = {"factory": True, "init": [log], "params": {"how": "abort"}}
+    extra: dict[str, Any] = {"factory": True, "init": [log], "params": {"how": "abort"}}
     with (
-        isolated("refuses", **more) as mechanism,
+        isolated("refuses", **extra) as mechanism,
         pytest.raises(MechanismError, match=r"cannot be replaced: .*RuntimeError: only once"),
     ):
         mechanism.sample(0, 10, rng())

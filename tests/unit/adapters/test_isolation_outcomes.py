@@ -223,9 +223,9 @@ def test_outputs_with_too_many_levels_are_the_same_error_as_here(
 ) -> None:
     with pytest.raises(MechanismError) as here:
         from_raw([function(0)] * 2)
-    more: Any = {"function": faulty.listed, "post_process": function}
+    extra: Any = {"function": faulty.listed, "post_process": function}
     with (
-        mechanism_of(**more) if is_batch else mechanism_of(function) as mechanism,
+        mechanism_of(**extra) if is_batch else mechanism_of(function) as mechanism,
         pytest.raises(MechanismError) as there,
     ):
         mechanism.sample(0, 2, rng())

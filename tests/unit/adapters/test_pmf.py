@@ -132,13 +132,13 @@ def test_the_last_function_gets_all_outcomes() -> None:
 
 
 def test_a_missing_pmf_is_an_error_with_a_remedy() -> None:
-    said = refusal(ImportedTarget(path="mechanisms.laplace:laplace"))
-    assert "mechanisms.laplace:laplace has no pmf" in said
-    assert "pmf(dataset, **params)" in said
+    text = refusal(ImportedTarget(path="mechanisms.laplace:laplace"))
+    assert "mechanisms.laplace:laplace has no pmf" in text
+    assert "pmf(dataset, **params)" in text
 
 
 @pytest.mark.parametrize(
-    ("law", "said"),
+    ("law", "text"),
     [
         ([0.5, 0.5], "is of type list"),
         (0.3, "is of type float"),
@@ -152,9 +152,9 @@ def test_a_missing_pmf_is_an_error_with_a_remedy() -> None:
         ({0: 1e400}, "gives 0 the probability inf"),
     ],
 )
-def test_an_invalid_pmf_is_an_error(law: Any, said: str) -> None:
+def test_an_invalid_pmf_is_an_error(law: Any, text: str) -> None:
     message = refusal(stating(lambda dataset: law))
-    assert said in message
+    assert text in message
     assert "for d1" in message
 
 

@@ -119,9 +119,9 @@ def area(scores: Any, is_d1: Any) -> float:
     return float((rank[is_d1].sum() - d1 * (d1 - 1) / 2) / (d1 * (len(scores) - d1)))
 
 
-def held_out(found: list[OrderedBins], fresh: SelectionDraws) -> float:
-    assert found[0].scored is not None
-    return area(found[0].scored.freeze()(fresh.outcomes), fresh.is_d1)
+def held_out(actual: list[OrderedBins], fresh: SelectionDraws) -> float:
+    assert actual[0].scored is not None
+    return area(actual[0].scored.freeze()(fresh.outcomes), fresh.is_d1)
 
 
 def test_runs_are_pooled_to_learn_one_score() -> None:
@@ -144,9 +144,9 @@ def test_runs_of_any_shape_become_one_output() -> None:
 
     is_d1 = rng.random(2_000) < 0.5
     outcomes = from_raw([tuple(run(int(one)) for _ in range(6)) for one in is_d1.tolist()])
-    found = exchangeable(SelectionDraws(outcomes, is_d1))
-    assert held_out(found, SelectionDraws(outcomes, is_d1)) > 0.75
-    level = found[0].freeze()
+    actual = exchangeable(SelectionDraws(outcomes, is_d1))
+    assert held_out(actual, SelectionDraws(outcomes, is_d1)) > 0.75
+    level = actual[0].freeze()
     chosen = np.arange(level.levels) > level.levels / 2
     assert "adds up 6 runs, most of all" in level.words(chosen)
     assert "output[*]" in level.words(chosen)

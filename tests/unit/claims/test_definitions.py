@@ -63,9 +63,9 @@ def test_the_renyi_profile_is_the_largest_excess_over_allowed_pairs() -> None:
             allowed = np.maximum(divergences(middle, q), divergences(q, middle)) <= divergence
             low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
         best = float(np.max(low - math.exp(epsilon) * q))
-        found = _renyi_delta(order, divergence, epsilon)
-        assert best <= found  # it is rounded up
-        assert found == pytest.approx(best, abs=2e-3)
+        actual = _renyi_delta(order, divergence, epsilon)
+        assert best <= actual  # it is rounded up
+        assert actual == pytest.approx(best, abs=2e-3)
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 10.0])
@@ -115,9 +115,9 @@ def test_points_give_the_parameter_back(claim: PrivacyClaim) -> None:
     *_, own = claim.parameters().values()
     for point in claim.points()[:3]:
         assert point.delta == claim.profile(point.epsilon)
-        found = claim.own_lower(point.epsilon, point.delta)
-        assert found is not None
-        assert found[1] == pytest.approx(own, rel=2e-5)
+        actual = claim.own_lower(point.epsilon, point.delta)
+        assert actual is not None
+        assert actual[1] == pytest.approx(own, rel=2e-5)
         less = claim.own_lower(point.epsilon, 0.8 * point.delta)
         assert less is not None
         assert less[1] < own
@@ -161,9 +161,9 @@ def test_an_asymmetric_function_is_taken_for_one_direction_only() -> None:
     mirrored = ((0.0, 1.0), (0.1, 0.5), (0.9, 0.0), (1.0, 0.0))
     epsilons = np.linspace(0, 2, 9)
     for epsilon in epsilons:
-        one = max(1 - b - math.exp(epsilon) * a for a, b in table)
+        first = max(1 - b - math.exp(epsilon) * a for a, b in table)
         other = max(1 - b - math.exp(epsilon) * a for a, b in mirrored)
-        assert FunctionalDP(table).profile(epsilon) == pytest.approx(max(0, one, other))
+        assert FunctionalDP(table).profile(epsilon) == pytest.approx(max(0, first, other))
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ def test_indistinguishability_is_transitive() -> None:
         p, q, r = rng.dirichlet(np.full(6, 2.0), size=3)
         epsilons = rng.uniform(0, 1, size=2)
 
-        def delta(one: Any, other: Any, epsilon: float) -> float:
-            both = (one - math.exp(epsilon) * other, other - math.exp(epsilon) * one)
+        def delta(first: Any, other: Any, epsilon: float) -> float:
+            both = (first - math.exp(epsilon) * other, other - math.exp(epsilon) * first)
             return max(float(np.maximum(part, 0).sum()) for part in both)
 
         links = [delta(p, q, epsilons[0]), delta(q, r, epsilons[1])]

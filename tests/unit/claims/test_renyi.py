@@ -48,10 +48,10 @@ def test_no_pair_of_coins_on_the_line_has_a_smaller_divergence() -> None:
 def test_an_initial_guess_does_not_change_the_result(near: float) -> None:
     """The bound, 0.5466, is found with any guess, and with none."""
     delta_of = partial(_renyi_delta, 2.0, epsilon=1.0)
-    found = largest_parameter(delta_of, 0.1, _LARGEST, near)
-    assert found == pytest.approx(largest_parameter(delta_of, 0.1, _LARGEST), rel=2e-6)
-    assert delta_of(found) <= 0.1 < delta_of(found * (1 + 4e-6))
-    assert RenyiDP(2.0, 1.0).own_lower(1.0, 0.1)[1] == pytest.approx(found, rel=2e-6)
+    actual = largest_parameter(delta_of, 0.1, _LARGEST, near)
+    assert actual == pytest.approx(largest_parameter(delta_of, 0.1, _LARGEST), rel=2e-6)
+    assert delta_of(actual) <= 0.1 < delta_of(actual * (1 + 4e-6))
+    assert RenyiDP(2.0, 1.0).own_lower(1.0, 0.1)[1] == pytest.approx(actual, rel=2e-6)
 
 
 @pytest.mark.parametrize(("delta", "bound"), [(0.0, 0.0), (-1.0, 0.0), (1.0, _LARGEST)])
@@ -75,9 +75,9 @@ def discrete_gaussian(mean: int, sigma: float) -> dict[str, float]:
     return {x: weight / whole for x, weight in weights.items()}
 
 
-def failing(law: Law, delta: float, said: str) -> dict[str, float]:
+def failing(law: Law, delta: float, text: str) -> dict[str, float]:
     """Return the law that publishes its input with probability δ, and is `law` else."""
-    return {**{x: (1 - delta) * p for x, p in law.items()}, said: delta}
+    return {**{x: (1 - delta) * p for x, p in law.items()}, text: delta}
 
 
 def gaussians(sigma: float, delta: float) -> tuple[dict[str, float], dict[str, float]]:
@@ -97,8 +97,8 @@ def delta_of(p: Law, q: Law, epsilon: float) -> float:
 def rho_of(p: Pmf, q: Pmf) -> float:
     """Return the least ρ with D_a ≤ ρ a both ways, for two laws of one support."""
 
-    def divergences(one: Pmf, other: Pmf) -> Pmf:
-        terms = np.outer(ORDERS, np.log(one)) + np.outer(1 - ORDERS, np.log(other))
+    def divergences(first: Pmf, other: Pmf) -> Pmf:
+        terms = np.outer(ORDERS, np.log(first)) + np.outer(1 - ORDERS, np.log(other))
         return np.asarray(np.logaddexp.reduce(terms, axis=1) / (ORDERS - 1))
 
     both = np.maximum(divergences(p, q), divergences(q, p))
@@ -146,11 +146,11 @@ def test_the_profile_falls_with_epsilon_and_rises_with_the_parameters() -> None:
             exact = delta + (1 - delta) * _concentrated_delta(rho, epsilon)
             assert exact <= claim.profile(epsilon) <= exact * (1 + 1e-14)
             assert claim.profile(epsilon) >= ZeroConcentratedDP(rho).profile(epsilon)
-            for more in (
+            for extra in (
                 ApproximateZCDP(1.1 * rho, delta),
                 ApproximateZCDP(rho, delta + 0.05),
             ):
-                assert more.profile(epsilon) >= claim.profile(epsilon)
+                assert extra.profile(epsilon) >= claim.profile(epsilon)
 
 
 def test_points_lie_on_the_profile_and_give_rho_back() -> None:

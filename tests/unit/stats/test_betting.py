@@ -70,11 +70,13 @@ def test_the_tight_mechanism_meets_the_claim_with_equality() -> None:
     """This shows that the test before it has a hard case."""
     guess_d1 = np.array([True, True, False, False, False])
     rule = np.where(guess_d1, 1, -1)[None, :]
-    one = Beliefs(np.full((1, LEVELS), 0.5), rule)
+    first = Beliefs(np.full((1, LEVELS), 0.5), rule)
     revealed = np.column_stack([guess_d1 / 2, ~guess_d1 / 3])
     table = 0.1 * revealed + 0.9 * tight_pure(1.0, guess_d1)
-    assert expectations(one.log_factors(1.0, 0.1), table) == pytest.approx(np.ones(len(FRACTIONS)))
-    assert np.all(expectations(one.log_factors(0.9, 0.1), table) > 1)
+    assert expectations(first.log_factors(1.0, 0.1), table) == pytest.approx(
+        np.ones(len(FRACTIONS))
+    )
+    assert np.all(expectations(first.log_factors(0.9, 0.1), table) > 1)
 
 
 def test_half_of_delta_is_too_little_for_a_rule_with_two_guesses() -> None:

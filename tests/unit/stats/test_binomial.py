@@ -165,9 +165,9 @@ def test_no_draws_give_no_bound() -> None:
 
 
 def test_the_smallest_alpha_is_found_and_rounded_up() -> None:
-    found = smallest_alpha(lambda alpha: alpha >= 0.037)
-    assert found == pytest.approx(0.037, rel=1e-12)
-    assert math.log(found) >= math.log(0.037)
+    actual = smallest_alpha(lambda alpha: alpha >= 0.037)
+    assert actual == pytest.approx(0.037, rel=1e-12)
+    assert math.log(actual) >= math.log(0.037)
     assert smallest_alpha(lambda alpha: False) == 1.0
     assert smallest_alpha(lambda alpha: True) <= 1e-300
 
@@ -227,9 +227,9 @@ def intervals(counts: NDArray[np.int64], share: float) -> NDArray[np.float64]:
     return np.stack([below.max(axis=(1, 2)).clip(0), -below.min(axis=(1, 2))], axis=1)
 
 
-def miss_rate(laws: Laws, found: NDArray[np.float64]) -> float:
+def miss_rate(laws: Laws, actual: NDArray[np.float64]) -> float:
     truth = true_epsilon(laws)
-    return float(((found[:, 0] > truth) | (found[:, 1] < truth)).mean())
+    return float(((actual[:, 0] > truth) | (actual[:, 1] < truth)).mean())
 
 
 def test_without_bonferroni_it_would_fail() -> None:

@@ -33,8 +33,8 @@ def events(p: Law, q: Law) -> Iterator[tuple[float, float]]:
     """Yield the probabilities of every event, in both directions."""
     keys = sorted({*p, *q})
     for event in chain.from_iterable(combinations(keys, size) for size in range(len(keys) + 1)):
-        one, other = (math.fsum(law.get(key, 0.0) for key in event) for law in (p, q))
-        yield from ((one, other), (other, one))
+        first, other = (math.fsum(law.get(key, 0.0) for key in event) for law in (p, q))
+        yield from ((first, other), (other, first))
 
 
 def test_delta_is_the_largest_excess_of_any_event() -> None:
@@ -64,12 +64,12 @@ def test_epsilon_is_the_largest_log_ratio_of_any_event() -> None:
             for one, other in events(p, q)
             if one > delta + 1e-12
         ]
-        found = exact.epsilon(p, q, delta)
-        assert found.epsilon == pytest.approx(max(0.0, *ratios))
-        if 0 < found.epsilon < math.inf:
-            attained = math.log((found.event.ahead - delta) / found.event.behind)
-            assert attained == pytest.approx(found.epsilon)
-            assert exact.delta(p, q, found.epsilon) == pytest.approx(delta, abs=1e-8)
+        actual = exact.epsilon(p, q, delta)
+        assert actual.epsilon == pytest.approx(max(0.0, *ratios))
+        if 0 < actual.epsilon < math.inf:
+            attained = math.log((actual.event.ahead - delta) / actual.event.behind)
+            assert attained == pytest.approx(actual.epsilon)
+            assert exact.delta(p, q, actual.epsilon) == pytest.approx(delta, abs=1e-8)
 
 
 def test_the_probabilistic_delta_is_the_mass_of_violating_outcomes() -> None:
@@ -155,7 +155,7 @@ def test_outcomes_with_equal_ratios_are_in_the_event_together() -> None:
     p[400] = 1 - math.fsum(p.values())
     q = {place: float(one) for place, one in enumerate(np.concatenate([weights / 3, weights]))}
     q[400] = 1 - math.fsum(q.values())
-    found = exact.epsilon(p, q)
-    assert found.epsilon == pytest.approx(math.log(3))
-    assert len(found.event.outcomes) == 200
+    actual = exact.epsilon(p, q)
+    assert actual.epsilon == pytest.approx(math.log(3))
+    assert len(actual.event.outcomes) == 200
     assert not exact.exceeds_point(p, q, math.log(3), 0.0)

@@ -24,19 +24,19 @@ def largest(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
     Pr[·|other])+."""
     coins = list(itertools.product((-1, 1), repeat=canaries))
     answers = [
-        one
-        for one in itertools.product((-1, 0, 1), repeat=canaries)
-        if sum(map(abs, one)) == guesses
+        first
+        for first in itertools.product((-1, 0, 1), repeat=canaries)
+        if sum(map(abs, first)) == guesses
     ]
-    place = {one: k for k, one in enumerate(itertools.product(coins, answers))}
+    place = {first: k for k, first in enumerate(itertools.product(coins, answers))}
     pairs = [p for p in itertools.product(coins, coins) if sum(np.not_equal(*p)) == 1]
-    excess = {one: len(place) + k for k, one in enumerate(itertools.product(pairs, answers))}
+    excess = {first: len(place) + k for k, first in enumerate(itertools.product(pairs, answers))}
     rows: list[dict[int, float]] = []
     limits: list[float] = []
     for pair in pairs:
         for answer in answers:
-            one, other = (place[side, answer] for side in pair)
-            rows.append({one: 1.0, other: -math.exp(epsilon), excess[pair, answer]: -1.0})
+            first, other = (place[side, answer] for side in pair)
+            rows.append({first: 1.0, other: -math.exp(epsilon), excess[pair, answer]: -1.0})
             limits.append(0.0)
         rows.append({excess[pair, answer]: 1.0 for answer in answers})
         limits.append(delta)
@@ -45,17 +45,17 @@ def largest(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
         wins[k] = (sum(np.equal(side, answer)) >= right) / len(coins)
     sums = [{place[side, answer]: 1.0 for answer in answers} for side in coins]
     size = len(wins)
-    found = optimize.linprog(
+    actual = optimize.linprog(
         -wins, matrix(rows, size), limits, matrix(sums, size), np.ones(len(coins)), (0, None)
     )
-    return -float(found.fun or 0.0)
+    return -float(actual.fun or 0.0)
 
 
 def matrix(rows: list[dict[int, float]], size: int) -> NDArray[np.float64]:
-    found = np.zeros((len(rows), size))
-    for row, one in enumerate(rows):
-        found[row, list(one)] = list(one.values())
-    return found
+    actual = np.zeros((len(rows), size))
+    for row, first in enumerate(rows):
+        actual[row, list(first)] = list(first.values())
+    return actual
 
 
 def published(seen: Guesses, epsilon: float, delta: float) -> float:

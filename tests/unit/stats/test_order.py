@@ -18,10 +18,10 @@ def numbers(kind: str, size: int) -> FloatArray:
     if kind == "three values":
         return rng.choice([-0.1, 0.0, 0.1], size)
     bits = rng.integers(0, 2**64, size, dtype=np.uint64)  # of every size and sign, some NaN
-    found: FloatArray = bits.view(np.float64)
+    actual: FloatArray = bits.view(np.float64)
     for value in (0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, -5e-324):
-        found[rng.random(size) < 0.05] = value
-    return found
+        actual[rng.random(size) < 0.05] = value
+    return actual
 
 
 def test_the_order_equals_a_stable_sort() -> None:

@@ -66,8 +66,8 @@ def test_levels_grow_with_the_number_of_rejections() -> None:
 def test_chi_squared_agrees_with_scipy(shape: tuple[int, int]) -> None:
     table = np.random.default_rng(1).integers(1, 50, shape)
     expected = chi2_contingency(table, correction=False)
-    found, freedom = chi_squared([table])
-    assert found == pytest.approx(expected.statistic)
+    actual, freedom = chi_squared([table])
+    assert actual == pytest.approx(expected.statistic)
     assert freedom == expected.dof
 
 

@@ -199,16 +199,16 @@ RISING: dict[str, list[tuple[int, int, float, float, float]]] = {
 def test_the_detectable_rare_output_is_more_probable_for(
     settings: list[tuple[int, int, float, float, float]],
 ) -> None:
-    found = [detectable_rare(*one) for one in settings]
-    assert found == sorted(found)
-    assert found[0] < found[-1]
-    assert all(0 < one < math.inf for one in found)
+    actual = [detectable_rare(*one) for one in settings]
+    assert actual == sorted(actual)
+    assert actual[0] < actual[-1]
+    assert all(0 < one < math.inf for one in actual)
 
 
 def test_more_power_needs_a_more_probable_output() -> None:
     setting = 12_500, 87_500, 1.0, 0.0, 6e-4
-    found = [detectable_rare(*setting, power=power) for power in (0.1, 0.5, 0.9, 0.99)]
-    assert found == sorted(set(found))
+    actual = [detectable_rare(*setting, power=power) for power in (0.1, 0.5, 0.9, 0.99)]
+    assert actual == sorted(set(actual))
 
 
 @pytest.mark.parametrize("setting", [
@@ -242,7 +242,7 @@ def test_rare_outputs_are_refuted_by_the_binomial_law_of_their_draws(
     epsilon: float, delta: float, learning: int, certifying: int
 ) -> None:
     alpha = 0.0006
-    found = detectable_rare(learning, certifying, epsilon, delta, alpha)
+    actual = detectable_rare(learning, certifying, epsilon, delta, alpha)
 
     def power(p: float) -> float:
         right = range(certifying + 1)
@@ -256,9 +256,9 @@ def test_rare_outputs_are_refuted_by_the_binomial_law_of_their_draws(
         )
         return float(caught * binom.sf(LEAST_SEEN - 1, learning, p / 2))
 
-    assert delta < found < 1
-    assert power(found) >= 0.9 - 1e-6
-    assert power(0.97 * found) < 0.9
+    assert delta < actual < 1
+    assert power(actual) >= 0.9 - 1e-6
+    assert power(0.97 * actual) < 0.9
 
 
 def test_too_few_draws_detect_no_rare_output() -> None:

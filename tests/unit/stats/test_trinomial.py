@@ -73,8 +73,8 @@ def score_by_search(correct: int, wrong: int, draws: int, epsilon: float, spared
             if count
         )
 
-    found = minimize_scalar(loss, bounds=(0, cap), method="bounded", options={"xatol": 1e-12})
-    w = min((0.0, cap, float(found.x)), key=loss)
+    actual = minimize_scalar(loss, bounds=(0, cap), method="bounded", options={"xatol": 1e-12})
+    w = min((0.0, cap, float(actual.x)), key=loss)
     variance = ratio * w + spared + ratio**2 * w - spared**2
     return (correct - ratio * wrong - spared * draws) / math.sqrt(draws * variance)
 

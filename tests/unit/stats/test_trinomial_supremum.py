@@ -68,8 +68,8 @@ def test_p_is_no_smaller_than_on_four_thousand_points_and_hardly_larger(
     counts: tuple[int, int, int], epsilon: float, spared: float, gamma: float
 ) -> None:
     fine = fine_supremum(counts, epsilon, spared, gamma, 1_350)
-    found = ScoreTest(*counts, gamma, ALL_TERMS).p_value(epsilon, spared) - gamma
-    assert fine <= found <= fine * 1.0012
+    actual = ScoreTest(*counts, gamma, ALL_TERMS).p_value(epsilon, spared) - gamma
+    assert fine <= actual <= fine * 1.0012
 
 
 def test_even_points_of_w_would_not_do() -> None:
@@ -94,10 +94,10 @@ def test_random_counts() -> None:
         moved = int(rng.integers(0, 1 + wrong // 4))
         counts = int(correct) + moved, int(wrong) - moved, draws
         gamma = 10 ** rng.uniform(-6, -3)
-        found = ScoreTest(*counts, gamma, ALL_TERMS).p_value(epsilon, spared) - gamma
-        if 1e-7 < found < 0.7:
+        actual = ScoreTest(*counts, gamma, ALL_TERMS).p_value(epsilon, spared) - gamma
+        if 1e-7 < actual < 0.7:
             fine = fine_supremum(counts, epsilon, spared, gamma, 300)
-            assert fine * (1 - 1e-9) <= found <= fine * 1.003, (counts, epsilon, spared, gamma)
+            assert fine * (1 - 1e-9) <= actual <= fine * 1.003, (counts, epsilon, spared, gamma)
             compared += 1
     assert compared > 30
 
