@@ -11,7 +11,7 @@ class MisleadingJson(ValueError):
     """A JSON text that Python would read as something else than it says: two values for one key, or
     a number that becomes infinite. code: kind of the error, as of a DpauditError."""
 
-    def __init__(self, message: str, *, code: str) -> None:
+    def __init__(self, message: str, *, code: str = "value-malformed") -> None:
         super().__init__(message)
         self.code = code
 

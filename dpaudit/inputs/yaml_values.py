@@ -114,7 +114,9 @@ for _kind, _pattern, _first in _SCALARS:
 class YamlError(UsageError):
     """A YAML text that cannot be read. line: counted from 1; None when it is not known."""
 
-    def __init__(self, message: str, line: int | None = None, *, code: str) -> None:
+    def __init__(
+        self, message: str, line: int | None = None, *, code: str = "yaml-invalid"
+    ) -> None:
         super().__init__(message, code=code)
         self.line = line
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.result import Failed
 from dpaudit.cli.commands import cli
 from dpaudit.errors import MechanismError, TargetError
 from tests.cli.made_results import answer
+
+FAILED = Failed("draws repeat", code="draws-repeat")
 
 TARGET = ("run", "my.module:{}", "--d1", "0", "--d2", "1", "--epsilon", "1")
 
@@ -113,8 +117,10 @@ def test_a_bug_is_no_verdict_and_shows_its_traceback_only_when_asked(
     install_engine(run_audit)
     result = dpaudit(*_target("f"), *flags)
     assert (result.exit_code, result.stdout) == (3, "")
-    assert "internal error: KeyError: 'level' (this is a bug in dpaudit" in result.stderr
+    head = "internal error[internal]: " if flags else "internal error: "
+    assert f"{head}KeyError: 'level' (this is a bug in dpaudit" in result.stderr
     assert ("Traceback" in result.stderr) is bool(flags)
+    assert result.code == "internal"
 
 
 def test_debug_shows_the_traceback_of_an_audit_of_a_batch(
@@ -126,6 +132,10 @@ def test_debug_shows_the_traceback_of_an_audit_of_a_batch(
     install_engine(run_audit)
     assert "Traceback" in dpaudit("run", config("a"), "--debug").stderr
     assert "Traceback" not in dpaudit("run", config("a")).output
+    install_engine(lambda spec, on_progress=None: replace(answer(spec), ending=FAILED))
+    line = "debug: a ended in error[draws-repeat]\n"
+    assert line in dpaudit("run", config("a"), "--debug").stderr
+    assert line not in dpaudit("run", config("a")).stderr
 
 
 @pytest.mark.parametrize(

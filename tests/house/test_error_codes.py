@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from dpaudit import errors
+from dpaudit.inputs.yaml_values import YamlError
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "errors.md"
@@ -104,3 +106,14 @@ def test_other_exceptions_have_the_code_of_the_first_class_that_fits() -> None:
         for error in (FileNotFoundError(), MemoryError(), KeyError(), SystemExit(1))
     ]
     assert codes == ["system", "out-of-memory", "internal", "internal"]
+
+
+def test_an_error_keeps_its_code_on_the_way_to_another_process() -> None:
+    kinds: list[errors.DpauditError] = [
+        errors.MechanismError("it ", "fails", code="draws-repeat"),
+        errors.UsageError(errors.Given("resume=True", "--resume"), code="journal-exists"),
+        YamlError("no value", 3, code="key-twice"),
+    ]
+    for error in kinds:
+        sent = pickle.loads(pickle.dumps(error))
+        assert (type(sent), sent.code, str(sent)) == (type(error), error.code, str(error))
