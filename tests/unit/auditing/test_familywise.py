@@ -72,7 +72,7 @@ def test_an_exact_audit_has_no_share() -> None:
 def test_two_confidences_are_refused() -> None:
     with pytest.raises(UsageError, match=r"=0\.9 and 0\.99") as error:
         together([spec("a"), spec("b", confidence=0.9)], "audits.yaml")
-    assert error.value.code == "family-of-several-confidences"
+    assert error.value.code == "options-conflict"
 
 
 def test_a_confidence_whose_shares_are_no_numbers_is_refused() -> None:
@@ -80,7 +80,7 @@ def test_a_confidence_whose_shares_are_no_numbers_is_refused() -> None:
     assert together([spec("a", confidence=almost)], "audits.yaml")[0].confidence == almost
     with pytest.raises(UsageError) as error:
         together([spec("a", confidence=almost), spec("b", confidence=almost)], "audits.yaml")
-    assert error.value.code == "family-too-large"
+    assert error.value.code == "option-invalid"
 
 
 def test_holms_verdicts_follow_from_all_p_values() -> None:

@@ -189,7 +189,7 @@ def test_outputs_that_cannot_be_audited() -> None:
     [
         ({"confidence": 1.0}, "option-invalid"),
         ({"seed": -1}, "option-invalid"),
-        ({"claim": ComputationalDP(1.0, 0.0, lambda x: 1)}, "adversary-not-used"),
+        ({"claim": ComputationalDP(1.0, 0.0, lambda x: 1)}, "options-conflict"),
     ],
 )
 def test_options_that_are_refused(given: dict[str, Any], code: str) -> None:

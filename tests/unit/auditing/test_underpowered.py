@@ -251,6 +251,4 @@ def test_the_pair_that_needs_most_is_named() -> None:
 def test_rare_outputs_that_no_audit_could_require(claim: PrivacyClaim, more: Any) -> None:
     with pytest.raises(UsageError) as error:
         spec_of(claim, 10_000, require_rare=0.01, **more)
-    assert error.value.code == (
-        "options-conflict" if more.get("allow_underpowered") else "option-not-applicable"
-    )
+    assert error.value.code == "options-conflict"
