@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit.auditing.familywise import share_of
 from dpaudit.auditing.recheck import recheck, recheck_families
-from dpaudit.certificates.result import AuditResult, Family
+from dpaudit.certificates.result import AuditResult, Failed, Family
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.json import VERSION, document, entry, read_document
 from dpaudit.reports.registry import FORMATS
@@ -144,3 +144,14 @@ def test_an_audit_counts_once_in_a_family() -> None:
     elsewhere = replace(one, family=replace(family, name="others.yaml"))
     found = recheck_families([one, other, third, elsewhere], has_ended=False)
     assert not any("times" in text for text in found)
+
+
+def test_an_error_without_a_code_is_read_and_one_with_a_code_comes_back() -> None:
+    coded = replace(ERROR, ending=Failed("draws repeat", code="draws-repeat"))
+    (again,) = from_json(to_json([coded]))
+    assert again.error_code == "draws-repeat"
+    for version in (5, 6, VERSION):
+        document = json.loads(to_json([coded]))
+        del document["audits"][0]["error_code"]
+        ((old,), _) = read_document(forged({**document, "version": version}))
+        assert (old.error, old.error_code) == ("draws repeat", None)
