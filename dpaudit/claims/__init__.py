@@ -13,7 +13,7 @@ from dpaudit.claims.implied import group as group
 from dpaudit.claims.implied import posterior_bounds as posterior_bounds
 from dpaudit.claims.implied import relax as relax
 from dpaudit.claims.registry import DEFINITIONS as DEFINITIONS
-from dpaudit.claims.registry import conflict as conflict
+from dpaudit.claims.registry import conflict_message as conflict_message
 from dpaudit.claims.registry import implied_definition as implied_definition
 from dpaudit.claims.registry import make_claim as make_claim
 from dpaudit.claims.registry import missing_parameters as missing_parameters

@@ -103,7 +103,7 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     given = {name: value for name, value in parameters.items() if value is not None}
     if definition is None:
         definition = implied_definition(given)
-        if clash := conflict(given):
+        if clash := conflict_message(given):
             raise ClaimError(*clash, code="options-conflict")
     if definition not in DEFINITIONS:
         raise ClaimError(
@@ -129,7 +129,7 @@ def implied_definition(given: Mapping[str, Any]) -> str:
     return max(telling, key=lambda key: len(_names(key) & given.keys()))
 
 
-def conflict(given: Mapping[str, Any]) -> tuple[str, ...]:
+def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parts of a message if two parameters imply different definitions; else ()."""
     definition = implied_definition(given)
     own = [name for name in given if name in _names(definition, telling=True)]

@@ -324,8 +324,10 @@ def _normal_tail(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
-    """Return the point at which 1.1 μ exceeds the claim by most standard errors, then points from
-    ε = 0 to the ε that the log-ratio exceeds 3 standard deviations above the mean of N(μ, 1)."""
+    """Return points of the profile to test.
+
+    The first is where a mechanism with 1.1 μ exceeds the claim by most standard errors of a draw.
+    The others lie at ε = 0 and at log-ratios up to 3 standard deviations above their mean. """
     larger = 1.1 * mu
 
     def evidence(epsilon: float) -> float:

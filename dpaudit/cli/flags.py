@@ -16,7 +16,12 @@ from click.core import ParameterSource
 from dpaudit.auditing import options as table
 from dpaudit.auditing.options import OPTIONS, Kind, Option, owned
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.claims import conflict, implied_definition, missing_parameters, required_parameters
+from dpaudit.claims import (
+    conflict_message,
+    implied_definition,
+    missing_parameters,
+    required_parameters,
+)
 from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.messages import folded
@@ -211,7 +216,7 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
     """Raise UsageError for flags that were not given, of the needed ones and of those that a claim
     cannot do without. of: what is audited. example: a command with the usual claim."""
     claim = settings.get("claim", {})
-    if "definition" not in claim and (clash := conflict(claim)):
+    if "definition" not in claim and (clash := conflict_message(claim)):
         raise UsageError(*clash, code="options-conflict")
     definition = claim.get("definition") or implied_definition(claim)
     incomplete = missing_parameters(claim, definition)

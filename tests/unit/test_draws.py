@@ -26,7 +26,7 @@ def test_tallies_add_up() -> None:
     assert total.arms == (80, 70)
 
 
-def test_adding_leaves_both_as_they_were() -> None:
+def test_adding_does_not_change_the_tallies() -> None:
     start = Tally.empty(3)
     start += COUNTS
     assert COUNTS.draws == 75

@@ -48,14 +48,14 @@ def divides(dataset: float, rng: Rng) -> Any:
 
 
 @pytest.mark.parametrize("function", [vectors, mixed])
-def test_what_a_mechanism_sets_is_for_its_own_code(function: Any) -> None:
+def test_a_setting_of_a_mechanism_affects_only_its_own_code(function: Any) -> None:
     claim = dpaudit.PureDP(3.1)
     result = dpaudit.audit(function, 0.0, 1.0, claim, samples=20_000, full=True)
     assert result.error is None
     assert np.geterr() == STRICT  # as where the mechanism runs without an audit
 
 
-def test_what_a_script_sets_is_for_its_mechanism_and_its_attack() -> None:
+def test_a_setting_of_a_script_affects_only_its_mechanism_and_attack() -> None:
     seen = []
 
     def attack(selection: SelectionDraws) -> Any:
@@ -77,7 +77,7 @@ def test_what_a_script_sets_is_for_its_mechanism_and_its_attack() -> None:
 
 
 @pytest.mark.parametrize("how", ["raise", "ignore"])
-def test_it_decides_what_is_an_exception(how: Any) -> None:
+def test_the_setting_decides_whether_an_operation_raises(how: Any) -> None:
     np.seterr(all=how, divide="ignore")
     # Of one input alone: 0 / 0 is invalid.
     result = dpaudit.audit(divides, -1.0, 0.0, dpaudit.PureDP(1.0), samples=300)
@@ -85,7 +85,7 @@ def test_it_decides_what_is_an_exception(how: Any) -> None:
     assert ("FloatingPointError" in str(result)) is (how == "raise")
 
 
-def test_each_is_as_it_was_left() -> None:
+def test_each_side_keeps_its_last_setting() -> None:
     np.seterr(**USUAL)
     with user_errstate():
         np.seterr(all="raise")
@@ -106,7 +106,7 @@ def test_each_is_as_it_was_left() -> None:
     assert np.geterr() == {**STRICT, "over": "log"}
 
 
-def test_what_is_raised_leaves_it_as_it_was() -> None:
+def test_an_exception_restores_the_setting() -> None:
     np.seterr(all="raise")
     with pytest.raises(KeyError), auditor_errstate(), user_errstate():
         raise KeyError
@@ -130,7 +130,7 @@ class Made:
 
 
 @pytest.mark.parametrize("words", ["laplace", "Made", "laplace --isolate"])
-def test_what_an_import_sets_is_for_its_own_code(
+def test_a_setting_of_an_import_affects_only_code_of_the_user(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

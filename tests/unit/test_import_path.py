@@ -88,7 +88,7 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
     assert (resolve(f"{first}:WHICH"), resolve(f"{two}:WHICH")) == ("a", "b")
 
 
-def test_a_file_alone_gets_the_names_that_it_has(
+def test_a_file_without_a_name_lists_its_functions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -249,7 +249,7 @@ SLIPS: dict[tuple[str, str], str | None] = {
 
 
 @pytest.mark.parametrize(("wrong", "known"), SLIPS)
-def test_slips_of_names(wrong: str, known: str) -> None:
+def test_misspelled_names_get_suggestions(wrong: str, known: str) -> None:
     assert nearest(wrong, [known]) == SLIPS[wrong, known]
 
 

@@ -22,11 +22,11 @@ from dpaudit.wording import EXTRAS, Extra, counted, install_command
         (2, "guess", "2 guesses"),
     ],
 )
-def test_one_is_no_plural(number: int, noun: str, words: str) -> None:
+def test_one_thing_is_not_a_plural(number: int, noun: str, words: str) -> None:
     assert counted(number, noun) == words
 
 
-def test_no_message_has_one_of_many(tmp_path: Path) -> None:
+def test_no_message_has_a_plural_of_one(tmp_path: Path) -> None:
     from dpaudit.errors import DatasetError
     from dpaudit.inputs.csv_files import read_rows
     from dpaudit.inputs.recordings import read_arms
@@ -42,7 +42,7 @@ def test_no_message_has_one_of_many(tmp_path: Path) -> None:
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_extra_is_that_of_the_project() -> None:
+def test_extras_are_those_of_pyproject() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     for extra in get_args(Extra):
         needed = project["optional-dependencies"][extra]
@@ -50,6 +50,6 @@ def test_every_extra_is_that_of_the_project() -> None:
         assert install_command(extra) == f"pip install {' '.join(EXTRAS[extra])}"
 
 
-def test_nothing_is_asked_of_an_index_that_need_not_have_it() -> None:
+def test_install_commands_do_not_name_dpaudit() -> None:
     files = [*(ROOT / "dpaudit").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     assert not [one for one in files if re.search(r"install '?dpaudit\[", one.read_text("utf-8"))]
