@@ -327,7 +327,7 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
     """Return points of the profile to test.
 
     The first is where a mechanism with 1.1 μ exceeds the claim by most standard errors of a draw.
-    The others lie at ε = 0 and at log-ratios up to 3 standard deviations above their mean. """
+    The others lie at ε = 0 and at log-ratios up to 3 standard deviations above their mean."""
     larger = 1.1 * mu
 
     def evidence(epsilon: float) -> float:
