@@ -200,8 +200,8 @@ class FileJournal(Journal):
             self._keep({_END: True})
         elif _END not in self._next:
             raise self._disagreement()
-        else:
-            self._replayed(self._next)
+        else:  # and no step after it: the time of the audit stays that of the record
+            self._check(self._next)
 
     def close(self) -> None:
         """Record that this process ends in order."""
@@ -255,17 +255,18 @@ class FileJournal(Journal):
         self._times_given = []
 
     def _replayed(self, record: Record) -> Record:
-        """Check a record, and go to the next one; return the record.
+        """Check a record, and go to the next one; return the record."""
+        self._check(record)
+        self._step()
+        return record
 
-        Raises JournalError unless the times read and the bettors are as they were before it.
-        """
+    def _check(self, record: Record) -> None:
+        """Raise JournalError unless the times read and the bettors are as they were before it."""
         # The number of times read matters only where they plan the draws.
         is_unread = bool(self._times_due) and self.spec.time is not None
         if is_unread or record["state"] != _state(self._progress):
             raise self._disagreement()
         self._elapsed = float(record["at"])
-        self._step()
-        return record
 
     def _step(self) -> None:
         self._next = next(self._past, None)
