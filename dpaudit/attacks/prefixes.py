@@ -10,7 +10,7 @@ in a Markov chain, it is used in place of the counts, or in addition to them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,9 +19,8 @@ from dpaudit.attacks.counted_sequences import SequenceScored, Sum, Way, relearne
 from dpaudit.attacks.sequences import NAME, Prefixes, Walk, depend, weights
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import OrderedBins
-from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds
+from dpaudit.levels.level_map import FOLDS, HALF, IntArray, by_fold, folds
 from dpaudit.levels.scores import aligned
-from dpaudit.outcomes import Outcomes
 
 _LEAST_DRAWS = 1_000
 
@@ -55,36 +54,6 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
     freeze = partial(Prefixes.of, walk, [fit[FOLDS] for fit in fits], spread)
     scored = SequenceScored(NAME, aligned(held_out, fold, kept), freeze, halves, way=Way(walk))
     return [relearned(scored, selection, Sum.of(scored))]
-
-
-def kin_of(outcomes: Outcomes, counts: IntArray) -> Kin | None:
-    """Return a predictor of the log-ratios of different outcomes as sequences; None if they are
-    no sequences, or if entries do not depend on the earlier ones.
-
-    counts: (outcomes, 2), draws of each.
-    """
-    if counts.sum() < _LEAST_DRAWS:
-        return None
-    walk = Walk.over(outcomes, counts.sum(axis=1))
-    if walk is None or not depend([one[0] for one in walk.tables(counts[None])]):
-        return None
-    return Kin(walk)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kin:
-    """Predicts the log-ratio of every sequence of few values from the counts of all."""
-
-    walk: Walk
-
-    def __call__(self, counts: IntArray) -> FloatArray:
-        """Return the predicted log-ratio of every sequence: (fits, sequences).
-
-        counts: (fits, sequences, 2).
-        """
-        fits = weights(self.walk.tables(counts), self.walk)
-        both = zip(self.walk.cells, fits, strict=True)
-        return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
 
 
 def _trained(counts: IntArray) -> IntArray:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.prefixes import kin_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
@@ -36,8 +35,6 @@ _LEAST = 2
 _MOST = 4096
 # Without a repetition among the first draws, no single output is frequent enough to matter.
 _FIRST_LOOK = 2_000
-# Share of draws of other outcomes up to which sequences predict each other.
-_FEW_OTHERS = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,9 +93,7 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     level_map = AtomLevels(known, final, each)
     penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), each)
-    are_all = found.rest.sum() <= _FEW_OTHERS * arms.sum()
-    kin = kin_of(found.outcomes, everything) if are_all else None
-    counted = CellCounts(every, np.append(everything, found.rest[None], axis=0), kin)
+    counted = CellCounts(every, np.append(everything, found.rest[None], axis=0))
     return [UnorderedCells("single outputs", held_out, penalty, level_map, counted)]
 
 
