@@ -234,7 +234,7 @@ def _quickly(column: _Divided) -> list[FloatArray]:
 def _in_ramps(columns: Sequence[_Divided], trained: Sequence[IntArray]) -> list[list[FloatArray]]:
     """Return the piecewise linear fits of each column, none for columns of few intervals.
     Columns with equally many intervals are fitted together, which is many times faster."""
-    found: list[list[FloatArray]] = [[] for _ in columns]
+    result: list[list[FloatArray]] = [[] for _ in columns]
     for intervals in {one.cells.intervals for one in columns}:
         if intervals < _LEAST_INTERVALS:
             continue
@@ -245,8 +245,8 @@ def _in_ramps(columns: Sequence[_Divided], trained: Sequence[IntArray]) -> list[
             even = np.log((every[:, :1] + 1) / (every[:, 1:] + 1))
             fit = _shrunk(trained[at])
             fit[:, :intervals] = odds[:, :: _step(trained[at], intervals)] - even
-            found[at] = [fit]
-    return found
+            result[at] = [fit]
+    return result
 
 
 def _in_order(column: _Divided, train: IntArray) -> list[FloatArray]:
@@ -254,10 +254,10 @@ def _in_order(column: _Divided, train: IntArray) -> list[FloatArray]:
     intervals = column.cells.intervals
     if intervals < _LEAST_INTERVALS:
         return []
-    step, found = _step(train, intervals), _shrunk(train)
-    for ordered, one, arms in zip(found, train, train.sum(axis=1), strict=True):
+    step, result = _step(train, intervals), _shrunk(train)
+    for ordered, one, arms in zip(result, train, train.sum(axis=1), strict=True):
         ordered[:intervals] = log_ratio(pooled_counts(one[:intervals][::step])[::step], arms)
-    return [found]
+    return [result]
 
 
 def _step(train: IntArray, intervals: int) -> int:
@@ -346,9 +346,9 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
 
 def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
     """Return the columns of the runs, by their name without the number of the run."""
-    found: dict[str, list[Column]] = {}
+    result: dict[str, list[Column]] = {}
     for column in columns:
         name, replaced = _RUN.subn(_EVERY, column.name, count=1)
         if replaced:
-            found.setdefault(name, []).append(column)
-    return found
+            result.setdefault(name, []).append(column)
+    return result

@@ -51,8 +51,8 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
     inner = SelectionDraws(bands(selection.outcomes), selection.is_d1)
     sequences = len(np.unique(bands(some).keys()))
     every = atoms(inner, bands) if sequences <= _MOST_SEQUENCES * some.size else []
-    found = [replace(one, attack=NAME + one.attack) for one in every]
-    return [*found, *_sums(bands, inner, selection)]
+    result = [replace(one, attack=NAME + one.attack) for one in every]
+    return [*result, *_sums(bands, inner, selection)]
 
 
 def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
@@ -64,18 +64,20 @@ def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> list[OrderedBins]:
-    found = []
+    result = []
     for one in prefixes(inner):
         if isinstance(one, OrderedBins) and isinstance(one.scored, SequenceScored):
-            way = replace(one.scored.way, walk=one.scored.way.walk.through(bands))
+            sequence_view = replace(
+                one.scored.sequence_view, states=one.scored.sequence_view.states.through(bands)
+            )
             scored = replace(
                 one.scored,
                 attack=NAME + one.attack,
                 freeze=partial(_frozen, bands, one.scored.freeze),
-                way=way,
+                sequence_view=sequence_view,
             )
-            found.append(relearned(scored, selection, Sum.of(scored)))
-    return found
+            result.append(relearned(scored, selection, Sum.of(scored)))
+    return result
 
 
 def _bands_of(selection: SelectionDraws) -> Bands | None:

@@ -33,11 +33,11 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
     if len(columns) == 0:
         return []
     if len(columns) <= _FEW:
-        found = [one for column in columns for one in orders_of(column, selection)]
+        result = [one for column in columns for one in orders_of(column, selection)]
     else:
-        found = single_columns(selection, columns)
-    found += additive(selection, bit_columns(selection.outcomes, [SPAN]))
-    return [_of_bits(one, selection) for one in found]
+        result = single_columns(selection, columns)
+    result += additive(selection, bit_columns(selection.outcomes, [SPAN]))
+    return [_of_bits(one, selection) for one in result]
 
 
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
@@ -58,11 +58,11 @@ def has_integers(outcomes: Outcomes) -> bool:
     return are_whole and any(len(np.unique(one)) > _BITS for one in finite)
 
 
-def _of_bits(found: Candidate, selection: SelectionDraws) -> Candidate:
-    attack = f"{_LOW_BITS}: {found.attack.removeprefix(ONE_COLUMN)}"
-    if not isinstance(found, OrderedBins) or found.scored is None:
-        return replace(found, attack=attack)
-    return by_score(replace(found.scored, attack=attack), selection)
+def _of_bits(result: Candidate, selection: SelectionDraws) -> Candidate:
+    attack = f"{_LOW_BITS}: {result.attack.removeprefix(ONE_COLUMN)}"
+    if not isinstance(result, OrderedBins) or result.scored is None:
+        return replace(result, attack=attack)
+    return by_score(replace(result.scored, attack=attack), selection)
 
 
 def _has_numbers(column: Column) -> bool:

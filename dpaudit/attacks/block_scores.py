@@ -50,7 +50,7 @@ def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Scor
     """Return the two scores of some columns that explain held-out draws best, the best one
     first."""
     inner = SelectionDraws(only(names, selection.outcomes), selection.is_d1)
-    found = [
+    result = [
         Fit(
             names, attack, one.scored, one.scored.halves, gain(one.scored.held_out, selection.is_d1)
         )
@@ -59,7 +59,7 @@ def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Scor
         if isinstance(one, OrderedBins)
         if one.scored is not None and one.scored.halves is not None
     ]
-    return sorted(found, key=lambda one: -one.gain)[:_CLOSER]
+    return sorted(result, key=lambda one: -one.gain)[:_CLOSER]
 
 
 def only(names: Iterable[str], outcomes: Outcomes) -> Table:
@@ -90,15 +90,15 @@ def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])
-    found = 0.0
+    result = 0.0
     for _ in range(_NEWTON_STEPS):
-        share = probability(scores + found)
+        share = probability(scores + result)
         bend = max(1e-9, float(np.sum(share * (1 - share))))
         step = min(_FARTHEST, max(-_FARTHEST, (wanted - float(share.sum())) / bend))
-        found += step
+        result += step
         if abs(step) < _CLOSE:
             break
-    return found
+    return result
 
 
 def log_odds(is_d1: NDArray[np.bool_]) -> float:

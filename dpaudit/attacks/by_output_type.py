@@ -49,8 +49,8 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
     usual = _usual(keys)
     if not usual:
         return []
-    found = [(key, _fit(key, keys, names, selection)) for key in usual]
-    telling = [(key, fit) for key, fit in found if fit is not None]
+    result = [(key, _fit(key, keys, names, selection)) for key in usual]
+    telling = [(key, fit) for key, fit in result if fit is not None]
     if not telling:
         return []
     rest = summed(selection, columns)
@@ -103,16 +103,16 @@ class ByKind:
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         keys = _kinds(self.names, outcomes)
-        found = np.empty(outcomes.size)
+        result = np.empty(outcomes.size)
         left = np.ones(outcomes.size, dtype=bool)
         for one in self.kinds:
             is_own = keys == np.uint64(one.key)
             if is_own.any():
-                found[is_own] = one.offset + one.score(_of(one.names, outcomes, is_own))
+                result[is_own] = one.offset + one.score(_of(one.names, outcomes, is_own))
                 left &= ~is_own
         if left.any():
-            found[left] = self.rest(outcomes.take(np.flatnonzero(left)))
-        return found
+            result[left] = self.rest(outcomes.take(np.flatnonzero(left)))
+        return result
 
     def words(self) -> str:
         some = f"{len(self.kinds)} kinds" if len(self.kinds) > 1 else "the usual kind"
@@ -170,10 +170,10 @@ def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDra
         return None
     own = SelectionDraws(table, selection.is_d1[is_own])
     some, attacks = own.take(slice(ENOUGH_TO_COMPARE)), (*SCORING, parts)
-    found = fits(telling, some, attacks)
+    result = fits(telling, some, attacks)
     if some.size < own.size:
-        found = fits(telling, own, [one.attack for one in found])
-    return found[0] if found and found[0].gain > tuning.GAIN_OF_BLOCK else None
+        result = fits(telling, own, [one.attack for one in result])
+    return result[0] if result and result[0].gain > tuning.GAIN_OF_BLOCK else None
 
 
 def _of(names: Iterable[str], outcomes: Outcomes, rows: NDArray[np.bool_]) -> Table:

@@ -70,8 +70,8 @@ def gains_by_more(candidates: Sequence[Candidate], objective: Objective) -> bool
     for _ in range(times):
         share = sample_shares(clusters, rng)
         truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
-        more = np.append(rng.poisson(truth), [[0, 0]], axis=0)
-        total = _chosen(replace(best.counted, counts=counts + more), later)
+        further = np.append(rng.poisson(truth), [[0, 0]], axis=0)
+        total = _chosen(replace(best.counted, counts=counts + further), later)
         gain += total.bound(truth, later) - now.bound(truth, objective)
     return gain > 0
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from dpaudit.attacks.additive import scale_of
-from dpaudit.attacks.sequences import Prefixes, Walk, weights
+from dpaudit.attacks.sequences import MarkovStates, Prefixes, weights
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import BinSource, OrderedBins, by_score
 from dpaudit.levels.digitiser import Digitiser
@@ -36,13 +36,13 @@ _ENOUGH = 1 / 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Way:
+class SequenceView:
     """The states of outcomes that are sequences after they went through some views."""
 
-    walk: Walk
+    states: MarkovStates
     views: tuple[View, ...] = ()
 
-    def through(self, view: View) -> Way:
+    def through(self, view: View) -> SequenceView:
         """Return the same for outcomes that go through one more view first."""
         return replace(self, views=(view, *self.views))
 
@@ -58,7 +58,7 @@ class SequenceScored(Scored):
     """A score of sequences."""
 
     freeze: Callable[[], Prefixes]
-    way: Way
+    sequence_view: SequenceView
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,14 +68,14 @@ class Sum:
     made: makes the total score from the scores of the sequences.
     """
 
-    ways: tuple[Way, ...]
+    sequence_views: tuple[SequenceView, ...]
     made: Callable[[Sequence[Prefixes]], Score]
     rest: Score | None = None
 
     @classmethod
     def of(cls, scored: SequenceScored) -> Sum:
         """Return the sum of a single score."""
-        return cls((scored.way,), _only_one)
+        return cls((scored.sequence_view,), _only_one)
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
@@ -108,14 +108,14 @@ class _AfterCounts(BinSource):
     """Levels of a refitted score, with counts of draws that came after a fit."""
 
     is_relearned = True
-    told: Intervals
+    measured: Intervals
     entries: CountedEntries
 
     def level_map(self) -> LevelMap:
-        return self.told.level_map()
+        return self.measured.level_map()
 
     def intervals(self) -> Intervals:
-        return self.told
+        return self.measured
 
     def learner(self) -> CountedEntries:
         return self.entries
@@ -142,31 +142,31 @@ class ByEntry:
     def counts(self, outcomes: Outcomes) -> IntArray:
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
-            rest, found = self.total.rest, []
+            rest, result = self.total.rest, []
             said = np.zeros(piece.size) if rest is None else rest(piece)
-            for score, way in zip(self.scores, self.total.ways, strict=True):
+            for score, sequence_view in zip(self.scores, self.total.sequence_views, strict=True):
                 # Added up as the score does it, to the last digit: edges are scores of outcomes.
                 own = np.zeros(piece.size)
-                for step, cell in score.along(way.sequences(piece)):
+                for step, cell in score.along(sequence_view.sequences(piece)):
                     own += step.weights.take(cell)
-                    found.append(np.bincount(cell, minlength=step.cells))
+                    result.append(np.bincount(cell, minlength=step.cells))
                 said = said + own
             gaps = np.isnan(said)
             level = np.bincount(self.digitise(said[~gaps]), minlength=self.intervals)
             level[-1] = np.count_nonzero(gaps)
-            counts += np.concatenate([level, *found])
+            counts += np.concatenate([level, *result])
         return counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class KeptOutcomes:
     """Different outcomes of kept draws, with the number of draws of each."""
 
     outcomes: Outcomes
     often: IntArray
 
     @classmethod
-    def of(cls, outcomes: Outcomes, scores: Iterable[Score]) -> Kept:
+    def of(cls, outcomes: Outcomes, scores: Iterable[Score]) -> KeptOutcomes:
         """Return the outcomes for which every score is a number."""
         _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
         some = outcomes.take(first)
@@ -183,41 +183,41 @@ class Kept:
     def size(self) -> int:
         return int(self.often.sum())
 
-    def draws(self, found: FloatArray, edges: FloatArray) -> IntArray:
+    def draws(self, result: FloatArray, edges: FloatArray) -> IntArray:
         """Return the number of draws in each interval of a score: (intervals,)."""
-        level = np.searchsorted(edges, np.repeat(found, self.often), side="right")
+        level = np.searchsorted(edges, np.repeat(result, self.often), side="right")
         return np.bincount(level, minlength=len(edges) + 1)
 
-    def by_interval(self, found: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
+    def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
         """Return sums by interval of the score: (intervals, 2).
 
         each: (outcomes, 2), the terms of one draw of each outcome.
         """
-        level = np.searchsorted(edges, found, side="right")
+        level = np.searchsorted(edges, result, side="right")
         return by_group(each * self.often[:, None], level, len(edges) + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class MeasuredBins:
     """Intervals of a score, with counts of draws that the score was not fitted to.
 
-    found: scores of the kept outcomes.
+    result: scores of the kept outcomes.
     """
 
-    found: FloatArray
+    result: FloatArray
     edges: FloatArray
     intervals: Intervals
 
     @classmethod
-    def by_none(cls, score: Score, kept: Kept) -> Told:
+    def without_draws(cls, score: Score, kept: KeptOutcomes) -> MeasuredBins:
         """Return intervals of equal mass among kept draws, with no draws counted."""
-        found = kept.scored(score)
-        scored = Scored(score.words(), np.repeat(found, kept.often), partial(_same, score), None)
+        result = kept.scored(score)
+        scored = Scored(score.words(), np.repeat(result, kept.often), partial(_same, score), None)
         edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
-        each = np.stack([np.ones(len(found)), found], axis=1)
-        draws, total = kept.by_interval(found, edges, each).T
+        each = np.stack([np.ones(len(result)), result], axis=1)
+        draws, total = kept.by_interval(result, edges, each).T
         position = np.where(draws > 0, total / np.maximum(1, draws), np.nan)
-        return cls(found, edges, replace(cut, counts=np.zeros_like(cut.counts), position=position))
+        return cls(result, edges, replace(cut, counts=np.zeros_like(cut.counts), position=position))
 
     @property
     def draws(self) -> int:
@@ -235,13 +235,13 @@ class CountedEntries:
     earlier: the scores before them with such draws, until `trial` has half as many; else None.
     """
 
-    kept: Kept
+    kept: KeptOutcomes
     total: Sum
     by_entry: tuple[tuple[IntArray, ...], ...]
     scores: tuple[Prefixes, ...]
     fitted_to: int
-    trial: Told
-    earlier: Told | None
+    trial: MeasuredBins
+    earlier: MeasuredBins | None
 
     @classmethod
     def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
@@ -249,23 +249,25 @@ class CountedEntries:
 
         scored: the order, as fitted to kept draws.
         """
-        ways, by_entry = [], []
-        for way in total.ways:
-            walk = way.walk.finer(way.sequences(kept.outcomes))
+        sequence_views, by_entry = [], []
+        for sequence_view in total.sequence_views:
+            states = sequence_view.states.finer(sequence_view.sequences(kept.outcomes))
             counts = [
                 by_arm(cell, step.cells, kept.is_d1).reshape(*step.shape, 2)
-                for cell, step in zip(walk.cells, walk.steps, strict=True)
+                for cell, step in zip(states.cells, states.steps, strict=True)
             ]
             by_entry.append(tuple(counts))
-            ways.append(replace(way, walk=replace(walk, cells=())))
-        total = replace(total, ways=tuple(ways))
+            sequence_views.append(replace(sequence_view, states=replace(states, cells=())))
+        total = replace(total, sequence_views=tuple(sequence_views))
         scores, first = _fitted(total, by_entry), scored.freeze()
-        some = Kept.of(kept.outcomes, (first, *([] if total.rest is None else [total.rest])))
+        some = KeptOutcomes.of(
+            kept.outcomes, (first, *([] if total.rest is None else [total.rest]))
+        )
         if not some.size:
             return None
         intervals = scored.intervals(kept.is_d1)
-        earlier = Told(some.scored(first), scored.finer_edges(), intervals)
-        trial = Told.by_none(total.made(scores), some)
+        earlier = MeasuredBins(some.scored(first), scored.finer_edges(), intervals)
+        trial = MeasuredBins.without_draws(total.made(scores), some)
         return cls(some, total, tuple(by_entry), scores, kept.size, trial, earlier)
 
     @property
@@ -274,32 +276,32 @@ class CountedEntries:
         return ByEntry(self.scores, self.total, Digitiser(self.trial.edges, places))
 
     def after(self, order: OrderedBins, counts: IntArray) -> OrderedBins:
-        told = len(self.trial.intervals.counts)
-        trial = replace(self.trial, intervals=self.trial.intervals.add(counts[:told]))
-        by_entry, left = [], counts[told:]
+        measured = len(self.trial.intervals.counts)
+        trial = replace(self.trial, intervals=self.trial.intervals.add(counts[:measured]))
+        by_entry, left = [], counts[measured:]
         for before in self.by_entry:
             sizes = [own.size // 2 for own in before]
-            *more, left = np.split(left, np.cumsum(sizes))
-            every = zip(before, more, strict=True)
+            *further, left = np.split(left, np.cumsum(sizes))
+            every = zip(before, further, strict=True)
             by_entry.append(tuple(own + new.reshape(own.shape) for own, new in every))
         earlier = self.earlier
         if earlier is not None and trial.draws >= _ENOUGH * earlier.draws:
             earlier = None
         later = replace(self, by_entry=tuple(by_entry), trial=trial, earlier=earlier)
-        return later._anew()._order(order)
+        return later._refitted()._order(order)
 
-    def _anew(self) -> CountedEntries:
+    def _refitted(self) -> CountedEntries:
         """Return this with scores fitted to all draws, if these are twice as many as at the last
         fit."""
         draws = int(self.by_entry[0][0].sum())
         if draws < 2 * self.fitted_to:
             return self
         latest = self._latest
-        trial = Told.by_none(self.total.made(latest), self.kept)
-        return replace(self, scores=latest, fitted_to=draws, trial=trial, earlier=self._told)
+        trial = MeasuredBins.without_draws(self.total.made(latest), self.kept)
+        return replace(self, scores=latest, fitted_to=draws, trial=trial, earlier=self._measured)
 
     @property
-    def _told(self) -> Told:
+    def _measured(self) -> MeasuredBins:
         """The intervals with draws enough to measure the order by."""
         return self.trial if self.earlier is None else self.earlier
 
@@ -309,7 +311,7 @@ class CountedEntries:
         return _fitted(self.total, self.by_entry)
 
     @cached_property
-    def _said(self) -> FloatArray:
+    def _latest_scores(self) -> FloatArray:
         """The latest score of every kept outcome."""
         return self.kept.scored(self.total.made(self._latest))
 
@@ -317,25 +319,25 @@ class CountedEntries:
         """Return the order by the latest score, whose intervals hold the same shares of the kept
         draws as those of the measured one."""
         edges = self._edges()
-        told = replace(
-            self._told.intervals,
+        measured = replace(
+            self._measured.intervals,
             joined=partial(ScoreLevels.joined, self.total.made(self._latest), edges),
             expected=self._expected(edges),
         )
         return replace(
             like,
-            held_out=told.held_out(),
-            expected=told.expected_draws(),
+            held_out=measured.held_out(),
+            expected=measured.expected_draws(),
             is_smooth=False,
-            source=_AfterCounts(told, self),
-            position=told.positions(),
+            source=_AfterCounts(measured, self),
+            position=measured.positions(),
         )
 
     def _edges(self) -> FloatArray:
         """Return the edges between intervals of the latest score."""
-        told, kept = self._told, self.kept
-        upto = np.cumsum(kept.draws(told.found, told.edges))[:-1]
-        edges = np.sort(np.repeat(self._said, kept.often))[np.minimum(upto, kept.size - 1)]
+        measured, kept = self._measured, self.kept
+        upto = np.cumsum(kept.draws(measured.result, measured.edges))[:-1]
+        edges = np.sort(np.repeat(self._latest_scores, kept.often))[np.minimum(upto, kept.size - 1)]
         # Of intervals that hold nothing each has an edge of its own.
         for place in range(1, len(edges)):
             edges[place] = max(edges[place], np.nextafter(edges[place - 1], np.inf))
@@ -344,13 +346,16 @@ class CountedEntries:
     def _expected(self, edges: FloatArray) -> FloatArray:
         """Return the expected draws by interval of the latest score, (intervals, 2): its
         prediction, shrunk as far as counted draws contradict the measured score."""
-        told, kept = self._told, self.kept
-        counts = told.intervals.counts
+        measured, kept = self._measured, self.kept
+        counts = measured.intervals.counts
         arms = counts.sum(axis=0)
-        foretold = kept.by_interval(told.found, told.edges, _shares(self._said))
-        ratio = np.log((foretold[:, 0] + TINY) / (foretold[:, 1] + TINY))
+        predicted = kept.by_interval(measured.result, measured.edges, _shares(self._latest_scores))
+        ratio = np.log((predicted[:, 0] + TINY) / (predicted[:, 1] + TINY))
         truth = min(1.0, scale_of(ratio[None], evened(counts[:-1], arms)[None]))
-        own = kept.by_interval(self._said, edges, _shares(truth * self._said)) + TINY
+        own = (
+            kept.by_interval(self._latest_scores, edges, _shares(truth * self._latest_scores))
+            + TINY
+        )
         share = shrunk_to(np.log(own[:, 0] / own[:, 1]), counts[:-1], arms)
         draws = own.sum(axis=1) * (counts[:-1].sum() / kept.size)
         return np.asarray(draws[:, None] * np.stack([share, 1 - share], axis=1))
@@ -372,12 +377,12 @@ def _shares(score: FloatArray) -> FloatArray:
 
 def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixes, ...]:
     """Return the scores fitted to draws by entry: (states, symbols, 2)."""
-    found = []
-    for way, counts in zip(total.ways, by_entry, strict=True):
-        fits = [one[0] for one in weights([own[None] for own in counts], way.walk)]
+    result = []
+    for sequence_view, counts in zip(total.sequence_views, by_entry, strict=True):
+        fits = [one[0] for one in weights([own[None] for own in counts], sequence_view.states)]
         spread = []
         for fit, own in zip(fits, counts, strict=True):
             share = own.sum(axis=2).ravel() / own.sum()
             spread.append(float(np.sqrt(share @ (fit - share @ fit) ** 2)))
-        found.append(Prefixes.of(way.walk, fits, spread))
-    return tuple(found)
+        result.append(Prefixes.of(sequence_view.states, fits, spread))
+    return tuple(result)

@@ -36,9 +36,9 @@ class Number:
         if self.scale == 0:
             return column.numbers
         with np.errstate(invalid="ignore", over="ignore"):
-            found = column.numbers - self.centre
-            found /= self.scale
-        return np.clip(found, -_FARTHEST, _FARTHEST, out=found)
+            result = column.numbers - self.centre
+            result /= self.scale
+        return np.clip(result, -_FARTHEST, _FARTHEST, out=result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ Feature = Number | Category | Indicator | Above
 
 def raw_features(columns: Iterable[Column]) -> list[Feature]:
     """Return the features for trees: numbers as they are, labels as categories."""
-    found: list[Feature] = []
+    result: list[Feature] = []
     for column in columns:
         labels = _labels(column)
         if len(np.unique(_numbers(column))) > 1:
-            found.append(Number(column.name))
+            result.append(Number(column.name))
         if labels:
-            found.append(Category(column.name, labels))
-    return found
+            result.append(Category(column.name, labels))
+    return result
 
 
 def scaled_features(columns: Iterable[Column]) -> list[Feature]:
@@ -103,12 +103,12 @@ def scaled_features(columns: Iterable[Column]) -> list[Feature]:
 
 def with_sides(features: Iterable[Feature]) -> list[Feature]:
     """Return the features and, for every number, on which side of its median it is."""
-    found: list[Feature] = []
+    result: list[Feature] = []
     for one in features:
-        found.append(one)
+        result.append(one)
         if isinstance(one, Number):
-            found.append(Above(one.column, one.centre))
-    return found
+            result.append(Above(one.column, one.centre))
+    return result
 
 
 def matrix(
@@ -116,12 +116,12 @@ def matrix(
 ) -> FloatArray:
     """Return the features of all outcomes, then other columns: (size, features), in Fortran
     order."""
-    found = np.empty((outcomes.size, len(features) + len(others)), order="F")
+    result = np.empty((outcomes.size, len(features) + len(others)), order="F")
     for place, (feature, column) in enumerate(with_columns(features, outcomes)):
-        found[:, place] = feature(column)
+        result[:, place] = feature(column)
     for place, other in enumerate(others, len(features)):
-        found[:, place] = other
-    return found
+        result[:, place] = other
+    return result
 
 
 def without_gaps(numbers: FloatArray) -> FloatArray:

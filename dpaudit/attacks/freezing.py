@@ -107,8 +107,8 @@ def rare_rule(tables: Sequence[RareTable], objective: Objective) -> tuple[Rule, 
     """Return the rare rule with the most expected evidence against the claim, and the filter of its
     table; None if no table has a rare rule."""
     points = objective.points or (objective.point,)
-    found = [(table.rule(points, objective.coming, RARE_SHARE), table) for table in tables]
-    rules = [(rule, table) for rule, table in found if rule is not None]
+    result = [(table.rule(points, objective.coming, RARE_SHARE), table) for table in tables]
+    rules = [(rule, table) for rule, table in result if rule is not None]
     if not rules:
         return None
     rule, table = max(

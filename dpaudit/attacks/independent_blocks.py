@@ -54,12 +54,12 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     if selection.size < _LEAST_DRAWS:
         return []
     first = selection.take(slice(FIRST_DRAWS))
-    found = _parts(first)
+    result = _parts(first)
     # Compare scorers on some of many draws, then fit the best ones to all.
     share = min(1.0, ENOUGH_TO_COMPARE / selection.size)
     is_some = share < 0.5
     some = selection.take(slice(ENOUGH_TO_COMPARE)) if is_some else selection
-    every = [fits(names, some, SCORING) for names in found]
+    every = [fits(names, some, SCORING) for names in result]
     tried = [
         one
         for one in every
@@ -67,7 +67,7 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     ]
     # A sequence that tells nothing yet may tell something after further draws.
     goes_on = selection.size >= _ENOUGH_TO_GO_ON and _all_vary(first)
-    going_on = _sequences(found, selection) if goes_on else {}
+    going_on = _sequences(result, selection) if goes_on else {}
     if len({*going_on, *(tuple(one[0].names) for one in tried)}) < 2:
         return []
     if is_some:
@@ -85,7 +85,9 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     if not going_on:
         return [by_score(scored, selection)]
     total = _learned_anew([_more_telling(one, going_on.get(name)) for name, one in best.items()])
-    return [relearned(scored, selection, total) if total.ways else by_score(scored, selection)]
+    return [
+        relearned(scored, selection, total) if total.sequence_views else by_score(scored, selection)
+    ]
 
 
 def _all_vary(some: SelectionDraws) -> bool:
@@ -110,13 +112,15 @@ def _sequences(
     by_part: Iterable[Sequence[str]], selection: SelectionDraws
 ) -> dict[tuple[str, ...], Fit]:
     """Return the fits of blocks that are sequences, by the names of their columns."""
-    found = {}
+    result = {}
     for names in by_part:
         if len(names) == 1:
             continue
         every = fits(names, selection, [prefixes]) or fits(names, selection, [banded_sums])
-        found.update({tuple(names): one for one in every if isinstance(one.scored, SequenceScored)})
-    return found
+        result.update(
+            {tuple(names): one for one in every if isinstance(one.scored, SequenceScored)}
+        )
+    return result
 
 
 def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
@@ -128,15 +132,15 @@ def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
 
 def _learned_anew(best: Sequence[Fit]) -> Sum:
     """Return a sum of scores in which those of sequences are refitted."""
-    others, ways, names = [], [], []
+    others, sequence_views, names = [], [], []
     for one in best:
         if isinstance(one.scored, SequenceScored):
-            ways.append(one.scored.way.through(partial(only, tuple(one.names))))
+            sequence_views.append(one.scored.sequence_view.through(partial(only, tuple(one.names))))
             names.append(tuple(one.names))
         else:
             others.append(one)
     rest = _frozen(others) if others else None
-    return Sum(tuple(ways), partial(_added_up, rest, tuple(names)), rest)
+    return Sum(tuple(sequence_views), partial(_added_up, rest, tuple(names)), rest)
 
 
 def _added_up(
@@ -189,17 +193,17 @@ def _parts(some: SelectionDraws) -> list[list[str]]:
         return []
     arm = some.is_d1.astype(np.intp)
     groups = [equal_mass_groups(one, _GROUPS) for one in columns]
-    left, found, alone = set(range(len(columns))), list[list[int]](), list[int]()
+    left, result, alone = set(range(len(columns))), list[list[int]](), list[int]()
     while left:
         part = _reached(min(left), left, groups, arm)
         left -= part
         if len(part) > 1:
-            found.append(sorted(part))
+            result.append(sorted(part))
         else:
             alone += part
-    if not 0 < len(found) <= _MOST_PARTS or len(found[0]) == len(columns):
+    if not 0 < len(result) <= _MOST_PARTS or len(result[0]) == len(columns):
         return []
-    return [[columns[place].name for place in part] for part in (*found, alone) if part]
+    return [[columns[place].name for place in part] for part in (*result, alone) if part]
 
 
 def _reached(
@@ -208,12 +212,12 @@ def _reached(
     """Return the remaining columns that depend on the first one, directly or through others, and
     the first one."""
     luck = 2 * _LUCK / (len(groups) * (len(groups) - 1))
-    found, others, open_ = {first}, set(left) - {first}, [first]
+    result, others, open_ = {first}, set(left) - {first}, [first]
     while open_ and others:
         place = open_.pop()
         new = {one for one in others if _depend(groups[place], groups[one], arm, luck)}
-        found, others, open_ = found | new, others - new, [*open_, *new]
-    return found
+        result, others, open_ = result | new, others - new, [*open_, *new]
+    return result
 
 
 def _depend(one: IntArray, other: IntArray, arm: IntArray, luck: float) -> bool:

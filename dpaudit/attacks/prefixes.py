@@ -15,8 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.counted_sequences import SequenceScored, Sum, Way, relearned
-from dpaudit.attacks.sequences import NAME, Prefixes, Walk, depend, weights
+from dpaudit.attacks.counted_sequences import SequenceScored, SequenceView, Sum, relearned
+from dpaudit.attacks.sequences import NAME, MarkovStates, Prefixes, depend, weights
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import OrderedBins
 from dpaudit.levels.level_map import FOLDS, HALF, IntArray, by_fold, folds
@@ -30,29 +30,31 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
     it."""
     if selection.size < _LEAST_DRAWS:
         return []
-    walk = Walk.over(selection.outcomes)
-    if walk is None:
+    states = MarkovStates.over(selection.outcomes)
+    if states is None:
         return []
     counts = [
         by_fold(cell, step.cells, selection.is_d1).reshape(FOLDS, *step.shape, 2)
-        for cell, step in zip(walk.cells, walk.steps, strict=True)
+        for cell, step in zip(states.cells, states.steps, strict=True)
     ]
     if not depend([one.sum(axis=0) for one in counts]):
         return []
-    fits = weights([_trained(one) for one in counts], walk)
+    fits = weights([_trained(one) for one in counts], states)
     fold = folds(selection.size)
     held_out, kept = np.zeros(selection.size), np.zeros(selection.size)
     halves, spread = np.zeros((2, selection.size)), []
-    for cell, fit in zip(walk.cells, fits, strict=True):
+    for cell, fit in zip(states.cells, fits, strict=True):
         held_out += fit.take(fold * fit.shape[1] + cell)
         own = fit[FOLDS].take(cell)
         kept += own
         for half, by_half in zip(halves, fit[-2:], strict=True):
             half += by_half.take(cell)
         spread.append(float(own.std()))
-    walk = replace(walk, cells=())  # as large as the draws
-    freeze = partial(Prefixes.of, walk, [fit[FOLDS] for fit in fits], spread)
-    scored = SequenceScored(NAME, aligned(held_out, fold, kept), freeze, halves, way=Way(walk))
+    states = replace(states, cells=())  # as large as the draws
+    freeze = partial(Prefixes.of, states, [fit[FOLDS] for fit in fits], spread)
+    scored = SequenceScored(
+        NAME, aligned(held_out, fold, kept), freeze, halves, sequence_view=SequenceView(states)
+    )
     return [relearned(scored, selection, Sum.of(scored))]
 
 

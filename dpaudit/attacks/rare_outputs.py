@@ -88,12 +88,12 @@ class RareTable:
         """
         columns = []
         for column in selection.outcomes.columns[:MOST_COLUMNS]:
-            found = frequent_column(column)
-            if found is None:
+            result = frequent_column(column)
+            if result is None:
                 continue
-            counts = by_arm(found(column), found.size, selection.is_d1)
+            counts = by_arm(result(column), result.size, selection.is_d1)
             if _of_one_arm(counts, FREQUENT).any():
-                columns.append(found)
+                columns.append(result)
         return cls(rare_filter, selection, _arms(selection), columns, FREQUENT)
 
     @cached_property
@@ -127,12 +127,12 @@ class RareTable:
     @cached_property
     def _shares(self) -> list[Shrunk]:
         """The expected share of d1 at every number, by column."""
-        found: list[Shrunk] = []
+        result: list[Shrunk] = []
         for column, counts in zip(self.columns, self._counts, strict=True):
             single, tail = (law.expected(counts) for law in self._laws)
             share = np.where(column.is_tail, tail.share, single.share)
-            found.append(Shrunk(share, np.where(column.is_tail, tail.variance, single.variance)))
-        return found
+            result.append(Shrunk(share, np.where(column.is_tail, tail.variance, single.variance)))
+        return result
 
     def order(self) -> list[Candidate]:
         """Return the order of outcomes by the columns with the clearest cells; none if there are
@@ -150,14 +150,14 @@ class RareTable:
 
     def _ordered(self, places: Sequence[int]) -> Candidate:
         columns = tuple(self.columns[place] for place in places)
-        found = first_rare(columns, [self._numbers[place] for place in places], self._kept.size)
-        found[found == USUAL] = OTHER
+        result = first_rare(columns, [self._numbers[place] for place in places], self._kept.size)
+        result[result == USUAL] = OTHER
         every = [self._laws[0].expected(np.zeros((2, 2), dtype=np.int64))]
         for place in places:
             shares = self._shares[place]
             every.append(Shrunk(shares.share[1:], shares.variance[1:]))
         size = sum(len(one.share) for one in every)
-        counts = by_arm(found, size, self._kept.is_d1)
+        counts = by_arm(result, size, self._kept.is_d1)
         counts[USUAL] = self.arms - counts[1:].sum(axis=0)
         every[0] = self._laws[0].expected(counts[:2])
         share = Shrunk(
@@ -172,7 +172,7 @@ class RareTable:
         level[~came_up] = level[USUAL]
         expected = by_level(share, counts.sum(axis=1), level, len(order))
         held_out = np.append(counts[order], [[0, 0]], axis=0)
-        levels = RareLevels(self.rare_filter, columns, level, self._example(found == OTHER))
+        levels = RareLevels(self.rare_filter, columns, level, self._example(result == OTHER))
         penalty = tuning.PENALTY_ANY_ORDER
         return UnorderedCells(NAME, held_out, penalty, levels, expected=expected)
 
@@ -196,16 +196,16 @@ class RareTable:
         self, points: Sequence[ProfilePoint], coming: int
     ) -> tuple[ProfilePoint, list[_Cell]]:
         """Return the point that the rare rule tests, and its cells."""
-        found = [(point, self._cells_for(point)) for point in points]
-        seen = [self._seen(cells) for _, cells in found]
+        result = [(point, self._cells_for(point)) for point in points]
+        seen = [self._seen(cells) for _, cells in result]
         times = coming / max(1, int(self.arms.sum()))
 
         def evidence(point: ProfilePoint, seen: float) -> float:
             excused = point.delta * coming / 2
             return (seen * times - excused) * math.log1p(math.exp(-point.epsilon))
 
-        best = max(range(len(found)), key=lambda place: evidence(found[place][0], seen[place]))
-        (point, cells), count = found[best], seen[best]
+        best = max(range(len(result)), key=lambda place: evidence(result[place][0], seen[place]))
+        (point, cells), count = result[best], seen[best]
         # The cells may be more frequent than they were, by two standard deviations.
         most = evidence(point, count + 2 * math.sqrt(count) + 1)
         return point, cells if cells and most >= -math.log(RARE_SHARE) else []
@@ -227,14 +227,14 @@ class RareTable:
 
     def _rows(self, cells: Sequence[_Cell]) -> Mask:
         """Return which draws are in any of the cells."""
-        found = np.zeros(self._kept.size, dtype=bool)
+        result = np.zeros(self._kept.size, dtype=bool)
         for place in {one.column for one in cells}:
             if place is None:
-                found |= self._is_other
+                result |= self._is_other
             else:
                 size = self.columns[place].size
-                found |= _numbers_of(cells, place, size)[self._numbers[place]]
-        return found
+                result |= _numbers_of(cells, place, size)[self._numbers[place]]
+        return result
 
     def _seen(self, cells: Sequence[_Cell]) -> int:
         return int(np.count_nonzero(self._rows(cells)))
@@ -300,9 +300,9 @@ def _of_one_arm(counts: IntArray, least: int) -> Mask:
 
 def _numbers_of(cells: Sequence[_Cell], place: int, size: int) -> Mask:
     """Return which numbers of a column are cells of a rule."""
-    found = np.zeros(size, dtype=bool)
-    found[[one.number for one in cells if one.column == place]] = True
-    return found
+    result = np.zeros(size, dtype=bool)
+    result[[one.number for one in cells if one.column == place]] = True
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Walk:
+class MarkovStates:
     """The states of some outcomes, entry by entry.
 
     cells: for each entry, the state and symbol of every outcome as one number.
@@ -115,7 +115,7 @@ class Walk:
     worth: float
 
     @classmethod
-    def over(cls, outcomes: Outcomes) -> Walk | None:
+    def over(cls, outcomes: Outcomes) -> MarkovStates | None:
         """Return the states of outcomes; None if they are no sequences of few values, or need
         too many parameters."""
         columns, values = _of_few_values(outcomes.columns)
@@ -139,7 +139,7 @@ class Walk:
         symbols: Sequence[Alphabet],
         outcomes: Outcomes,
         least: int = _DRAWS_OF_A_PAST,
-    ) -> Walk | None:
+    ) -> MarkovStates | None:
         """Return the states for one kind of summary.
 
         symbols: the values of each entry.
@@ -159,7 +159,7 @@ class Walk:
             pasts.append(of_past)
             past, of_past = following.take(cell), next_pasts
             table = many.reshape(-1, values + 1)
-            tables += _that_tell(table)
+            tables += _free_parameters(table)
             if tables > _MOST_TABLES:
                 return None
             likelihood += _log_likelihood(table)
@@ -167,13 +167,13 @@ class Walk:
         worth = likelihood - tables * math.log(max(1.0, total)) / 2
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
-    def finer(self, outcomes: Outcomes) -> Walk:
-        """Return the states of the same outcomes with rare states told apart, since further
+    def finer(self, outcomes: Outcomes) -> MarkovStates:
+        """Return the states of the same outcomes with rare states distinguished, since further
         draws will reach them; unchanged if that needs too many parameters."""
         symbols = [one.symbols for one in self.steps]
         return self._by(self.summary, symbols, outcomes, _FEW_DRAWS) or self
 
-    def through(self, bands: Bands) -> Walk:
+    def through(self, bands: Bands) -> MarkovStates:
         """Return states that are reached by the bands of entries."""
         return replace(self, steps=tuple(step.through(bands) for step in self.steps))
 
@@ -185,7 +185,7 @@ def _classes(alphabet: Alphabet) -> tuple[int, ...]:
     return tuple(first if one else place for place, one in enumerate(is_band))
 
 
-def _that_tell(draws: NDArray[Any]) -> int:
+def _free_parameters(draws: NDArray[Any]) -> int:
     """Return the number of free parameters of a table of draws by state and symbol."""
     known = draws[LOST + 1 :]
     later = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]
@@ -211,11 +211,11 @@ def _following(
     symbols = len(draws) // len(pasts)
     for place, many in enumerate(draws.tolist()):
         past, symbol = divmod(place, symbols)
-        found = None
+        result = None
         if past != LOST and symbol < symbols - 1:
-            found = summary.after(pasts[past], classes[symbol])
-            total[found] += many
-        nexts.append(found)
+            result = summary.after(pasts[past], classes[symbol])
+            total[result] += many
+        nexts.append(result)
     often = [one for one, many in total.most_common(_MOST_PASTS) if many >= least]
     known = {one: place for place, one in enumerate(often, LOST + 1)}
     following = [known.get(one, LOST) if one is not None else LOST for one in nexts]
@@ -225,15 +225,15 @@ def _following(
 def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
     """Return the columns with few different entries, and these entries, the most frequent first."""
     total: Counter[float | str] = Counter()
-    found = []
+    result = []
     for column in columns:
         if column.name.startswith(KIND):
             continue
         own = _entries(column)
         if own is not None and len(total | own) <= _MOST_VALUES:
-            found.append(column)
+            result.append(column)
             total += own
-    return found, [one for one, _ in total.most_common()]
+    return result, [one for one, _ in total.most_common()]
 
 
 def _entries(column: Column) -> Counter[float | str] | None:
@@ -270,7 +270,7 @@ _NEWTON_STEPS = 8
 _MOST_FITTED_TABLES = 400
 
 
-def weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
+def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArray]:
     """Return the log-ratio of every state and symbol, by entry: (fits, states * symbols).
 
     trained: for each entry the draws, (fits, states, symbols, 2).
@@ -284,7 +284,7 @@ def weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
     rows: dict[tuple[int, ...], list[int]] = {}
     entries: dict[tuple[int, int], list[int]] = {}
     place = 0
-    for entry, (one, before) in enumerate(zip(trained, walk.pasts, strict=True)):
+    for entry, (one, before) in enumerate(zip(trained, states.pasts, strict=True)):
         train = one.copy()
         train[:, LOST] = 0
         later = np.cumsum(train[:, :, ::-1], axis=2)[:, :, ::-1]
@@ -301,7 +301,7 @@ def weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
     every = np.concatenate(ahead, axis=1), np.concatenate(behind, axis=1)
     tables = _Tables.of(*every, list(rows.values()), entries)
     of_value, of_later = _log_ratios(*every, tables)
-    found, start = [], 0
+    result, start = [], 0
     for many, symbols in shapes:
         own = slice(start, start + many * (symbols - 1))
         start = own.stop
@@ -310,8 +310,8 @@ def weights(trained: Sequence[IntArray], walk: Walk) -> list[FloatArray]:
         total[:, :, 1:] = np.cumsum(of_later[:, own].reshape(by_past), axis=2)
         total[:, :, :-1] += of_value[:, own].reshape(by_past)
         total[:, :, -1] = 0.0  # an entry that is none of the values
-        found.append(total.reshape(len(of_value), -1))
-    return found
+        result.append(total.reshape(len(of_value), -1))
+    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -427,15 +427,17 @@ class Prefixes:
     columns: tuple[tuple[str, float], ...]
 
     @classmethod
-    def of(cls, walk: Walk, fit: Sequence[FloatArray], spread: Sequence[float]) -> Prefixes:
+    def of(
+        cls, states: MarkovStates, fit: Sequence[FloatArray], spread: Sequence[float]
+    ) -> Prefixes:
         """Return the score.
 
         fit: for each entry, the log-ratio of every state and symbol.
         spread: for each entry, the standard deviation of its term.
         """
-        importance = shares([one.symbols.name for one in walk.steps], spread)
-        steps = [step.weighing(own) for step, own in zip(walk.steps, fit, strict=True)]
-        return cls(tuple(steps), walk.summary, importance)
+        importance = shares([one.symbols.name for one in states.steps], spread)
+        steps = [step.weighing(own) for step, own in zip(states.steps, fit, strict=True)]
+        return cls(tuple(steps), states.summary, importance)
 
     def through(self, bands: Bands) -> Prefixes:
         """Return a score that reads the bands of entries."""

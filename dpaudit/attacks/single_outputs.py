@@ -76,24 +76,24 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     some = selection.outcomes.take(slice(_FIRST_LOOK))
     if len(np.unique(some.keys())) == some.size:
         return []
-    found = count_atoms(selection)
-    if len(found.keys) == 0:
+    result = count_atoms(selection)
+    if len(result.keys) == 0:
         return []
-    everything = found.counts.sum(axis=0)
-    arms = everything.sum(axis=0) + found.rest
-    fits = np.concatenate([everything - found.counts, everything[None]])
+    everything = result.counts.sum(axis=0)
+    arms = everything.sum(axis=0) + result.rest
+    fits = np.concatenate([everything - result.counts, everything[None]])
     level, levels = cut_by_mass(log_ratio(fits, arms), everything.sum(axis=1).astype(np.float64))
     rest = np.zeros((FOLDS, 1, 2), dtype=np.int64)
-    rest[0] = found.rest
-    held_out = held_out_tally(level[:-1], np.append(found.counts, rest, axis=1), levels)
+    rest[0] = result.rest
+    held_out = held_out_tally(level[:-1], np.append(result.counts, rest, axis=1), levels)
     final = np.append(level[-1], levels).astype(np.intp)
-    known, each = Known.of(found.keys, found.outcomes), found.outcomes.trimmed()
+    known, each = Known.of(result.keys, result.outcomes), result.outcomes.trimmed()
     if bands is not None:
         known = known.through(bands)
     level_map = AtomLevels(known, final, each)
-    penalty = tuning.PENALTY if len(found.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
-    every = AtomLevels(known, np.arange(len(found.keys) + 1, dtype=np.intp), each)
-    counted = CellCounts(every, np.append(everything, found.rest[None], axis=0))
+    penalty = tuning.PENALTY if len(result.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
+    every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
+    counted = CellCounts(every, np.append(everything, result.rest[None], axis=0))
     return [UnorderedCells("single outputs", held_out, penalty, level_map, counted)]
 
 
@@ -125,16 +125,16 @@ class AtomLevels(LevelMap):
             rest = none_of(self.each.words(left_out.tolist()))
             if not rest:
                 return "any output"
-            return ", or ".join(filter(None, [said(kinds, []), f"output is {rest}"]))
+            return ", or ".join(filter(None, [event_words(kinds, []), f"output is {rest}"]))
         few = self.each.words(others[:WORDS].tolist())
-        words = said(kinds, few, len(others) - len(few))
+        words = event_words(kinds, few, len(others) - len(few))
         if not chosen[-1]:
             return words or NO_OUTPUT
         rest = RARELY_SEEN if len(others) else f"output is {RARELY_SEEN}"
         return f"{words}, or {rest}" if words else rest
 
 
-def said(kinds: Iterable[str], names: Sequence[str], more: int = 0) -> str:
+def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) -> str:
     """Return in words the event that the output is one of these; empty if there is none.
 
     kinds: types of exceptions.
@@ -142,9 +142,9 @@ def said(kinds: Iterable[str], names: Sequence[str], more: int = 0) -> str:
     more: number of values without words.
     """
     some = [shortened(name) for name in names[:WORDS]]
-    more += len(names) - len(some)
-    if more:
-        some.append(f"{more} more values")
+    further += len(names) - len(some)
+    if further:
+        some.append(f"{further} more values")
     parts = [f"{kind.removeprefix(RAISED)} is raised" for kind in kinds]
     if some:
         parts.append(f"output is {some[0]}")
@@ -154,25 +154,25 @@ def said(kinds: Iterable[str], names: Sequence[str], more: int = 0) -> str:
 _MOST_ATOMS = 64
 
 
-def accuse(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
+def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
     """Return the outputs to test one by one: those that look violating, and the most unequal
     ones that are needed to outweigh δ. Exceptions are no outputs in this sense."""
-    found = count_atoms(selection)
-    raw = ~raised(found.outcomes)
-    counts = found.counts.sum(axis=0)
-    arms = counts.sum(axis=0) + found.rest
+    result = count_atoms(selection)
+    raw = ~raised(result.outcomes)
+    counts = result.counts.sum(axis=0)
+    arms = counts.sum(axis=0) + result.rest
     masks = np.zeros((2, len(counts)), dtype=bool)
     for mask, step in zip(masks, (1, -1), strict=True):
         mask[_accused(counts[:, ::step], arms[::step], raw, point)] = True
     chosen = np.flatnonzero(masks.any(axis=0))
-    words = tuple(found.outcomes.words(chosen.tolist()))
-    return SingleOutputs(found.keys[chosen], words, masks[0, chosen], masks[1, chosen])
+    words = tuple(result.outcomes.words(chosen.tolist()))
+    return SingleOutputs(result.keys[chosen], words, masks[0, chosen], masks[1, chosen])
 
 
 def has_atoms(selection: SelectionDraws) -> bool:
     """Return whether outputs repeat, so that single outputs can be counted."""
-    found = count_atoms(selection)
-    return bool(found.counts[:, ~raised(found.outcomes)].sum() > selection.size / 10)
+    result = count_atoms(selection)
+    return bool(result.counts[:, ~raised(result.outcomes)].sum() > selection.size / 10)
 
 
 def _accused(

@@ -35,7 +35,7 @@ NAME = "gradient-boosted trees"
 
 # Columns, at most: of more, trees take long.
 _MOST_COLUMNS = 256
-# Tables of two columns have 8 × 8 groups, and so many draws times pairs of columns at most.
+# Tables of two columns have 8 × 8 groups, and a limit on draws times pairs of columns.
 _GROUPS, _MOST_WORK, _LEAST_DRAWS = 8, 20_000_000, 2_000
 # Trees are left out where another scorer promises this share of what a rule that is never wrong
 # would, or predicts this log wealth (nats), which refutes a claim at any usual level.
@@ -85,11 +85,11 @@ def propose_trees(
     if reason is not None:
         return [], [Tried(NAME, None, reason)]
     scores = [one.scored for one in candidates if isinstance(one, OrderedBins) and one.scored]
-    found = trees(selection, scores)
+    result = trees(selection, scores)
     wanted = _wanted_likelihood(base, selection.size)
     promised = promise(best, objective)
-    if any(promise(one, objective) > promised or one.smoothed.worth > wanted for one in found):
-        return list(found), []
+    if any(promise(one, objective) > promised or one.smoothed.worth > wanted for one in result):
+        return list(result), []
     return [], [Tried(NAME, None, f"they tell no more than {base.attack}")]
 
 

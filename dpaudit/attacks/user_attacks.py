@@ -66,9 +66,9 @@ class UsersAttack:
         kept.check(selection.outcomes)
         if self.travels:
             pickle.dumps(kept)
-        found = by_score(Scored(self.name, held_out, lambda: kept, halves), selection)
-        if larger_for_d1(found.held_out[:-1]):
-            return [found]
+        result = by_score(Scored(self.name, held_out, lambda: kept, halves), selection)
+        if larger_for_d1(result.held_out[:-1]):
+            return [result]
         turned, other = replace(kept, sign=-1.0), None if halves is None else -halves
         return [by_score(Scored(self.name, -held_out, lambda: turned, other), selection)]
 
@@ -179,12 +179,12 @@ def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, .
 
     Raises UsageError for one that cannot be loaded, or is given twice.
     """
-    found = tuple(replace(_loaded(one), travels=travels) for one in given)
-    names = [one.name for one in found]
+    result = tuple(replace(_loaded(one), travels=travels) for one in given)
+    names = [one.name for one in result]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"attacks: {twice} is given twice")
-    return found
+    return result
 
 
 def installed_attacks() -> dict[str, EntryPoint]:

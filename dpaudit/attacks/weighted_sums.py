@@ -81,7 +81,7 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     if len(vector) ** 3 < ONE_THREAD:
         return np.asarray(np.linalg.solve(matrix, vector))
     diagonal = np.diag(matrix)
-    found = np.zeros(len(vector))
+    result = np.zeros(len(vector))
     rest = vector.astype(np.float64)
     step = eased = rest / diagonal
     size = float(np.sum(rest * eased))
@@ -91,12 +91,12 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
             break
         image = times(matrix, step)
         length = size / float(np.sum(step * image))
-        found += length * step
+        result += length * step
         rest -= length * image
         eased = rest / diagonal
         before, size = size, float(np.sum(rest * eased))
         step = eased + size / before * step
-    return found
+    return result
 
 
 # Features of a logistic regression, at most: more take too long.
@@ -189,10 +189,10 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
     fits = [_fitted(one, some) for one in (features, sides)]
     is_better = fits[1].loss < fits[0].loss - tuning.GAIN_OF_CHOICE
-    found = fits[is_better]
+    result = fits[is_better]
     if is_some:
-        found = _fitted(sides if is_better else features, selection, found.weights)
-    return [by_score(found.scored, selection)]
+        result = _fitted(sides if is_better else features, selection, result.weights)
+    return [by_score(result.scored, selection)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,14 +274,14 @@ def _spreads(
     weights: FloatArray, halves: list[FloatArray], kinds: NDArray[np.intp]
 ) -> list[_Spread]:
     """Return both variances for each kind; fits to two halves differ by errors alone."""
-    found = []
+    result = []
     for kind in range(len(_POOLED)):
         of_kind = kinds == kind
         if of_kind.sum() >= _FEWEST_POOLED:
             error = float(np.mean((halves[0] - halves[1])[of_kind] ** 2)) / 4
             truth = max(0.0, float(np.var(weights[of_kind])) - error)
-            found.append(_Spread(of_kind, truth, error))
-    return found
+            result.append(_Spread(of_kind, truth, error))
+    return result
 
 
 def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> FloatArray:

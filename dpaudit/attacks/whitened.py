@@ -76,9 +76,9 @@ def _by_itself(
     if not np.isfinite(new).all():
         return []
     outcomes = Table((Column(plain.words, new),), len(new))
-    found = orders_of(outcomes.all_columns[0], SelectionDraws(outcomes, selection.is_d1))
+    result = orders_of(outcomes.all_columns[0], SelectionDraws(outcomes, selection.is_d1))
     of_new = partial(NewLevels, plain)
-    return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}") for one in found]
+    return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}") for one in result]
 
 
 def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
@@ -123,8 +123,8 @@ class Difference:
             f"{sign}{factor}{name}"
             for sign, factor, (name, _) in zip(signs, factors, named, strict=True)
         ]
-        more = len(self.terms) - len(named)
-        rest = f" + multiples of {more} entries before it" if more else ""
+        further = len(self.terms) - len(named)
+        rest = f" + multiples of {further} entries before it" if further else ""
         return "".join([self.column, *parts, rest])
 
 
@@ -143,8 +143,8 @@ class NewLevels(LevelMap):
         new = self.difference(outcomes)
         gaps = np.isnan(new)
         known = np.where(gaps, 0.0, new)
-        found = self.level(Table((Column(self.difference.words, known),), len(known)))
-        return np.where(gaps, self.levels - 1, found).astype(np.intp)
+        result = self.level(Table((Column(self.difference.words, known),), len(known)))
+        return np.where(gaps, self.levels - 1, result).astype(np.intp)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.level.words(chosen)
@@ -205,12 +205,12 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     # Variances of regression coefficients: that of the row times the precision of the others.
     inverse_new = np.where(new > 0, 1 / np.where(new > 0, new, 1.0), 0.0)
     precision = np.cumsum(inverse**2 * inverse_new[:, None], axis=0)
-    found = []
+    result = []
     for row in np.flatnonzero(new > 0):
         error = np.sqrt(new[row] * precision[row - 1, :row] / count) if row else np.empty(0)
         kept = np.flatnonzero(np.abs(inverse[row, :row]) > tuning.DEVIATIONS_BEYOND_LUCK * error)
-        found.append(Step(int(row), tuple((int(i), float(inverse[row, i])) for i in kept)))
-    return tuple(found)
+        result.append(Step(int(row), tuple((int(i), float(inverse[row, i])) for i in kept)))
+    return tuple(result)
 
 
 def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:

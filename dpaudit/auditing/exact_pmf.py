@@ -8,7 +8,7 @@ from typing import Any
 
 from dpaudit.adapters.loading import WithAdversary, add_adversary, load_mechanism
 from dpaudit.adapters.pmf import LawRow, law_table
-from dpaudit.attacks.single_outputs import said
+from dpaudit.attacks.single_outputs import event_words
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
 from dpaudit.claims import PrivacyClaim
@@ -88,5 +88,5 @@ def _event(event: exact.Event, table: Sequence[LawRow]) -> ExactEvent | None:
     d1, d2 = both if event.guess == "d1" else reversed(both)
     names = tuple(table[place][0] for place in event.outcomes)
     kinds = [name for name in names if name.startswith(RAISED)]
-    words = said(kinds, [name for name in names if name not in kinds])
+    words = event_words(kinds, [name for name in names if name not in kinds])
     return ExactEvent(words, event.guess, d1, d2)

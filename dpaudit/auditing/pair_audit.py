@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks.bits import has_fractions, has_integers
 from dpaudit.attacks.learning import best_point, learn, scorers_for
 from dpaudit.attacks.objective import Objective
-from dpaudit.attacks.single_outputs import accuse, has_atoms
+from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
 from dpaudit.auditing.checks import DrawChecks, Refutation, check_inputs
 from dpaudit.auditing.counting import CountingStage, Counts, Ledger, PairProgress
 from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
@@ -513,7 +513,7 @@ def single_outputs(
         return None, []
     if not has_atoms(selection):
         return None, [_CONTINUOUS]
-    return accuse(selection, point), []
+    return choose_single_outputs(selection, point), []
 
 
 def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:

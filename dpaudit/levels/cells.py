@@ -67,13 +67,13 @@ class Cells:
         """Return the value of every entry."""
         if column.codes is None:
             return self.digitise(column.numbers)
-        found = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
+        result = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
         unseen = self.label_values[-1]
         known = dict(zip(self.labels, self.label_values[:-1], strict=True))
         by_code = np.array(
-            [0, *(known.get(label, unseen) for label in column.labels)], dtype=found.dtype
+            [0, *(known.get(label, unseen) for label in column.labels)], dtype=result.dtype
         )
-        return np.where(column.codes > 0, by_code[column.codes], found)
+        return np.where(column.codes > 0, by_code[column.codes], result)
 
     def with_values(self, values: NDArray[Any]) -> Cells:
         """Return the partition with other values, (intervals + labels + 1,); equal neighbours
@@ -93,14 +93,14 @@ class Cells:
             return self._representation_words(chosen, phrases)
         unseen = self.label_values[-1]
         name = self.name.removeprefix(KIND)
-        numeric, found = chosen[self.values], chosen[self.label_values[:-1]]
-        if self._is_all_but_the_gap(numeric | (self.values == unseen), found):
+        numeric, result = chosen[self.values], chosen[self.label_values[:-1]]
+        if self._is_all_but_the_gap(numeric | (self.values == unseen), result):
             return f"{name} is present"
-        left_out = [label for label, one in zip(self.labels, found, strict=True) if not one]
+        left_out = [label for label, one in zip(self.labels, result, strict=True) if not one]
         left_out = left_out if numeric.all() else [A_NUMBER, *left_out]
         runs = [] if chosen[unseen] and numeric.all() else self._runs(numeric)
         parts = [_interval_words(name, low, high) for low, high in runs]
-        raised, labels = self._labels(found)
+        raised, labels = self._labels(result)
         parts += raised
         labels = [f"{name} is {shortened(label)}" for label in labels]
         start = f"{name} is "
@@ -117,19 +117,19 @@ class Cells:
         parts += labels
         return f"{_alternatives(start, parts)}, or {others}" if parts else others
 
-    def _labels(self, found: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
+    def _labels(self, result: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
         """Return the events that chosen exceptions are raised, then the other chosen labels."""
-        every = [label for label, one in zip(self.labels, found, strict=True) if one]
+        every = [label for label, one in zip(self.labels, result, strict=True) if one]
         raised = [label for label in every if label.startswith(RAISED)]
         words = [f"{label.removeprefix(RAISED)} is raised" for label in raised]
         return words, [label for label in every if label not in raised]
 
     def _representation_words(self, chosen: NDArray[np.bool_], phrases: Phrases) -> str:
         """Return an event of a column without numbers, such as `output is -0.0`."""
-        found = chosen[self.label_values[:-1]]
-        if self._is_all_but_the_gap(np.ones(1, dtype=bool), found):
+        result = chosen[self.label_values[:-1]]
+        if self._is_all_but_the_gap(np.ones(1, dtype=bool), result):
             return phrases.present
-        parts, labels = self._labels(found)
+        parts, labels = self._labels(result)
         parts += [phrases.absent] if ABSENT in labels else []
         words = [phrases.word(label) for label in labels if label != ABSENT]
         parts += [f"{phrases.start}{shortened(word)}" for word in words]
@@ -137,10 +137,10 @@ class Cells:
             parts.append(f"{phrases.start}{RARELY_SEEN}")
         return _alternatives(phrases.start, parts) or NO_OUTPUT
 
-    def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], found: NDArray[np.bool_]) -> bool:
+    def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], result: NDArray[np.bool_]) -> bool:
         """Return whether the event is that the entry is present, whatever it is."""
         there = np.array([label != ABSENT for label in self.labels], dtype=bool)
-        return not there.all() and bool(numeric.all() and (found == there).all())
+        return not there.all() and bool(numeric.all() and (result == there).all())
 
     def _runs(self, numeric: NDArray[np.bool_]) -> list[tuple[float, float]]:
         bounds = np.concatenate([[-np.inf], self.edges, [np.inf]])
@@ -242,10 +242,10 @@ def short_below(number: float, room: float) -> float:
     """Return a short decimal below the number, by at most a fifth of the room; the number itself
     if there is none."""
     with np.errstate(over="ignore", invalid="ignore"):
-        found = _short(number, room)
-        if found > number:
-            found = _short(float(np.subtract(number, room / 10)), room)
-    return found if found <= number and room < math.inf else number
+        result = _short(number, room)
+        if result > number:
+            result = _short(float(np.subtract(number, room / 10)), room)
+    return result if result <= number and room < math.inf else number
 
 
 def _interval_words(name: str, low: float, high: float) -> str:

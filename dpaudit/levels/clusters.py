@@ -4,7 +4,7 @@ Many mechanisms have a few log-ratios that many outputs share, up to the sign: k
 response, the tails of Laplace noise. Cells are taken to fall into few clusters, each with one
 size of log-ratio and either sign. The number of clusters is unknown: neighbouring clusters are
 joined one by one, and the estimate of a cell is its mean over all these models, weighted by
-their likelihood and by e^-1 for each cluster. Cells that counts cannot distinguish are thereby
+their likelihood and by e^-1 for each cluster. Cells that counts cannot distinguish are
 taken as equal, so that an event of both is preferred to one of them.
 """
 
@@ -197,7 +197,7 @@ class Clusters:
     def assigned(self, rng: np.random.Generator) -> FloatArray:
         """Return the signed log-ratio of a cluster for every cell, drawn from the posterior:
         (cells,)."""
-        # The first model is a grid, which tells hardly apart what others take for one cluster.
+        # The first model is a grid, whose neighbouring points other models take for one cluster.
         models, weights = self.models, self.weights
         if weights[1:].sum() > 0:
             models, weights = models[1:], weights[1:] / weights[1:].sum()
@@ -225,7 +225,7 @@ def _models(cells: _Cells) -> list[_Model]:
     _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS_OF_GRID, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
     peaks = np.flatnonzero((weights >= beside[:-2]) & (weights > beside[2:]) & (weights > _SMALL))
-    found = [_Model(grid, weights, likelihood - tuning.COST_OF_PARAMETER * len(peaks))]
+    result = [_Model(grid, weights, likelihood - tuning.COST_OF_PARAMETER * len(peaks))]
     nearest = np.argmin(np.abs(np.arange(len(grid))[:, None] - peaks), axis=1)
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
@@ -233,16 +233,16 @@ def _models(cells: _Cells) -> list[_Model]:
     # Two log-ratios that are near each other may have one peak.
     on_grid = _Likelihood.of(cells, grid)
     for _ in range(_MOST_MORE):
-        more = _one_more(cells, on_grid, *fit[:2])
-        if more is None or more[-1] - fit[-1] <= tuning.COST_OF_PARAMETER:
+        further = _one_more(cells, on_grid, *fit[:2])
+        if further is None or further[-1] - fit[-1] <= tuning.COST_OF_PARAMETER:
             break
-        fit = more
+        fit = further
     while True:
         sizes, weights, likelihood = fit
         worth = likelihood - tuning.COST_OF_PARAMETER * len(sizes)
-        found.append(_Model(sizes, weights, worth))
-        if len(sizes) == 1 or worth < max(one.worth for one in found) - _FAR:
-            return found
+        result.append(_Model(sizes, weights, worth))
+        if len(sizes) == 1 or worth < max(one.worth for one in result) - _FAR:
+            return result
         joined = [_joined(cells, sizes, weights, place) for place in range(len(sizes) - 1)]
         fit = max(joined, key=lambda one: one[-1])
 
@@ -323,19 +323,19 @@ def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
     """
     ratios = clusters.assigned(rng)
     counts = clusters.counts + 0.5
-    found = np.log(counts[:, 0] / counts[:, 1]) - clusters.even
+    result = np.log(counts[:, 0] / counts[:, 1]) - clusters.even
     variance = (1 / counts).sum(axis=1)
     for size in np.unique(np.abs(ratios[ratios != 0])):
         own = np.flatnonzero(np.abs(ratios) == size)
         sign = np.sign(ratios[own])
         ratios[own] = sign * _cluster(
-            sign * found[own], variance[own], tuning.SPREAD_OF_DIFFERENCES * size, rng
+            sign * result[own], variance[own], tuning.SPREAD_OF_DIFFERENCES * size, rng
         )
     return np.asarray(1 / (1 + np.exp(-ratios - clusters.even)))
 
 
 def _cluster(
-    found: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
+    result: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
 ) -> FloatArray:
     """Return log-ratios of the cells of a cluster, drawn from their posterior.
 
@@ -343,24 +343,24 @@ def _cluster(
     apart: standard deviation of the true log-ratios, if they differ.
     """
     (alike, together), (differing, spread) = (
-        _common_mean(found, variance + more) for more in (0.0, apart**2)
+        _common_mean(result, variance + further) for further in (0.0, apart**2)
     )
     even_odds = rng.random() < 1 / (1 + np.exp(np.clip(together[1] - spread[1], -700, 700)))
     if not even_odds:
-        return np.full(len(found), rng.normal(alike, together[0]))
+        return np.full(len(result), rng.normal(alike, together[0]))
     middle = rng.normal(differing, spread[0])
     precision = 1 / variance + 1 / apart**2
-    mean = (found / variance + middle / apart**2) / precision
+    mean = (result / variance + middle / apart**2) / precision
     return np.asarray(rng.normal(mean, 1 / np.sqrt(precision)))
 
 
 def _common_mean(
-    found: FloatArray, variance: NDArray[np.float64]
+    result: FloatArray, variance: NDArray[np.float64]
 ) -> tuple[float, tuple[float, float]]:
     """Return the common mean of normal numbers, its error, and the log-likelihood integrated
     over the mean."""
     weight = 1 / variance
     total = float(weight.sum())
-    mean = float(weight @ found) / total
-    log_likelihood = float(np.log(weight).sum() - weight @ (found - mean) ** 2 - np.log(total)) / 2
+    mean = float(weight @ result) / total
+    log_likelihood = float(np.log(weight).sum() - weight @ (result - mean) ** 2 - np.log(total)) / 2
     return mean, (total**-0.5, log_likelihood)

@@ -78,7 +78,7 @@ class Digitiser:
         return counts
 
     def _grid(self, numbers: int) -> _Grid | None:
-        """Return the grid for so many lookups; None where a binary search is faster, or a grid
+        """Return the grid for a number of lookups; None where a binary search is faster, or a grid
         is impossible."""
         if not self._made:
             if numbers < _WORTH_A_GRID:
@@ -138,16 +138,16 @@ class _Grid:
         """Return the number of numbers with each value, (values,), except those that share a
         cell with an edge, and these numbers. Counting by cells is faster than by values."""
         cells = len(self.divided)
-        found, rest = np.zeros(cells, dtype=np.int64), []
+        result, rest = np.zeros(cells, dtype=np.int64), []
         # Kept from piece to piece, since to ask for memory costs as much as to fill it.
         kept = np.empty(_PIECE), np.empty(_PIECE, dtype=np.intp)
         for piece in pieces:
             out = kept[0][: len(piece)], kept[1][: len(piece)]
             cell = _cell(piece, self.scale, self.shift, cells, out)
-            found += np.bincount(cell, minlength=cells)
+            result += np.bincount(cell, minlength=cells)
             rest.append(piece.compress(self.divided.take(cell)))
-        found[self.divided] = 0
-        counts = np.bincount(self.by_cell, weights=found, minlength=values)
+        result[self.divided] = 0
+        counts = np.bincount(self.by_cell, weights=result, minlength=values)
         return counts.astype(np.int64), np.concatenate(rest)
 
     def look_up(self, numbers: FloatArray, edges: FloatArray, values: NDArray[Any]) -> NDArray[Any]:
@@ -156,11 +156,11 @@ class _Grid:
         place = cell * (depth + 1)
         for edge in self.edges:
             place += numbers >= edge.take(cell)
-        found: NDArray[Any] = self.values.take(place)
+        result: NDArray[Any] = self.values.take(place)
         if self.crowded is not None:
             rest = np.flatnonzero(self.crowded.take(cell))
-            found[rest] = values[np.searchsorted(edges, numbers[rest], side="right")]
-        return found
+            result[rest] = values[np.searchsorted(edges, numbers[rest], side="right")]
+        return result
 
 
 def _pieces(numbers: FloatArray) -> Iterator[FloatArray]:
@@ -199,7 +199,7 @@ def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:
     inside = upto - below
     depth = min(int(inside.max()), _DEEPEST)
     nth = np.arange(depth)[:, None]
-    found = np.where(inside > nth, edges[np.minimum(below + nth, len(edges) - 1)], np.inf)
+    result = np.where(inside > nth, edges[np.minimum(below + nth, len(edges) - 1)], np.inf)
     every = values[np.minimum(below + np.arange(depth + 1)[:, None], upto)]
     crowded = inside > depth
-    return _Grid(scale, shift, found, every.T.ravel(), crowded if crowded.any() else None)
+    return _Grid(scale, shift, result, every.T.ravel(), crowded if crowded.any() else None)

@@ -88,8 +88,8 @@ class Grouped(LevelMap):
         return np.asarray(self.group[self.cells(outcomes)])
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        found = np.bincount(self.group, weights=self.cells.counts(outcomes), minlength=self.levels)
-        return np.asarray(found, dtype=np.int64)
+        result = np.bincount(self.group, weights=self.cells.counts(outcomes), minlength=self.levels)
+        return np.asarray(result, dtype=np.int64)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.cells.words(chosen[self.group])
@@ -157,9 +157,9 @@ def is_continuous(numbers: FloatArray) -> bool:
 @functools.lru_cache(maxsize=4)
 def folds(size: int) -> IntArray:
     """Return the fold of every selection draw; the order of the draws has no meaning."""
-    found = np.arange(size) % FOLDS
-    found.flags.writeable = False  # kept for others
-    return found
+    result = np.arange(size) % FOLDS
+    result.flags.writeable = False  # kept for others
+    return result
 
 
 def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
@@ -201,9 +201,9 @@ def tail_refined(smallest: float) -> FloatArray:
     smallest = min(smallest, 0.04)
     low = np.geomspace(smallest, 0.05, _TAIL_LEVELS)
     inner = np.linspace(0.05, 0.95, middle + 1)[1:-1]
-    found = np.concatenate([low, inner, 1 - low[::-1]])
-    found.flags.writeable = False  # kept for others
-    return found
+    result = np.concatenate([low, inner, 1 - low[::-1]])
+    result.flags.writeable = False  # kept for others
+    return result
 
 
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:

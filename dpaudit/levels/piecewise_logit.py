@@ -107,11 +107,11 @@ def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
     every = counts.reshape(-1, levels, 2)
     if levels < 2:
         return np.array([log_odds(one) for one in every]).reshape(counts.shape[:-1])
-    found, ramps = np.empty((len(every), levels)), _ramps(levels)
+    result, ramps = np.empty((len(every), levels)), _ramps(levels)
     together = max(1, CACHED // ramps.rise.shape[1])
     for start in range(0, len(every), together):
-        found[start : start + together] = _Fits(ramps, every[start : start + together])()
-    return found.reshape(counts.shape[:-1])
+        result[start : start + together] = _Fits(ramps, every[start : start + together])()
+    return result.reshape(counts.shape[:-1])
 
 
 def _best(
@@ -222,10 +222,10 @@ class _Fit:
         # A score statistic is about twice the gain; what falls far short of it is not fitted.
         left = self._unexplained()
         tried = (self._best_ramp(left), self._best_other(left))
-        found = [one for one in tried if one[-1] > tuning.GAIN_OF_RAMP]
-        if not found:
+        result = [one for one in tried if one[-1] > tuning.GAIN_OF_RAMP]
+        if not result:
             return False
-        tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term, _ in found]
+        tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term, _ in result]
         best = max(tries, key=lambda one: one[0] - tuning.GAIN_OF_CHOICE * (one[2] is not None))
         gain, heights, ramp, offset, term = best
         if gain < tuning.GAIN_OF_RAMP:
@@ -331,7 +331,7 @@ class _Fits:
 
     def __call__(self) -> FloatArray:
         """Return the log-odds by level, averaged over the ends of ramps: (counts, levels)."""
-        found = np.zeros_like(self._draws)
+        result = np.zeros_like(self._draws)
         while len(self._growing):
             fitted = _products(self._terms, self._heights)
             before, parts = self._growing, (self._terms, self._heights, self._chosen)
@@ -339,10 +339,10 @@ class _Fits:
             for place in np.flatnonzero(~grows):
                 one, (terms, heights, chosen) = before[place], (part[place] for part in parts)
                 known = [(int(ramp) if ramp >= 0 else None, float(off)) for ramp, off in chosen]
-                found[one] = _averaged(
+                result[one] = _averaged(
                     self._ramps, self._ahead[one], self._draws[one], known, terms, heights
                 )
-        return np.asarray(found)
+        return np.asarray(result)
 
     def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
         """Add to every fit the term that raises its likelihood most; return which ones grew. The
@@ -361,14 +361,14 @@ class _Fits:
             some = np.flatnonzero(score > tuning.GAIN_OF_RAMP)
             own = np.ones((len(some), fitted.shape[1])) if tried is None else tried[some]
             terms = np.concatenate([self._terms[some], own[:, :, None]], axis=2)
-            found = _maximised_each(ahead[some], draws[some], terms, self._heights[some])
-            gain = _likelihoods(ahead[some], draws[some], _products(terms, found))
+            result = _maximised_each(ahead[some], draws[some], terms, self._heights[some])
+            gain = _likelihoods(ahead[some], draws[some], _products(terms, result))
             gain -= _likelihoods(ahead[some], draws[some], fitted[some])
             better = gain - costs > best[some]
             here = some[better]
             best[here], heights[here], term[here] = (
                 (gain - costs)[better],
-                found[better],
+                result[better],
                 own[better],
             )
             is_enough[here] = gain[better] >= tuning.GAIN_OF_RAMP
@@ -436,20 +436,20 @@ def _maximised_each(
 ) -> FloatArray:
     """Return the heights with the largest likelihood for every fit, by Newton's method, from
     those of all terms but the last."""
-    found = np.column_stack([heights, np.zeros(len(heights))])
-    rest = np.arange(len(found))
+    result = np.column_stack([heights, np.zeros(len(heights))])
+    rest = np.arange(len(result))
     for _ in range(_NEWTON_STEPS):
         if not len(rest):
             break
         own = terms[rest]
-        share = probability(_products(own, found[rest]))
+        share = probability(_products(own, result[rest]))
         weight = draws[rest] * share * (1 - share) + TINY
         bend = np.einsum("blj,blk->bjk", own, weight[:, :, None] * own)
         slope = np.einsum("blk,bl->bk", own, ahead[rest] - draws[rest] * share)
         step = np.linalg.solve(bend + 1e-6 * np.eye(own.shape[2]), slope[:, :, None])[:, :, 0]
-        found[rest] += np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        result[rest] += np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         rest = rest[np.abs(step).max(axis=1) >= 1e-4]
-    return found
+    return result
 
 
 def _averaged(

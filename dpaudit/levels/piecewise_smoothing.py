@@ -30,33 +30,33 @@ _TOGETHER = 3_000_000
 Places = NDArray[np.intp]
 
 
-def expected(found: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
+def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
     """Return the expected log-ratios of several fits: (fits, places).
 
     found, variance: (fits, places), estimates with normal errors of this variance; infinite:
         unknown.
     rows: (rows, length), the places of every row in order, filled up with -1.
     """
-    if found.shape[1] == 0:
-        return found
+    if estimates.shape[1] == 0:
+        return estimates
     stretches = _Stretches.of(rows)
     together = max(1, _TOGETHER // (len(stretches.row) * len(GRID)))
-    some = [slice(start, start + together) for start in range(0, len(found), together)]
-    return np.concatenate([_expected(found[one], variance[one], stretches) for one in some])
+    some = [slice(start, start + together) for start in range(0, len(estimates), together)]
+    return np.concatenate([_expected(estimates[one], variance[one], stretches) for one in some])
 
 
-def _expected(found: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
-    gap = np.interp(found, GRID, GAP)
+def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
+    gap = np.interp(estimates, GRID, GAP)
     # Errors smaller than the gaps of the grid are widened to them.
-    ways = _Ways.of(found, 1 / (variance + (gap / 2) ** 2), stretches)
-    law = np.full((len(found), 2, len(GRID)), 1 / (2 * len(GRID)))
-    chance = np.full(len(found), _FIRST_CHANCE)
+    likelihoods = _Likelihoods.of(estimates, 1 / (variance + (gap / 2) ** 2), stretches)
+    law = np.full((len(estimates), 2, len(GRID)), 1 / (2 * len(GRID)))
+    chance = np.full(len(estimates), _FIRST_CHANCE)
     for _ in range(_STEPS):
-        law, chance = _improved(ways, stretches, law, chance)
-    told = np.empty_like(found)
-    told[:, stretches.places] = _means(ways, stretches, law, chance)[:, stretches.inside]
+        law, chance = _improved(likelihoods, stretches, law, chance)
+    means = np.empty_like(estimates)
+    means[:, stretches.places] = _means(likelihoods, stretches, law, chance)[:, stretches.inside]
     is_known = np.sqrt(variance) < gap / 2
-    return np.where(is_known, found, told)
+    return np.where(is_known, estimates, means)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +151,7 @@ class _Stretches:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ways:
+class _Likelihoods:
     """Likelihoods of steady and drifting stretches, for each log-ratio in the middle.
 
     best: (fits, stretches), the largest log-likelihood.
@@ -164,12 +164,12 @@ class _Ways:
     drift: FloatArray
 
     @classmethod
-    def of(cls, found: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Ways:
+    def of(cls, estimates: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Likelihoods:
         """Return the likelihoods. weight: (fits, places), one over the variance of the
         estimates."""
         is_there = stretches.inside
         weights = np.where(is_there, weight[:, stretches.rows], 0.0)
-        numbers = weights * np.where(is_there, found[:, stretches.rows], 0.0)
+        numbers = weights * np.where(is_there, estimates[:, stretches.rows], 0.0)
         place = np.arange(weights.shape[2])
         # With z from -1 to 1 along a stretch: sums of weights with 1, z and z², of numbers with 1
         # and z.
@@ -190,7 +190,7 @@ class _Ways:
         logs -= best[..., None, None]
         return cls(best, np.exp(logs, out=logs), drift)
 
-    def blamed(
+    def posterior(
         self, stretches: _Stretches, law: FloatArray, chance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the probability of every stretch, and the same divided by its relative
@@ -203,15 +203,15 @@ class _Ways:
 
 
 def _improved(
-    ways: _Ways, stretches: _Stretches, law: FloatArray, chance: FloatArray
+    likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the law and the chance after a step of EM.
 
     law: (fits, 2, grid), of the middle of steady and of drifting stretches.
     chance: (fits,), chance to jump.
     """
-    chances, blame = ways.blamed(stretches, law, chance)
-    drawn = np.einsum("fs,fskg->fkg", blame, ways.relative) * law
+    chances, relative_posterior = likelihoods.posterior(stretches, law, chance)
+    drawn = np.einsum("fs,fskg->fkg", relative_posterior, likelihoods.relative) * law
     middles, kinds = drawn.sum(axis=1) + _LEAST, drawn.sum(axis=2) + _LEAST_CHANCE
     middles /= middles.sum(axis=1, keepdims=True)
     kinds /= kinds.sum(axis=1, keepdims=True)
@@ -220,11 +220,15 @@ def _improved(
     return kinds[:, :, None] * middles[:, None], np.clip(jumps, _LEAST_CHANCE, 1 - _LEAST_CHANCE)
 
 
-def _means(ways: _Ways, stretches: _Stretches, law: FloatArray, chance: FloatArray) -> FloatArray:
+def _means(
+    likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
+) -> FloatArray:
     """Return the expected log-ratio at every place: (fits, rows, length)."""
-    blame = ways.blamed(stretches, law, chance)[1]
-    middle = blame * np.einsum("fskg,fkg,g->fs", ways.relative, law, GRID)
-    drift = blame * np.einsum("fsg,fg,fsg->fs", ways.relative[:, :, 1], law[:, 1], ways.drift)
+    relative_posterior = likelihoods.posterior(stretches, law, chance)[1]
+    middle = relative_posterior * np.einsum("fskg,fkg,g->fs", likelihoods.relative, law, GRID)
+    drift = relative_posterior * np.einsum(
+        "fsg,fg,fsg->fs", likelihoods.relative[:, :, 1], law[:, 1], likelihoods.drift
+    )
     slope = drift / stretches.half
     place = np.arange(stretches.rows.shape[1])
     start = stretches.spread(middle - slope * stretches.middle)

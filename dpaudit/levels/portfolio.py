@@ -123,8 +123,8 @@ class Rule:
         """Expected right and wrong guesses, of as many draws as the rule was learned from."""
         if self.expected is None:
             return 0.0, 0.0
-        (right, wrong), (missed, found) = self.expected.tolist()
-        return right + found, wrong + missed
+        (right, wrong), (missed, result) = self.expected.tolist()
+        return right + result, wrong + missed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

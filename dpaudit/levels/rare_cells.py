@@ -75,10 +75,10 @@ class RareColumn:
         return len(self.is_tail)
 
     def __call__(self, column: Column) -> Numbers:
-        found = np.array(self.cells(column), dtype=np.intp)
+        result = np.array(self.cells(column), dtype=np.intp)
         if self.only is None or self.only[UNLISTED]:
-            found[(found == USUAL) & _is_rare(self.usual, column)] = UNLISTED
-        return found if self.only is None else np.where(self.only[found], found, USUAL)
+            result[(result == USUAL) & _is_rare(self.usual, column)] = UNLISTED
+        return result if self.only is None else np.where(self.only[result], result, USUAL)
 
     def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
         """Return the event that the number of an entry is chosen, as alternatives."""
@@ -124,12 +124,12 @@ class RareLevels(LevelMap):
     def __call__(self, outcomes: Outcomes) -> LevelArray:
         if not self.needs_filter:
             return np.asarray(self.level[numbered(self.columns, outcomes)])
-        found = np.full(outcomes.size, self.level[USUAL])
+        result = np.full(outcomes.size, self.level[USUAL])
         rows = np.flatnonzero(self.rare_filter.is_rare(outcomes))
         if rows.size:
             number = numbered(self.columns, outcomes.take(rows))
-            found[rows] = self.level[np.where(number == USUAL, OTHER, number)]
-        return found
+            result[rows] = self.level[np.where(number == USUAL, OTHER, number)]
+        return result
 
     def words(self, chosen: Mask) -> str:
         every = np.asarray(chosen[self.level])
@@ -165,10 +165,10 @@ def numbered(columns: Sequence[RareColumn], outcomes: Outcomes) -> Numbers:
 
 def first_rare(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: int) -> Numbers:
     """Return the joint numbers of outcomes whose entries have the given numbers, by column."""
-    found = np.zeros(size, dtype=np.intp)
+    result = np.zeros(size, dtype=np.intp)
     for own, numbers in zip(entries, joint_ranges(columns), strict=True):
-        found = np.where((found == USUAL) & (own > USUAL), own + (numbers.start - 1), found)
-    return found
+        result = np.where((result == USUAL) & (own > USUAL), own + (numbers.start - 1), result)
+    return result
 
 
 def in_words(word: str) -> str:
@@ -199,9 +199,9 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
     labels = _rare_labels(column, is_rare & ~is_number)
     cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels)
     are_tails[UNLISTED] = low < high
-    found = RareColumn(usual, cells, are_tails)
-    rows = np.flatnonzero(found(column) == UNLISTED)[:1].tolist()
-    return replace(found, example="".join(in_words(column.word(row)) for row in rows))
+    result = RareColumn(usual, cells, are_tails)
+    rows = np.flatnonzero(result(column) == UNLISTED)[:1].tolist()
+    return replace(result, example="".join(in_words(column.word(row)) for row in rows))
 
 
 def frequent_column(column: Column) -> RareColumn | None:

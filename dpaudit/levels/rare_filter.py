@@ -104,34 +104,34 @@ class Usual:
         codes, first, counts = np.unique(column.codes, return_index=True, return_counts=True)
         is_known = [code == 0 or column.labels[code - 1] in self.labels for code in codes.tolist()]
         is_more = (counts >= often) & ~np.array(is_known, dtype=bool)
-        more = {column.labels[code - 1] for code in codes[is_more].tolist()}
-        return self.labels | more, first[is_more]
+        further = {column.labels[code - 1] for code in codes[is_more].tolist()}
+        return self.labels | further, first[is_more]
 
     def is_rare(self, column: Column) -> Mask:
         """Return which entries are rare: (size,)."""
         codes = column.codes
         if codes is None:
             return self._far(column.numbers)
-        found = np.zeros(len(codes), dtype=bool)
+        result = np.zeros(len(codes), dtype=bool)
         is_number = codes == 0
         if is_number.any():
-            found[is_number] = self._far(column.numbers[is_number])
+            result[is_number] = self._far(column.numbers[is_number])
         if self.labels is not None:
             by_code = np.array([False, *(one not in self.labels for one in column.labels)])
-            found |= by_code[codes]
-        return found
+            result |= by_code[codes]
+        return result
 
     def _far(self, numbers: FloatArray) -> Mask:
         if self.is_range:
-            found = np.asarray((numbers < self.numbers[0]) | (numbers > self.numbers[1]))
+            result = np.asarray((numbers < self.numbers[0]) | (numbers > self.numbers[1]))
             for value in self.repeated.tolist():
-                found |= numbers == value
-            return found
+                result |= numbers == value
+            return result
         if len(self.numbers) <= _FEW:
-            found, is_other = np.ones(len(numbers), dtype=bool), np.empty(len(numbers), dtype=bool)
+            result, is_other = np.ones(len(numbers), dtype=bool), np.empty(len(numbers), dtype=bool)
             for value in self.numbers.tolist():
-                found &= np.not_equal(numbers, value, out=is_other)
-            return found
+                result &= np.not_equal(numbers, value, out=is_other)
+            return result
         if self.table is not None:
             return self._missing(numbers, self.table)
         place = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
@@ -177,8 +177,8 @@ class RareFilter:
     def seen(cls, selection: SelectionDraws) -> RareFilter | None:
         """Return the filter of entries that never occurred; None for outcomes too wide to look
         at whole."""
-        found = cls._of(selection, 1)
-        return None if found.is_cut or selection.outcomes.width > MOST_COLUMNS else found
+        result = cls._of(selection, 1)
+        return None if result.is_cut or selection.outcomes.width > MOST_COLUMNS else result
 
     @classmethod
     def _of(cls, selection: SelectionDraws, often: int) -> RareFilter:
@@ -191,13 +191,13 @@ class RareFilter:
 
     def is_rare(self, outcomes: Outcomes) -> Mask:
         """Return which outcomes have a rare entry: (size,)."""
-        found = np.zeros(outcomes.size, dtype=bool)
+        result = np.zeros(outcomes.size, dtype=bool)
         names = [one.name for one in self.columns]
         for usual, column in zip(self.columns, outcomes.named(names), strict=True):
-            found |= usual.is_rare(column)
+            result |= usual.is_rare(column)
         if self.rest is not None:
-            found |= _missing(outcomes.keys_beside(frozenset(names)), self.rest)
-        return found
+            result |= _missing(outcomes.keys_beside(frozenset(names)), self.rest)
+        return result
 
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
@@ -210,11 +210,11 @@ class RareFilter:
         spared: names of columns that stay as they are.
         """
         names = [one.name for one in self.columns]
-        found: list[Usual] = []
+        result: list[Usual] = []
         rows: list[Rows] = [np.empty(0, dtype=np.intp)]
         for usual, column in zip(self.columns, kept.named(names), strict=True):
-            more, first = (usual, []) if usual.name in spared else usual.narrowed(column, often)
-            found.append(more)
+            further, first = (usual, []) if usual.name in spared else usual.narrowed(column, often)
+            result.append(further)
             rows.append(np.asarray(first, dtype=np.intp))
         rest = self.rest
         # What is in no column has no name to be spared by, but those that are new.
@@ -225,7 +225,7 @@ class RareFilter:
             is_more = (counts >= often) & _missing(values, rest)
             rest = np.union1d(rest, values[is_more])
             rows.append(first[is_more])
-        narrower = replace(self, columns=tuple(found), rest=rest, is_narrowed=True)
+        narrower = replace(self, columns=tuple(result), rest=rest, is_narrowed=True)
         return narrower, np.unique(np.concatenate(rows))
 
     def new(self, outcomes: Outcomes) -> list[Column]:
@@ -289,9 +289,9 @@ def _shortly(rising: FloatArray, often: int) -> float:
 
 def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
     """Return the values of numbers, rising, with their counts; None if there are too many."""
-    found = few_values(numbers)
-    if found is not None or len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
-        return found
+    result = few_values(numbers)
+    if result is not None or len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
+        return result
     values, counts = np.unique(numbers, return_counts=True)
     return None if len(values) > _MOST_VALUES else (values, counts)
 

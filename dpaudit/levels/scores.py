@@ -148,8 +148,8 @@ class ScoreLevels(LevelMap):
         gaps = np.isnan(score)
         if not gaps.any():
             return np.asarray(self.digitise(score), dtype=np.intp)
-        found = self.digitise(np.where(gaps, 0.0, score))
-        return np.where(gaps, self.levels - 1, found).astype(np.intp)
+        result = self.digitise(np.where(gaps, 0.0, score))
+        return np.where(gaps, self.levels - 1, result).astype(np.intp)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         edges = [-np.inf, *self.digitise.edges.tolist(), np.inf]
@@ -171,8 +171,8 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
         plain = name.removeprefix(KIND)
         total[plain] = total.get(plain, 0.0) + float(weight)
     every = max(sum(total.values()), 1e-300)
-    found = [(name, weight / every) for name, weight in total.items() if weight > 0]
-    return tuple(sorted(found, key=lambda one: -one[1]))
+    result = [(name, weight / every) for name, weight in total.items() if weight > 0]
+    return tuple(sorted(result, key=lambda one: -one[1]))
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
@@ -199,13 +199,13 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
     if len(held_out) < _ENOUGH_FOR_RANKS:
         return held_out
     # A draw without a score has no rank.
-    scale, found = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
+    scale, result = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
     for one in range(int(fold.max()) + 1 if len(scale) else 0):
         inside = (fold == one) & ~np.isnan(held_out)
         own = held_out[inside]
         place = ((mid_ranks(own) + 0.5) / len(own) * len(scale)).astype(np.intp)
-        found[inside] = scale[np.minimum(place, len(scale) - 1)]
-    return found
+        result[inside] = scale[np.minimum(place, len(scale) - 1)]
+    return result
 
 
 def _level(scores: FloatArray, edges: FloatArray) -> IntArray:

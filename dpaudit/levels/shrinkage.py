@@ -96,15 +96,15 @@ def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> Shrunk:
 
 
 def shrunk_to(
-    foretold: FloatArray, counts: IntArray, arms: NDArray[np.integer]
+    predicted: FloatArray, counts: IntArray, arms: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Return the expected share of d1 among the draws of cells with predicted log-ratios:
     (cells,). The distribution of the deviations from the predictions is learned from the counts
     of all cells.
 
-    foretold: (cells,), predicted log-ratios.
+    predicted: (cells,), predicted log-ratios.
     """
-    even = foretold[:, None] + float(np.log((arms[0] + 1) / (arms[1] + 1)))
+    even = predicted[:, None] + float(np.log((arms[0] + 1) / (arms[1] + 1)))
     likelihood = _likelihood(counts, even)
     weights = np.full(len(GRID), 1 / len(GRID))
     for _ in range(_STEPS):

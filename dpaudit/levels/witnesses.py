@@ -33,9 +33,9 @@ def most_telling_witness(
     """
     laws = np.maximum(expected, TINY)
     laws = laws / laws.sum(axis=0)
-    found = sorted(_every(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
+    result = sorted(_every(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
     best, most = None, 0.0
-    for _, order, sign, values, stakes in found[:_WORKED_OUT]:
+    for _, order, sign, values, stakes in result[:_WORKED_OUT]:
         witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
         lower = divergence_lower(witness, laws * coming / 2, alpha)
         if lower / max(limits[witness.order], TINY) > most:

@@ -14,7 +14,7 @@ from dpaudit.attacks.additive import additive
 from dpaudit.attacks.learning import learn
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import one_dimensional
-from dpaudit.attacks.single_outputs import accuse, atoms, has_atoms
+from dpaudit.attacks.single_outputs import atoms, choose_single_outputs, has_atoms
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws
 from dpaudit.levels import tuning
@@ -258,7 +258,7 @@ def leaky(rng: np.random.Generator, is_d1: Arms) -> object:
 def test_atoms_are_accused_for_their_own_input_and_exceptions_never() -> None:
     draws = selection(leaky, 5_000)
     assert has_atoms(draws)
-    accused = accuse(draws, ProfilePoint(1.0, 0.05))
+    accused = choose_single_outputs(draws, ProfilePoint(1.0, 0.05))
     named = dict(zip(accused.words, zip(accused.for_d1, accused.for_d2, strict=True), strict=True))
     assert named["0"] == (True, False)
     assert named["3"] == (False, True)

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.piecewise_smoothing import _means, _Stretches, _Ways, expected
+from dpaudit.levels.piecewise_smoothing import _Likelihoods, _means, _Stretches, expected
 from dpaudit.levels.shrinkage import GRID
 
 ROW = np.arange(30)[None]
@@ -33,7 +33,7 @@ def test_means_are_those_of_all_ways_to_divide_a_row() -> None:
         total += weight
         sums += weight * means
     stretches = _Stretches.of(ROW[:, :places])
-    ways = _Ways.of(found[None], 1 / error[None] ** 2, stretches)
+    ways = _Likelihoods.of(found[None], 1 / error[None] ** 2, stretches)
     told = _means(ways, stretches, law[None], np.array([chance]))
     assert told[0, 0] == pytest.approx(sums / total)
 
