@@ -168,6 +168,7 @@ SMOOTHERS: dict[str, Patches] = {
     "smoother isotonic, of columns in sums": _set(f"{ADDITIVE}:_in_order", _nothing),
     "smoother piecewise fits of levels": _set(f"{CANDIDATES}:smoothed", _raw_counts),
     "smoother clusters of cells": _set(f"{CANDIDATES}:averaged", _plain_share),
+    "smoother neighbours of cells": _set(f"{COLUMNS}:_WIDTHS", (0,)),
     "smoother finer intervals at cut-offs": _set(f"{FREEZING}:_cut_finer", _unsharpened),
 }
 

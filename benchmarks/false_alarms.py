@@ -741,9 +741,9 @@ CASES = (
         learned_by(_all_kinds, _with_gaps, fresh=False),
         costly=True,
     ),
-    Case("rare outputs of a narrowed rare_filter, equal inputs", True, narrowed(), costly=True),
+    Case("rare outputs of a narrowed filter, equal inputs", True, narrowed(), costly=True),
     Case(
-        "rare outputs, certified on the draws that narrowed the rare_filter",
+        "rare outputs, certified on the draws that narrowed the filter",
         False,
         narrowed(fresh=False),
         costly=True,
