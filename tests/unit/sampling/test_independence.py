@@ -9,17 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from benchmarks.dependence import LAWS as CALL_LAWS
+from benchmarks.dependence import SIZES as CALL_SIZES
 from dpaudit.claims import ProfilePoint
-from dpaudit.draws import SelectionDraws
+from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.chunks import Head
 from dpaudit.sampling.independence import (
     _varies,
+    between_processes,
+    check_blocks,
+    check_calls,
     check_heads,
     check_independence,
     check_uncached,
+    never_repeated,
 )
 
 POINT = ProfilePoint(1.0, 0.0)
@@ -109,3 +116,137 @@ def test_one_value_in_nearly_all_draws_shows_nothing() -> None:
 def test_few_draws_vary_or_not() -> None:
     assert _varies(np.empty(0))
     assert not _varies(np.ones(1))
+
+
+LEVEL = 1e-4
+CALL_SIZE, CALL_BLOCKS = next(iter(CALL_SIZES.items()))
+
+
+def test_independent_calls_are_not_warned_about() -> None:
+    for law in CALL_LAWS:
+        for size in CALL_SIZES:
+            for seed in range(15):
+                rng = np.random.default_rng(seed)
+                draws = SelectionDraws(from_raw(CALL_LAWS[law](rng, size)), rng.random(size) < 0.5)
+                assert check_calls(draws, CALL_SIZES[size], LEVEL) == []
+
+
+def test_an_unlikely_difference_is_a_warning() -> None:
+    rng = np.random.default_rng(0)
+    is_d1 = rng.random(CALL_SIZE) < 0.5
+    values = rng.normal(size=CALL_SIZE) + 1.2 * (np.arange(CALL_SIZE) < 200)
+    (text,) = check_calls(SelectionDraws(from_raw(values), is_d1), CALL_BLOCKS, LEVEL)
+    assert "differ from call to call more than independent draws should (p <" in text
+
+
+def test_blocks_that_differ_are_an_error() -> None:
+    guesses = np.array([1, 0, -1])
+    rng = np.random.default_rng(0)
+    alike = [Tally(rng.multinomial(60, [1 / 6] * 6).reshape(3, 2)) for _ in range(16)]
+    assert check_blocks(alike, guesses, LEVEL) == []
+    apart = [Tally(np.array([[30, 30], [0, 0], [0, 0]][:: 1 - 2 * (i % 2)])) for i in range(16)]
+    with pytest.raises(MechanismError) as error:
+        check_blocks(apart, guesses, LEVEL)
+    assert error.value.code == "draws-differ"
+
+
+GUESSES = np.array([-1, -1, 0, 1, 1])
+LEVELS = len(GUESSES)
+# Error probability of a comparison. The e-value must exceed twice its inverse, since each of two
+# looks has half of it.
+COMPARISON = 5e-4
+
+
+def tally(rng: np.random.Generator, size: int, law: NDArray[np.float64]) -> Tally:
+    """Return draws of both inputs, each from one distribution over the levels: (2, levels)."""
+    d1 = int(rng.binomial(size, 0.5))
+    counts = [rng.multinomial(n, p) for n, p in zip((d1, size - d1), law, strict=True)]
+    return Tally(np.array(counts).T)
+
+
+def laws(rng: np.random.Generator) -> NDArray[np.float64]:
+    return rng.dirichlet(np.ones(LEVELS), size=2)
+
+
+def difference(seed: int, *, shift: float = 0.0, first: int = 1_000, each: int = 60) -> str:
+    """Return the message for a first process and eight new ones with shifted distributions."""
+    rng = np.random.default_rng(seed)
+    law = laws(rng)
+
+    def of_one_process() -> NDArray[np.float64]:
+        tilted = law * np.exp(shift * rng.normal(size=(2, 1)) * np.linspace(-1, 1, LEVELS))
+        return tilted / tilted.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]  # NumPy's
+
+    others = [tally(rng, each, of_one_process()) for _ in range(8)]
+    return between_processes(tally(rng, first, of_one_process()), others, GUESSES, COMPARISON)[1]
+
+
+def test_one_process_with_another_distribution_is_enough() -> None:
+    first = Tally(np.array([[0, 500], [0, 0], [0, 0], [0, 0], [500, 0]]))
+    same = Tally(np.array([[0, 4], [0, 0], [0, 0], [0, 0], [4, 0]]))
+    other = Tally(np.array([[4, 4], [0, 0], [0, 0], [0, 0], [0, 0]]))
+    assert between_processes(first, [same] * 8, GUESSES, COMPARISON)[1] == ""
+    evidence, words = between_processes(first, [*[same] * 7, other], GUESSES, COMPARISON)
+    assert evidence >= -math.log(COMPARISON)
+    assert "outputs for d1 differ from process to process" in words
+    assert "never came up in 500 draws here" in words
+
+
+def test_no_new_process_is_no_difference() -> None:
+    first = Tally(np.array([[3, 500], [0, 0], [0, 0], [0, 0], [500, 0]]))
+    assert between_processes(first, [], GUESSES, COMPARISON) == (0.0, "")
+
+
+def test_a_shift_of_every_process_is_found() -> None:
+    assert all(difference(seed, shift=2.0, each=250) for seed in range(20))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "said_of"),
+    [
+        (1.0, (0.0, 0.0), ("100 % of 400 draws", "never in draws of new")),
+        (0.0, (1.0, 0.5), ("never came up in 400 draws", "50 % to 100 % of draws of new")),
+    ],
+)
+def test_the_frequency_of_the_event_is_named_for_both(
+    here: float, there: tuple[float, float], said_of: tuple[str, str]
+) -> None:
+    def of(share: float) -> Tally:
+        inside = round(400 * share)
+        return Tally(np.array([[inside, 200], [400 - inside, 200]]))
+
+    # The first level is the only event: the other one is evidence for neither input.
+    words = between_processes(of(here), [*map(of, there)] * 4, np.array([1, 0]), COMPARISON)[1]
+    assert [one for one in said_of if one not in words] == []
+
+
+MANY = 1_000
+RNG = np.random.default_rng(0)
+
+
+def noted(make: Callable[[int], Any], many: int = MANY) -> list[str]:
+    outcomes = from_raw([make(place) for place in range(many)])
+    return never_repeated(SelectionDraws(outcomes, np.arange(many) % 2 == 0))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda n: (n * 7919, n % 4), lambda n: {"seed": f"{n:x}", "bit": n % 2}]
+)
+def test_a_seed_of_a_hash_function_has_a_note(make: Callable[[int], Any]) -> None:
+    (note,) = noted(make)
+    assert note.startswith(("output[0]", 'output["seed"]', "output['seed']"))
+    assert "--post-process" in note
+    assert noted(make, 400) == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: n * 7919,  # no other part
+        lambda n: (float(RNG.normal()), n % 4),  # noise
+        lambda n: (n // 2, n % 4),  # repeats
+        lambda n: (n, n + 1),  # nothing repeats
+    ],
+)
+def test_other_outputs_have_none(make: Callable[[int], Any]) -> None:
+    assert noted(make) == []

@@ -8,7 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from dpaudit.sampling.state import changed, kept_state
+from mechanisms import laplace
 
 Mechanism = Callable[[], Any]
 _context: ContextVar[int] = ContextVar("_context", default=0)
@@ -197,3 +198,74 @@ def test_random_generators_are_no_state() -> None:
     before = kept_state(rng.laplace, lambda: rng.normal())
     rng.laplace()
     assert changed(before, kept_state(rng.laplace, lambda: rng.normal())) == ()
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.calls = 0
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, x: float) -> float:
+        self.calls += 1
+        return x + self.rng.laplace()
+
+    def idle(self, x: float) -> float:
+        return x + self.rng.laplace()
+
+
+def counted() -> Callable[[float], float]:
+    calls = [0]
+
+    def mechanism(x: float) -> float:
+        calls[0] += 1
+        return x
+
+    return mechanism
+
+
+class Remembering:
+    noise: dict[float, float] = {}  # noqa: RUF012  # the mistake to find
+
+    def __call__(self, x: float) -> float:
+        return x + self.noise.setdefault(x, 0.5)
+
+
+@cache
+def _noise(x: float) -> float:
+    return x / 3
+
+
+def of_a_cache(x: float) -> float:
+    return x + _noise(x)
+
+
+def of_itself(x: float) -> float:
+    of_itself.last = x  # type: ignore[attr-defined]
+    return x
+
+
+def test_variables_that_calls_change_are_named() -> None:
+    cases: list[tuple[Any, str]] = [
+        (Counter(), "Counter.calls"),
+        (Counter().__call__, "Counter.calls"),
+        (partial(Counter()), "Counter.calls"),
+        (counted(), "calls"),
+        (of_itself, "of_itself.last"),
+        (Remembering(), "Remembering.noise"),
+        (of_a_cache, "_noise"),
+    ]
+    for mechanism, name in cases:
+        before = kept_state(mechanism)
+        mechanism(1.0)
+        assert changed(before, kept_state(mechanism)) == (name,)
+
+
+def test_a_generator_is_no_state() -> None:
+    for mechanism in (Counter().idle, partial(laplace.laplace_scalar, rng=np.random.default_rng())):
+        before = kept_state(mechanism)
+        assert mechanism(1.0) != mechanism(1.0)
+        assert changed(before, kept_state(mechanism)) == ()
+
+
+def test_builtin_functions_have_no_variables() -> None:
+    assert kept_state(len, None) == {}
