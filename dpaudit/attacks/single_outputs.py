@@ -139,7 +139,7 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
 
     kinds: types of exceptions.
     names: words of values.
-    more: number of values without words.
+    further: number of values without words.
     """
     some = [shortened(name) for name in names[:WORDS]]
     further += len(names) - len(some)

@@ -81,12 +81,14 @@ class UsersAttack:
         except Exception as error:
             raise AttackError(
                 f"the attack {self.name} raised {_words(error)} when it was fitted to "
-                f"{selection.size} draws"
+                f"{selection.size} draws",
+                code="attack-raised",
             ) from error
         if not callable(scorer):
             raise AttackError(
                 f"the attack {self.name} returned {shown(scorer)} from fit; it must return a "
-                "function from outcomes to scores"
+                "function from outcomes to scores",
+                code="attack-returned-no-score",
             )
         return UsersScore(self.name, scorer, self.source)
 
@@ -115,13 +117,15 @@ class UsersScore:
         except Exception as error:
             raise AttackError(
                 f"the attack {self.name} raised {_words(error)} when it scored {outcomes.size} "
-                "outcomes"
+                "outcomes",
+                code="attack-raised",
             ) from error
         if scores.shape != (outcomes.size,):
             raise AttackError(
                 f"the attack {self.name} returned scores of shape {scores.shape} for "
                 f"{outcomes.size} outcomes; it must return one number for each: "
-                f"({outcomes.size},)"
+                f"({outcomes.size},)",
+                code="attack-returned-no-score",
             )
         return scores * self.sign
 
@@ -140,7 +144,8 @@ class UsersScore:
             raise AttackError(
                 f"the attack {self.name} gives the same outcome another score among other "
                 "outcomes; a score must depend on its outcome alone, so compute means and the "
-                "like in fit"
+                "like in fit",
+                code="score-depends-on-batch",
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -150,7 +155,8 @@ class UsersScore:
             raise AttackError(
                 f"the score of the attack {self.name} cannot be sent to other processes "
                 f"({_words(error)}); let fit return an instance of a class of its module, or use "
-                "workers=1"
+                "workers=1",
+                code="score-not-sendable",
             ) from error
         return _restored, (self.name, scorer, self.source, self.sign)
 
@@ -183,7 +189,7 @@ def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, .
     names = [one.name for one in result]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"attacks: {twice} is given twice")
+        raise UsageError(f"attacks: {twice} is given twice", code="attack-twice")
     return result
 
 
@@ -204,7 +210,8 @@ def _loaded(given: Any) -> UsersAttack:
         attack = source()
     except TargetError as error:
         # The path is named by what it is for, not as what is audited.
-        raise UsageError(f"attacks: {str(error).replace('target ', 'attack ', 1)}") from error
+        message = f"attacks: {str(error).replace('target ', 'attack ', 1)}"
+        raise UsageError(message, code=error.code) from error
     return _fitting(attack, given, source)
 
 
@@ -213,15 +220,17 @@ def _installed(name: str) -> UsersAttack:
     if name not in installed:
         known = f"; installed: {', '.join(installed)}" if installed else "; none is installed"
         raise UsageError(
-            f"attacks: {name!r} is neither an import path, package.module:Scorer, nor an installed "
-            f"attack{known}.{did_you_mean(name, installed)}"
+            f"attacks: {name!r} is neither an import path, package.module:Attack, nor an installed "
+            f"attack{known}.{did_you_mean(name, installed)}",
+            code="attack-not-found",
         )
     source = partial(_load, name)
     try:
         attack = source()
     except Exception as error:
         raise UsageError(
-            f"attacks: the installed attack {name!r} cannot be loaded: {_error_words(error)}"
+            f"attacks: the installed attack {name!r} cannot be loaded: {_error_words(error)}",
+            code="attack-not-loadable",
         ) from error
     return _fitting(attack, name, source)
 
@@ -238,12 +247,14 @@ def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
     if not callable(fit):
         raise UsageError(
             f"attacks: {name} is of type {type(attack).__name__}; it must have a method "
-            "fit(selection), or be a function of that kind"
+            "fit(selection), or be a function of that kind",
+            code="attack-without-fit",
         )
     try:
         inspect.signature(fit).bind(None)
     except TypeError as error:
-        raise UsageError(f"attacks: {name}: fit must take one argument, but: {error}") from None
+        message = f"attacks: {name}: fit must take one argument, but: {error}"
+        raise UsageError(message, code="attack-without-fit") from None
     except ValueError:
         pass  # a built-in that has no signature to look at
     return UsersAttack(name, attack, source)
@@ -251,13 +262,15 @@ def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
 
 def _made(attack: type[Any], name: str) -> Any:
     if not hasattr(attack, "fit"):
-        raise UsageError(f"attacks: the class {name} has no method fit(selection)")
+        message = f"attacks: the class {name} has no method fit(selection)"
+        raise UsageError(message, code="attack-without-fit")
     try:
         return attack()
     except Exception as error:
         raise UsageError(
             f"attacks: the class {name} cannot be made without arguments: {_error_words(error)}; "
-            "name an instance or a function instead"
+            "name an instance or a function instead",
+            code="attack-not-loadable",
         ) from error
 
 
