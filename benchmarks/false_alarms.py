@@ -89,7 +89,7 @@ from dpaudit.stats.witness import p_value as witness_p_value
 SELECTION, CERTIFICATION, LOOKS = 400, 1_200, 24
 # The two-sided interval of a rate that may not lie above nominal.
 INTERVAL = 0.999
-# Of costly cases, one in so many runs is played.
+# Of costly cases, one run in this number is played.
 COSTLY = 10
 
 # Many outputs, of which most are rare: of any number of draws, some are not among them.
@@ -99,7 +99,7 @@ MANY = 4_000
 FEW = 1_000
 # A claim under which some values come from one input alone in some tens of draws.
 LARGE_EPSILON = 4.0
-# Of fewer draws that are kept, sequences are not learned anew.
+# With fewer kept draws, sequences are not refitted.
 COUNTED = 10_000
 
 # Audits of a batch that have one error probability together.
@@ -439,8 +439,8 @@ def narrowed(*, fresh: bool = True) -> Run:
 
 
 def by_entry(*, fresh: bool = True) -> Run:
-    """Return the exact test of sequences that tell nothing of their inputs, whose order was learned
-    anew from draws that were only counted, entry by entry.
+    """Return the exact test of sequences that tell nothing of their inputs, with scores refitted to
+    draws that were counted entry by entry.
 
     fresh: certify on draws of their own, as one must: not on those that were counted.
     """

@@ -49,8 +49,7 @@ class Sides(LevelMap):
 
 
 def cells(errors: float, common: int = 2_000, cells_of: LevelMap = NEVER) -> UnorderedCells:
-    """Return an order of two cells, of which the claim allows the log-ratio of one but for so many
-    standard errors."""
+    """Return an order of two cells, one of which exceeds the claim by some standard errors."""
     ratio = math.exp(1.0 + errors * math.sqrt(1.3 / common))
     often = round(ratio * common)
     counts = [[often, common], [20_000 - often, 20_000 - common], [0, 0]]

@@ -1,4 +1,4 @@
-"""The order of sequences, learned anew from draws that are counted entry by entry."""
+"""Scores of sequences that are refitted to draws counted entry by entry."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def counted_on(order: OrderedBins, draws: SelectionDraws) -> OrderedBins:
 
 
 def learned(rounds: int, shift: float = 0.5, seed: int = 0) -> OrderedBins:
-    """Return the order after draws that were kept, and so many rounds of others."""
+    """Return the order after kept draws and a number of rounds of counted ones."""
     (order,) = prefixes(drawn(KEPT, 1_000 * seed, shift))
     for number in range(1, rounds + 1):
         order = counted_on(order, drawn(MORE, 1_000 * seed + number, shift))
@@ -115,7 +115,7 @@ def test_no_draw_tells_of_an_order_that_was_fitted_to_it() -> None:
         assert isinstance(learner, CountedEntries)
         draws = KEPT + number * MORE
         assert [int(own.sum()) for (one,) in [learner.by_entry] for own in one] == [draws] * ENTRIES
-        # It is fitted anew whenever there are twice as many, and told by those that came later.
+        # It is refitted whenever draws have doubled, and measured by the draws after each fit.
         assert draws < 2 * learner.fitted_to
         assert learner.trial.draws == draws - learner.fitted_to
         if learner.earlier is not None:

@@ -313,9 +313,9 @@ def test_it_does_not_of_few_draws_nor_without_delta_nor_of_what_came_once_or_twi
 def test_where_nothing_is_promised_the_main_rule_is_chosen_without_a_penalty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One answer of a thousand, seen too seldom for the usual penalties."""
+    """One answer of a thousand is too rare for the usual penalties."""
 
-    def seldom(rng: np.random.Generator, is_d1: Arms) -> object:
+    def rarely(rng: np.random.Generator, is_d1: Arms) -> object:
         numbers = rng.integers(1_000, size=len(is_d1)).astype(float)
         numbers[is_d1 & (rng.random(len(is_d1)) < 0.006)] = 500.0
         return numbers
@@ -325,7 +325,7 @@ def test_where_nothing_is_promised_the_main_rule_is_chosen_without_a_penalty(
         found = 0
         for seed in range(24):
             learned = learn(
-                selection(seldom, 4_000, seed), Objective(ProfilePoint(2.0, 0.0), 4_000)
+                selection(rarely, 4_000, seed), Objective(ProfilePoint(2.0, 0.0), 4_000)
             )
             rule = learned.portfolio
             guesses = rule.guesses[rule(from_raw(np.arange(1e3)))]
@@ -338,9 +338,9 @@ def test_where_nothing_is_promised_the_main_rule_is_chosen_without_a_penalty(
     def by_a_penalty(aim: Objective, table: RuleTable, penalty: float) -> NDArray[np.float64]:
         return lowered(aim, table, penalty or tuning.PENALTY_ANY_ORDER)
 
-    boldly = singled_out()
+    without_penalty = singled_out()
     monkeypatch.setattr(Objective, "lowered", by_a_penalty)
-    assert boldly >= singled_out() + 4
+    assert without_penalty >= singled_out() + 4
 
 
 def bits_of_one_input(rng: np.random.Generator, is_d1: Arms) -> object:

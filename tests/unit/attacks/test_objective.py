@@ -1,4 +1,4 @@
-"""Which rule of an order is best, and which order."""
+"""The best rule of a candidate, and the best candidate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def order(*counts: tuple[int, int], is_smooth: bool = False) -> Candidate:
 
 
 def sides(ratio_of_d2: float, ratio_of_d1: float, draws: int = 10_000) -> Candidate:
-    """Return an order whose ends are right so many times as often as wrong."""
+    """Return an order of three levels; each ratio is right to wrong guesses at one end."""
     low, high = (round(draws / (1 + one)) for one in (ratio_of_d2, ratio_of_d1))
     return order((low, draws - low), (5 * draws, 5 * draws), (draws - high, high))
 

@@ -149,7 +149,7 @@ def test_a_score_depends_on_its_outcome_alone() -> None:
     assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
     assert np.array_equal(level(draws.outcomes), pickle.loads(pickle.dumps(level))(draws.outcomes))
     assert found.held_out.sum() == draws.size
-    # Of an entry that never came up, and of what follows it, nothing is said.
+    # An entry that learning never saw, and all entries after it, have weight 0.
     assert found.scored is not None
     strange = from_raw([["strange", "below"], ["strange"], [7.0, "above", "above"]])
     assert found.scored.freeze()(strange).tolist() == [0.0, 0.0, 0.0]

@@ -38,7 +38,7 @@ NUMBERS = np.concatenate(
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """Return a generator of the test's own: the numbers hang on no other test."""
+    """Return a new generator, so that no other test changes the numbers."""
     return np.random.default_rng(1)
 
 

@@ -71,7 +71,7 @@ def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() 
 
 
 def counted(log_odds: np.ndarray, draws: int) -> np.ndarray:
-    """Return the counts to expect at levels of so many draws each, and none unseen."""
+    """Return the expected counts at levels of equal mass, with none unseen."""
     ahead = np.rint(draws / (1 + np.exp(-log_odds))).astype(np.int64)
     return np.append(np.stack([ahead, draws - ahead], axis=1), [[0, 0]], axis=0)
 

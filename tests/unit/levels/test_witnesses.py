@@ -108,5 +108,5 @@ def test_inputs_that_share_no_output_have_a_witness_of_finite_numbers(order: flo
     apart = np.array([[1.0, 0.0], [0.0, 1.0]])
     witness = chosen(apart, {order: 1.0})
     assert all(math.isfinite(one) for one in (*witness.values, *witness.stakes))
-    # What so many draws show of any divergence, about: log(n / log(1/α)).
+    # The largest divergence that n draws can show is about log(n / log(1/α)).
     assert divergence_lower(witness, apart * DRAWS / 2, ALPHA) > 8
