@@ -74,6 +74,7 @@ CONTINUED = "dpaudit.attacks.continued_learning"
 FREEZING = "dpaudit.attacks.freezing"
 ADDITIVE = "dpaudit.attacks.additive"
 COLUMNS = "dpaudit.attacks.single_columns"
+OUTPUTS = "dpaudit.attacks.single_outputs"
 BLOCKS = "dpaudit.attacks.block_scores"
 CANDIDATES = "dpaudit.levels.candidates"
 TUNING = "dpaudit.levels.tuning"
@@ -169,6 +170,7 @@ SMOOTHERS: dict[str, Patches] = {
     "smoother piecewise fits of levels": _set(f"{CANDIDATES}:smoothed", _raw_counts),
     "smoother clusters of cells": _set(f"{CANDIDATES}:averaged", _plain_share),
     "smoother neighbours of cells": _set(f"{COLUMNS}:_WIDTHS", (0,)),
+    "smoother predictions among sequences": _set(f"{OUTPUTS}:sequence_predictor", _none),
     "smoother finer intervals at cut-offs": _set(f"{FREEZING}:_cut_finer", _unsharpened),
 }
 

@@ -57,8 +57,10 @@ def gains_by_more(candidates: Sequence[Candidate], objective: Objective) -> bool
     information (Raiffa & Schlaifer 1961), as the mean gain in the predicted bound over simulated
     true shares and further counts."""
     best = best_of(candidates, objective)
-    # The value of further counts is not known for scores.
+    # Further counts say little more about related cells; for scores their value is not known.
     if not isinstance(best, UnorderedCells) or best.counted is None:
+        return False
+    if best.counted.predictor is not None:
         return False
     counts, draws = best.counted.counts, int(best.held_out.sum())
     later = replace(objective, coming=objective.coming - draws)

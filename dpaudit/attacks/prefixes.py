@@ -10,7 +10,7 @@ in a Markov chain, it is used in place of the counts, or in addition to them.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,8 +19,9 @@ from dpaudit.attacks.counted_sequences import SequenceScored, SequenceView, Sum,
 from dpaudit.attacks.sequences import NAME, MarkovStates, Prefixes, depend, weights
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import OrderedBins
-from dpaudit.levels.level_map import FOLDS, HALF, IntArray, by_fold, folds
+from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds
 from dpaudit.levels.scores import aligned
+from dpaudit.outcomes import Outcomes
 
 _LEAST_DRAWS = 1_000
 
@@ -56,6 +57,36 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
         NAME, aligned(held_out, fold, kept), freeze, halves, sequence_view=SequenceView(states)
     )
     return [relearned(scored, selection, Sum.of(scored))]
+
+
+def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> SequencePredictor | None:
+    """Return a predictor of the log-ratios of different outcomes as sequences; None if outcomes are
+    no sequences, or if entries do not depend on earlier entries.
+
+    counts: draws of each outcome by input, (outcomes, 2).
+    """
+    if counts.sum() < _LEAST_DRAWS:
+        return None
+    states = MarkovStates.over(outcomes, counts.sum(axis=1))
+    if states is None or not depend([table[0] for table in states.tables(counts[None])]):
+        return None
+    return SequencePredictor(states)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SequencePredictor:
+    """Predicts the log-ratio of every sequence of few values from the counts of all sequences."""
+
+    states: MarkovStates
+
+    def __call__(self, counts: IntArray) -> FloatArray:
+        """Return the predicted log-ratio of every sequence: (fits, sequences).
+
+        counts: draws of each sequence by input, for each fit: (fits, sequences, 2).
+        """
+        fits = weights(self.states.tables(counts), self.states)
+        both = zip(self.states.cells, fits, strict=True)
+        return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
 
 
 def _trained(counts: IntArray) -> IntArray:

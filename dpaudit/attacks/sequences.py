@@ -115,22 +115,26 @@ class MarkovStates:
     worth: float
 
     @classmethod
-    def over(cls, outcomes: Outcomes) -> MarkovStates | None:
+    def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> MarkovStates | None:
         """Return the states of outcomes; None if they are no sequences of few values, or need
-        too many parameters."""
+        too many parameters.
+
+        draws: number of draws of each outcome, (outcomes,); None: 1 each.
+        """
         columns, values = _of_few_values(outcomes.columns)
         if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
             return None
         symbols = [Alphabet(column.name, tuple(values)) for column in columns]
         few = outcomes if outcomes.size <= FIRST_DRAWS else outcomes.take(slice(FIRST_DRAWS))
-        usual = cls._by(_BY_TIMES, symbols, few)
+        of_few = None if draws is None else draws[:FIRST_DRAWS]
+        usual = cls._by(_BY_TIMES, symbols, few, of_few)
         if usual is None:
             return None
         # Counts of values may show a dependence with further draws, where few draws show none.
-        others = [cls._by(one, symbols, few) for one in (_BY_NOTHING, *_BY_LAST)]
+        others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
         best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
         chosen = best if best.summary.last else usual
-        return chosen if few is outcomes else cls._by(chosen.summary, symbols, outcomes)
+        return chosen if few is outcomes else cls._by(chosen.summary, symbols, outcomes, draws)
 
     @classmethod
     def _by(
@@ -138,6 +142,7 @@ class MarkovStates:
         summary: Summary,
         symbols: Sequence[Alphabet],
         outcomes: Outcomes,
+        draws: IntArray | None,
         least: int = _DRAWS_OF_A_PAST,
     ) -> MarkovStates | None:
         """Return the states for one kind of summary.
@@ -152,7 +157,7 @@ class MarkovStates:
         steps, cells, pasts, tables, likelihood, total = [], [], [], 0, 0.0, 0.0
         for own, column in zip(symbols, columns, strict=True):
             cell = past * (values + 1) + own(column)
-            many = np.bincount(cell, minlength=len(of_past) * (values + 1))
+            many = np.bincount(cell, weights=draws, minlength=len(of_past) * (values + 1))
             following, next_pasts = _following(many, of_past, summary, _classes(own), least)
             steps.append(Step(own, np.zeros(len(following)), following))
             cells.append(cell)
@@ -171,11 +176,24 @@ class MarkovStates:
         """Return the states of the same outcomes with rare states distinguished, since further
         draws will reach them; unchanged if that needs too many parameters."""
         symbols = [one.symbols for one in self.steps]
-        return self._by(self.summary, symbols, outcomes, _FEW_DRAWS) or self
+        return self._by(self.summary, symbols, outcomes, None, _FEW_DRAWS) or self
 
     def through(self, bands: Bands) -> MarkovStates:
         """Return states that are reached by the bands of entries."""
         return replace(self, steps=tuple(step.through(bands) for step in self.steps))
+
+    def tables(self, counts: IntArray) -> list[IntArray]:
+        """Return a table of draws for each entry, (fits, states, symbols, 2).
+
+        counts: draws of each outcome by input, for each fit: (fits, outcomes, 2).
+        """
+        tables = []
+        for cell, step in zip(self.cells, self.steps, strict=True):
+            arms = np.moveaxis(counts, 2, 1).reshape(-1, counts.shape[1])
+            every = [np.bincount(cell, weights=arm, minlength=step.cells) for arm in arms]
+            table = np.array(every, dtype=np.int64).reshape(len(counts), 2, *step.shape)
+            tables.append(np.moveaxis(table, 1, -1))
+        return tables
 
 
 def _classes(alphabet: Alphabet) -> tuple[int, ...]:

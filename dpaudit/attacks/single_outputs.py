@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.prefixes import sequence_predictor
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
@@ -35,6 +36,8 @@ _LEAST = 2
 _MOST = 4096
 # Without a repetition among the first draws, no single output is frequent enough to matter.
 _FIRST_LOOK = 2_000
+# Share of draws of other outcomes up to which sequences predict each other.
+_FEW_OTHERS = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +96,9 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     level_map = AtomLevels(known, final, each)
     penalty = tuning.PENALTY if len(result.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
-    counted = CellCounts(every, np.append(everything, result.rest[None], axis=0))
+    are_all = result.rest.sum() <= _FEW_OTHERS * arms.sum()
+    predictor = sequence_predictor(result.outcomes, everything) if are_all else None
+    counted = CellCounts(every, np.append(everything, result.rest[None], axis=0), predictor)
     return [UnorderedCells("single outputs", held_out, penalty, level_map, counted)]
 
 

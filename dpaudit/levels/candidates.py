@@ -24,7 +24,10 @@ from dpaudit.levels.level_map import CellCounter, FloatArray, Grouped, IntArray,
 from dpaudit.levels.piecewise_logit import Smoothed, smoothed
 from dpaudit.levels.rules import RuleTable, evened
 from dpaudit.levels.scores import Scored
-from dpaudit.levels.shrinkage import ExpectedDraws
+from dpaudit.levels.shrinkage import ExpectedDraws, shrunk_to
+
+# Predicted log-ratios of cells, (fits, cells), from the counts of all of them, (fits, cells, 2).
+Predictor = Callable[[IntArray], FloatArray]
 
 
 class Scorer(Protocol):
@@ -74,9 +77,9 @@ class Candidate(ABC):
         """Whether estimates are shrunk counts, which allow for the luck of single cells."""
 
     @property
+    @abstractmethod
     def is_pooled(self) -> bool:
-        """Whether estimates come from one fit to all levels, and share its errors."""
-        return False
+        """Whether estimates come from one fit to all cells, and share its errors."""
 
     @property
     def is_smooth(self) -> bool:
@@ -304,16 +307,22 @@ class CellCounts:
 
     cells: map from an outcome to its cell.
     counts: (cells, 2), learning draws by cell and input; the last cell is for unseen outcomes.
+    predictor: predicts the log-ratio of each cell from the counts of all, for cells that are
+        related, such as sequences; None: cells are taken for unrelated.
     """
 
     cells: LevelMap
     counts: IntArray
+    predictor: Predictor | None = None
 
     def in_order(self) -> tuple[IntArray, FloatArray]:
         """Return the level of every cell, (cells - 1,), and the expected draws, (levels, 2)."""
         counts, arms = self.counts[:-1], self.counts.sum(axis=0)
         draws = counts.sum(axis=1)
-        share = averaged(counts, arms)
+        if self.predictor is None:
+            share = averaged(counts, arms)
+        else:
+            share = shrunk_to(self.predictor(counts[None])[0], counts, arms)
         level, levels = merged(share, draws)
         expected = draws[:, None] * np.stack([share, 1 - share], axis=1)
         return level, by_group(expected, level, levels)
@@ -348,6 +357,11 @@ class UnorderedCells(Candidate):
     @property
     def is_counted(self) -> bool:
         return self.counted is not None
+
+    @property
+    def is_pooled(self) -> bool:
+        is_related = self.counted is not None and self.counted.predictor is not None
+        return is_related and self.expected is not None
 
     @property
     def counter(self) -> CellCounter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from dpaudit.attacks.objective import Objective, _look_alike, promise
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import BinSource, Candidate, OrderedBins
+from dpaudit.levels.candidates import BinSource, Candidate, CellCounts, OrderedBins, UnorderedCells
+from dpaudit.levels.level_map import LevelMap
 
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 
@@ -93,3 +95,17 @@ def test_orders_that_were_counted_are_compared_as_their_cut_offs_are_chosen() ->
     assert np.max(counted.promised(one)) == counted.best_rule(one)[2]
     assert np.max(AIM.promised(one)) < AIM.best_rule(one)[2]
     assert promise(one, AIM)[0] < promise(one, counted)[0] < 1
+
+
+def test_predictions_of_related_cells_are_lowered_less_than_those_of_others() -> None:
+    counts = np.array([*([[5_000, 5_000]] * 4), [160, 400], [170, 400], [0, 0]])
+    ratios = np.array([0.0, 0.0, 0.0, 0.0, math.log(160 / 400), math.log(170 / 400)])
+
+    def predicted(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.broadcast_to(ratios, counts.shape[:2])
+
+    # No outcome is looked at.
+    cells = CellCounts(cast(LevelMap, None), counts, predicted)
+    together = UnorderedCells.of("cells", cells)
+    alone = replace(together, counted=replace(cells, predictor=None))
+    assert np.max(AIM.promised(together)) > np.max(AIM.promised(alone)) > 0

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.prefixes import prefixes, sequence_predictor
+from dpaudit.attacks.single_outputs import atoms
 from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import OrderedBins
+from dpaudit.levels.candidates import CellCounts, OrderedBins, UnorderedCells
+from dpaudit.levels.level_map import LevelMap
 from dpaudit.outcomes import from_raw
 
 Rng = np.random.Generator
@@ -153,3 +156,78 @@ def test_a_score_depends_on_its_outcome_alone() -> None:
     assert found.scored is not None
     strange = from_raw([["strange", "below"], ["strange"], [7.0, "above", "above"]])
     assert found.scored.freeze()(strange).tolist() == [0.0, 0.0, 0.0]
+
+
+def every_sequence() -> Any:
+    after = [[0] * first + [1] + [-1] * (ENTRIES - 1 - first) for first in range(ENTRIES)]
+    return np.array([*after, [0] * ENTRIES])
+
+
+def odds_of_sequences() -> tuple[Any, Any]:
+    """Return the expected counts of 20,000 draws by sequence and input, (sequences, 2), and their
+    log-ratios."""
+    noise = np.linspace(-80, 80, 16_001)
+    laws = []
+    for dataset in (1.0, 0.0):
+        answers = np.where(np.arange(ENTRIES) < ENTRIES // 2, dataset, 1 - dataset)
+        away = noise[:, None] - answers
+        tail = np.exp(-np.abs(away) / 4) / 2
+        below = np.where(away < 0, tail, 1 - tail)
+        before = np.cumprod(np.hstack([np.ones((len(noise), 1)), below]), axis=1)
+        law = np.hstack([before[:, :-1] * (1 - below), before[:, -1:]])
+        weight = np.exp(-np.abs(noise) / 2)
+        laws.append(weight @ law / weight.sum())
+    both = np.stack(laws, axis=1)
+    return 1e4 * both, np.log(both[:, 0] / both[:, 1])
+
+
+def test_sequences_predict_each_other() -> None:
+    means, truth = odds_of_sequences()
+    outcomes, errors = from_raw(every_sequence()), []
+    for seed in range(8):
+        counts = np.random.default_rng(seed).poisson(means)
+        predictor = sequence_predictor(outcomes, counts)
+        assert predictor is not None
+        (predicted,) = predictor(counts[None])
+        alone = np.log((counts[:, 0] + 0.5) / (counts[:, 1] + 0.5))
+        errors.append([np.mean((predicted - truth)[6:] ** 2), np.mean((alone - truth)[6:] ** 2)])
+    predicted, alone = np.mean(errors, axis=0)
+    assert predicted < 0.5 * alone
+
+
+def test_sequences_that_depend_on_the_last_entry_predict_each_other() -> None:
+    every = np.array(list(itertools.product((0, 1), repeat=7)))
+    stays = (every[:, 1:] == every[:, :-1]).sum(axis=1)
+    law = np.stack([one**stays * (1 - one) ** (6 - stays) / 2 for one in (0.75, 0.7)], axis=1)
+    truth = np.log(law[:, 0] / law[:, 1])
+    counts = np.random.default_rng(1).poisson(1e4 * law)
+    predictor = sequence_predictor(from_raw(every), counts)
+    assert predictor is not None
+    (predicted,) = predictor(counts[None])
+    alone = np.log((counts[:, 0] + 0.5) / (counts[:, 1] + 0.5))
+    assert np.mean((predicted - truth) ** 2) < 0.1 * np.mean((alone - truth) ** 2)
+
+
+def test_an_exceptional_sequence_keeps_its_own_counts() -> None:
+    means, _ = odds_of_sequences()
+    # The last one is of one input alone, whatever the others predict.
+    means[-1] = [0.0, means[-1].sum()]
+    counts = np.random.default_rng(5).poisson(means)
+    outcomes = from_raw(every_sequence())
+    total = np.append(counts, [[0, 0]], axis=0)
+    cells = CellCounts(cast(LevelMap, None), total, sequence_predictor(outcomes, counts))
+    level, expected = cells.in_order()
+    assert level[-1] == 0
+    assert expected[0, 0] / expected[0].sum() < 0.05
+
+
+def test_sequences_of_independent_entries_do_not_predict_each_other() -> None:
+    draws = drawn(bits, 20_000)
+    (cells,) = (one for one in atoms(draws) if isinstance(one, UnorderedCells))
+    assert cells.counted is not None
+    assert cells.counted.predictor is None
+    (cells,) = (
+        one for one in atoms(drawn(sparse_vector, 20_000)) if isinstance(one, UnorderedCells)
+    )
+    assert cells.counted is not None
+    assert cells.counted.predictor is not None
