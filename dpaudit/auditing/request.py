@@ -41,7 +41,7 @@ from dpaudit.wording import shown
 # messages, and a digest of the whole value.
 Request = dict[str, list[str]]
 
-# Fields of an `AuditSpec` that change neither the draws nor the counts of an audit.
+# Fields of an `AuditSpec` on which neither the draws nor the bounds of an audit depend.
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
@@ -55,7 +55,7 @@ _FIXED = (
 
 
 def request(spec: AuditSpec) -> Request:
-    """Return the options, inputs and source files that decide the draws and counts of an audit."""
+    """Return the options, inputs and source files that decide the draws and bounds of an audit."""
     asked = {
         field.name: [_words(spec, field.name), digest(getattr(spec, field.name))]
         for field in fields(spec)

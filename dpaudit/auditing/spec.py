@@ -199,8 +199,8 @@ class AuditSpec:
     def may_refute(self, p_value: float) -> bool:
         """Return whether Holm's procedure may refute the claim with this p-value of one pair.
 
-        The answer depends on the other audits of the family, so this is an upper estimate. False
-        without a family. Whether the pair refutes the claim by itself is in its certificate.
+        Holm's procedure refutes with it if enough other audits of the family are refuted. Always
+        false without a family. Whether the pair refutes the claim alone is in its certificate.
         """
         family = self.family
         return family is not None and p_value * len(self.pairs) <= 1 - family.confidence
