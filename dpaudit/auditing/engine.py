@@ -1,10 +1,10 @@
 """Runs an audit by drawing from a mechanism: `run_audit` takes an `AuditSpec`.
 
-api.py, cli/ and batch runs call `run_audit`. It searches for pairs if the audit asks for a search,
-opens the journal, loads the mechanism, audits each pair of inputs in turn (pair_audit.py), and
-returns an `AuditResult` with a certificate per pair. A certificate holds the counts and bounds of a
-pair. This module also adds warnings that need the whole mechanism: whether it keeps state, whether
-calls exhaust it, and whether new processes draw as this process did.
+api.py and cli/batch.py call `run_audit`. The function searches for pairs if the audit asks for a
+search, opens the journal, loads the mechanism, audits each pair of inputs (pair_audit.py), and
+returns an `AuditResult` with one certificate per pair: the counts and bounds of that pair. This
+module also warns of mechanisms that keep state between calls, and stops for mechanisms that calls
+exhaust or that draw otherwise in a new process.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     """Return the versions on which a result depends, as {package: version}.
 
     An entry PYTHONHASHSEED is added if the user chose a hash seed, and scikit-learn is included if
-    an attack of the certificates used it.
+    the attacks of the certificates include trees.
     """
     import scipy
 
@@ -177,7 +177,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     seed = hash_seed()
     if seed not in (None, USUAL):
         names[VARIABLE] = seed
-    # Also for trees that no rule used: they may have changed the choice among the other attacks.
+    # Also if the last fit skipped trees: an earlier fit, to fewer draws, may have used them.
     if any(tried.attack == NAME for one in certificates for tried in one.attacks):
         with suppress(metadata.PackageNotFoundError):
             names["scikit-learn"] = metadata.version("scikit-learn")
