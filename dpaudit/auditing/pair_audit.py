@@ -90,7 +90,8 @@ class PairAudit:
     ) -> None:
         """Prepare the audit of pair `number` of `spec`.
 
-        plan: budget and sizes of blocks.  drawer: draws chunks, a block each.
+        plan: budget and sizes of blocks.
+        drawer: called with chunks (requests for one block of draws each); yields their results.
         notify: called with a PairProgress after every block.
         users_attacks: the user's own attacks.
         compare: called with a refutation; compares it with draws of new processes. Returns None if
@@ -103,8 +104,8 @@ class PairAudit:
             floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
         )
         self._users_attacks = users_attacks
-        # A claim that is a curve has several points (ε, δ); learning chooses the point to bet
-        # against. Whether this was done:
+        # Whether the point (ε, δ) to bet against is fixed. A claim that is a curve has several
+        # points; the first fit chooses.
         self._has_point = len(self._claim.points()) == 1
         self._ledger = Ledger(spec, plan, self._claim.point(), notify)
         # Whether bettors keep a part of the stake for rare outputs, which only many draws show. The
