@@ -31,16 +31,16 @@ MAX_BUFFERED_DRAWS = 100_000
 # Maximum number of values (draws times columns) in the sample buffer or in a block, so that its
 # memory stays below about 50 MB.
 _MAX_BUFFERED_VALUES = 4_000_000
-# Outputs with many columns may exceed that number up to tenfold, for a buffer of at least this
-# number of draws.
+# Outputs with many columns may take up to ten times that number of values, so that the buffer holds
+# at least this number of draws.
 _LEAST_BUFFERED_DRAWS = 2_000
 
 # Size of the first block to learn from, in draws.
 FIRST_BLOCK = 100
 # Ratio of the sizes of consecutive blocks that fill the buffer.
 _BLOCK_GROWTH = 1.25
-# Least number of draws for a good fit. The buffer takes 1/8 of the budget, but 1/4 (at most this
-# number) if 1/8 is fewer draws than this.
+# Minimum number of draws for a good fit. If 1/8 of the budget, the usual part for learning, is
+# less, the buffer takes 1/4 of the budget, up to this number.
 _FEW_DRAWS = 1_000
 
 # A block that is only counted has 1/16 of the draws before it. A refutation shows only at the end
@@ -66,7 +66,8 @@ _MOST_BLOCKS = 16_384
 
 # Minimum number of draws of a confirmation, unless the mechanism makes one draw per call.
 CONFIRMING = 1_000
-# Minimum number of blocks of a confirmation: enough to see whether draws depend on their call.
+# A confirmation has about this number of blocks, or more: enough to see whether draws depend on
+# their call.
 _CONFIRMING_BLOCKS = 16
 
 # A claim that is clearly refuted is frozen early: after 1/32 of the budget.
@@ -84,7 +85,8 @@ _NO_REFIT_BEFORE = 1.2
 _REFIT_EACH_BLOCK_UNTIL = 1_000
 # A run that continues after a refutation (--full) refits whenever draws have grown by this factor.
 _REFIT_GROWTH_OF_FULL_RUNS = 8
-# A run with --full does not refit before 1/16 of the buffer is filled.
+# A run with --full, or with a claim of several points, does not fit before 1/16 of the buffer is
+# filled.
 _FIRST_REFIT_OF_FULL_RUNS = 16
 
 # With a time limit, learning ends after 1/8 of the time, in analogy to 1/8 of the draws.
@@ -220,7 +222,10 @@ class Plan:
         return self.buffer_until > usual
 
     def check_clock(self, spent: int) -> None:
-        """Close the buffer after a block if learning has taken its share of the time."""
+        """Close the buffer after a block if it is full or learning has taken its share of the time.
+
+        No effect without a time limit. Calls `late` if the time is too short.
+        """
         if not self._is_by_clock:
             return
         elapsed = self._elapsed()
@@ -262,7 +267,7 @@ class Plan:
         Returns whether no further block needs to be timed.
         """
         now = self._clock()
-        if math.isnan(self._timed_since):  # nobody knows when the first block began: skip it
+        if math.isnan(self._timed_since):  # the start of the first block is unknown
             self._timed_since = now
             return False
         self._timed += size
@@ -328,7 +333,7 @@ class Plan:
         return math.ceil((growth - 1) * spent)
 
     def may_freeze_early(self, spent: int) -> bool:
-        """Return whether to freeze already if the rules are predicted to refute the claim."""
+        """Return whether `spent` draws are enough to freeze a claim that is clearly refuted."""
         return spent >= int(_EARLIEST_FREEZE * self.budget)
 
     def may_double(self, spent: int) -> bool:
@@ -352,7 +357,7 @@ class Plan:
         return self.counting_sizes(spent, self.budget)
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of at least 16 blocks of a confirmation.
+        """Yield sizes of the blocks of a confirmation: about 16 blocks, or more if they are large.
 
         A confirmation has `spent` draws, or the minimum if that is larger, but no more than the
         remaining budget. Many blocks show whether draws depend on their call.
@@ -372,7 +377,8 @@ def wants_refit(
 ) -> bool:
     """Return whether to refit the rules now, while the buffer fills.
 
-    False when more than half of the buffer is full, since a fit follows when the buffer is closed.
+    Beyond 1,000 draws, false if more than half of the buffer is full, since a fit follows when the
+    buffer is closed.
 
     learned_from: number of draws at the last fit.  available: number of draws now.
     buffer_until: number of draws after which the buffer is closed.
