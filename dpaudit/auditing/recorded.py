@@ -1,10 +1,10 @@
-"""Audits of recorded outputs, for `dpaudit bound` and `dpaudit.audit_samples` (docs/method.md §12).
+"""Audits of recorded outputs, for the command `dpaudit bound` and the function `dpaudit.bound`.
 
 `recorded_audit` and `coin_flipped_audit` read the outputs into a table with one row per draw and
 return a `RecordedAudit`; `audit_recorded` returns its result. The rows are split at random: rules
-are learned from the first third, and one exact test counts the remaining rows. There are no bets,
-so the exact test has the whole error probability. A rule guesses d1 or d2, or abstains, at each
-level (bin of outputs); a tally is the (levels, 2) array of counts by level and input.
+are learned from the first third, and one exact test counts the rest (docs/method.md §12). There are
+no bets, so the exact test has the whole error probability. A rule guesses d1 or d2, or abstains, at
+each level (bin of outputs); a tally is the (levels, 2) array of counts by level and input.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _LEAST_OF_ONE = MINIMUM_SAMPLES // 4
 # Share of the rows to learn from. Measured: 1/3 gives nearly the best bounds for 100 to 20,000
 # draws. An audit that draws learns from 1/8, but a recording is small, so the event matters more.
 _LEARNED = 1 / 3
-# Seed of the order of the rows of two separate recordings. Any number will do.
+# Seed for the order of the rows of two separate recordings; an arbitrary number.
 _SHUFFLING_SEED = 20_231
-# Fair coins look as uneven as the recorded inputs with at most this probability if the inputs are
-# treated as fixed, not as coin tosses.
+# Inputs that the user describes as tosses of a fair coin are treated as fixed if a fair coin would
+# give such uneven inputs with a probability below this.
 _IMPLAUSIBLE = 1e-6
 # Ratio of the numbers of draws of d1 and d2 above which separate Clopper-Pearson bounds are tried:
 # they are weaker, but use all draws of the more frequent input.
@@ -465,7 +465,7 @@ class Split(ABC):
 
     @abstractmethod
     def learn_from(self, rows: int) -> Rows:
-        """Return the numbers of the next rows to learn from, about `rows` of them."""
+        """Return the indices of the next rows to learn from: about `rows` rows."""
 
     @abstractmethod
     def left(self) -> int:
@@ -473,7 +473,7 @@ class Split(ABC):
 
     @abstractmethod
     def rest(self) -> tuple[Rows, Rows]:
-        """Return the numbers of the certifying rows: for the game, and for the pair of bounds.
+        """Return the indices of the certifying rows for the game, and for the pair of bounds.
 
         Call it once, after the last row was taken to learn from.
         """
