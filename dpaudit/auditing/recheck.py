@@ -380,7 +380,8 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     made = wanted[: len(certifying)] if confirming else wanted
     yield "blocks of the certification", certifying, made
     rounds = list(map(beliefs_of, record.rounds))
-    # The number of bettors must not change: a new bettor would have a stake that was never staked.
+    # The number of bettors must not change: a new bettor would get a stake that an old bettor has
+    # already lost.
     bettors = {(len(each.posteriors), len(each.rules)) for each in record.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
