@@ -61,8 +61,8 @@ from dpaudit.wording import counted, shown
 # A refutation by fewer draws than this is checked with further draws: such a refutation has too
 # few calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
 _FEW_DRAWS = 100_000
-# Least e-value against independence at which a mechanism with one draw per call is drawn from
-# again. About 1 of 100 audits with independent draws reaches 2.
+# A mechanism with one draw per call makes further draws if the e-value (evidence that draws depend
+# on each other) is at least this. About 1 of 100 audits with independent draws reaches 2.
 _SUSPECT_E_VALUE = 2.0
 # Number of blocks into which the further draws of a refutation are divided.
 _FURTHER_BLOCKS = 32
@@ -70,8 +70,8 @@ _FURTHER_BLOCKS = 32
 _FURTHER_SINGLE_DRAWS = 1_000
 # Minimum and maximum number of further draws from a mechanism that makes many draws per call.
 _LEAST_FURTHER, _MOST_FURTHER = 8_000, 20_000
-# Divisor of the false-warning probability of `DrawChecks.learned_again`: an upper estimate of how
-# often an audit learns a new rule while it counts.
+# Each call of `DrawChecks.learned_again` has 1/64 of the probability of a false warning: an audit
+# learns at most about 64 rules while it counts learning draws.
 _MOST_RULES = 64
 
 # Number of calls after the first exception that must all raise before a mechanism counts as
@@ -79,7 +79,8 @@ _MOST_RULES = 64
 _FURTHER_CALLS = 100
 # At most this number of seconds is spent on the search for an exhausted mechanism.
 _EXHAUSTION_SECONDS = 2.0
-# Maximum number of calls with each input between two looks at the clock in that search.
+# Maximum number of calls with each input between two looks at the clock, in the search for an
+# exhausted mechanism.
 _CALLS_AT_A_TIME = 2_048
 # Maximum number of variables that a message names.
 _NAMED = 3
@@ -258,7 +259,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 class _Exhaustion(NamedTuple):
-    """The point from which on all calls of a mechanism raise.
+    """Description of an exhausted mechanism: from some call on, all calls raise.
 
     calls: number of calls before the first exception.  raised: description of that exception.
     names: variables that the calls have changed.
@@ -364,17 +365,17 @@ _REDRAWN_SHARE = 1 / 8
 _LEAST_REDRAWN, _MOST_REDRAWN = 8, 250
 # At most this number of seconds is planned for the draws of one new process.
 _REDRAWING_SECONDS = 0.5
-# Minimum number of draws of one new process; with fewer, no processes are compared.
+# If fewer draws than this fit in `_REDRAWING_SECONDS`, no new processes are compared.
 _TOO_FEW = 4
 # Maximum probability that independent draws of several processes are reported as different.
 DIFFERENT = 1e-3
-# Least e-value against equal processes at which each process draws again. At most half of all
-# audits with independent draws reach 2 (Markov's inequality).
+# Each new process draws again if the e-value (evidence that processes draw from different
+# distributions) is at least this. At most half of all audits with independent draws reach 2.
 _REDRAWN_TWICE_E_VALUE = 2.0
-# Entry n: probability that n new processes do not reveal noise that a process draws once for each
-# input. Simulated with Laplace noise of scale 1 and outputs that differ by 1.
+# Entry n: probability that noise which a process draws only once for each input goes unnoticed if
+# n new processes are compared. Simulated: Laplace noise of scale 1, outputs that differ by 1.
 _UNNOTICED = (1.0, 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-# A probability above this in `_UNNOTICED` leads to a warning.
+# A comparison of few processes has a warning if its entry in `_UNNOTICED` is above this.
 _UNLIKELY = 0.01
 
 _BY_TIMES = "outcomes depend on elapsed times, which differ between processes"
@@ -389,8 +390,8 @@ class Refutation:
     blocks: all blocks of the pair.  measure: the frozen rules that count draws.
     guesses: (levels,), the guesses of the rule that refutes the claim.
     kinds: names of the exceptions among the draws.
-    is_number: whether all outputs are single numbers, so that new processes may have other hash
-        seeds: a hash seed changes the order of a set, which a single number does not show.
+    is_number: whether all outputs are single numbers. If so, new processes may have other hash
+        seeds: a hash seed changes the order of sets, which affects a number by rounding at most.
     """
 
     stream: tuple[int, int]

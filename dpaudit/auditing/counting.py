@@ -55,7 +55,7 @@ class PairProgress:
     left: number of draws still to be made; None if unknown.
     wealth: largest wealth of the bettors so far.  epsilon_lower: lower bound of ε from the bets.
     point: inequality (ε, δ) of the claim that is bet against.
-    rounds: number of beliefs with which bets were made so far.
+    rounds: number of times that the bettors have got beliefs from a fit.
     gains: (bettors,), log of the factor by which each bettor's stake has grown.
     """
 
@@ -166,7 +166,7 @@ class Ledger:
 
 # Maximum number of rare draws in memory.
 MOST_KEPT = 16_384
-# Ratio of consecutive frequency limits among which eviction searches.
+# Eviction tries limits on the frequency of an output (in draws) that grow by this factor.
 _EVICTION_STEP = 1.2
 
 
@@ -310,7 +310,7 @@ class Counts:
 
         Nothing is evicted from columns whose rare outputs may refute the claim.
 
-        spent: number of draws so far.  objective: the bound for which rules are chosen.
+        spent: number of draws so far.  objective: the predicted bound by which rules are chosen.
         """
         if self.rare.has_room(coming):
             return
@@ -333,7 +333,7 @@ def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Ob
     """Return whether to freeze the rules now, because more learning is not worth its draws.
 
     candidates: orders of outputs, with the counts of all draws.  spent: number of draws so far.
-    objective: the bound for which rules are chosen.
+    objective: the predicted bound by which rules are chosen.
     """
     is_early = spent < plan.freeze_at
     if is_early and not (plan.may_freeze_early(spent) and may_freeze_early(candidates, objective)):
@@ -363,7 +363,8 @@ class CountingStage:
         """Prepare the stage.
 
         stream: numbers of the pair and of the stage, which select the random streams.
-        objective: returns the bound for which a rule would be chosen if it were frozen now.
+        objective: called without arguments; returns the predicted bound by which a rule that is
+        frozen now would be chosen.
         """
         self.draws = 0
         self.warnings: list[str] = []

@@ -142,7 +142,10 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
 
 
 def check_attacks(spec: AuditSpec) -> None:
-    """Load the user's own attacks, to find mistakes before the audit. Raises errors as an audit."""
+    """Load the user's own attacks, to find mistakes before the audit.
+
+    Raises the same errors as an audit whose attacks cannot be loaded.
+    """
     load_attacks(spec.attacks, travels=spec.draws_ahead)
 
 
@@ -371,7 +374,7 @@ class AuditRun:
         spec, number, journal = self._spec, self._number, self._journal
         drawer = journal.recording(self._pool, lambda: self._pool.is_here)
         single_draws = self._sampler.mechanism.interleaved
-        # Made by the process that draws the rest: a mechanism may end the process that calls it.
+        # The process that draws makes the first calls, too: a mechanism may end its process.
         (first,) = drawer([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
         if single_draws and spec.executor in _LOCAL and spec.time is not None:
             self._check_time(self._most_workers() / max(first.seconds, 1e-9), -4 * PROBE)

@@ -181,7 +181,10 @@ TWO_BUDGETS = (
 
 
 def refused(name: str, value: Any, why: str) -> UsageError:
-    """Return the error for the value of an option, such as `samples=7 is too few`."""
+    """Return the error for a refused value of an option, such as `samples=7 is too few`.
+
+    why: the end of the message, such as "is too few".
+    """
     is_long = isinstance(value, Integral) and abs(int(value)) > MAXIMUM_SAMPLES
     is_number = OPTIONS[name].kind in (NUMBER, WHOLE, SEED, PROCESSES) if name in OPTIONS else False
     written = f"{Decimal(int(value)):.3g}" if is_long and is_number else shown(value)
@@ -479,7 +482,10 @@ DEFAULTS: Mapping[str, Any] = {one.name: one.default for one in _TABLE}
 
 
 def verify(**given: Any) -> None:
-    """Raise UsageError for the first value outside the range of its option."""
+    """Raise UsageError for the first value outside the range of its option.
+
+    given: values, by the name of the option.
+    """
     for name, value in given.items():
         OPTIONS[name].verify(value)
 

@@ -252,7 +252,7 @@ class PairAudit:
     def _fit(self, *, thorough: bool = False) -> Learned:
         selection = self._selection
         if not self._has_point:
-            # Valid because these draws certify nothing and no bet was made yet.
+            # The choice may depend on these draws: they certify nothing, and no bet was made yet.
             point = best_point(selection, self._claim, self._coming, self._attacks)
             self._ledger.settle(point)
             self._has_point = True
@@ -304,9 +304,9 @@ class PairAudit:
     def _certify(self, measure: Measure) -> tuple[Measure, Evidence]:
         """Count the remaining budget, bet on each block, and return the evidence of the exact test.
 
-        If a bet refutes the claim and enough budget is left, the evidence is that of a
-        confirmation. Returns also the rules of the exact test: in a confirmation, the rule with the
-        most evidence alone.
+        Returns (rules of the exact test, evidence). If a bet refutes the claim and ends the run, a
+        confirmation follows: the rules are then the rule with the most evidence alone, and the
+        evidence comes from fresh draws.
         """
         sizes = self._plan.certifying_sizes(self._ledger.spent)
         total = self._count("certification", sizes, measure)
@@ -510,8 +510,8 @@ def _h(guesses: NDArray[np.int64]) -> float:
 def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...]:
     """Return the rules of a portfolio in the form that the exact test takes.
 
-    is_one: return the main rule only, with the whole error probability. So for the probabilistic
-        definition, which tests single outputs in place of rules.
+    is_one: whether to return the main rule only, with the whole error probability. True for the
+        probabilistic definition, which tests single outputs in place of rules.
     """
     rules = [
         FrozenRule(
@@ -573,6 +573,6 @@ def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
 def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
     """Return a remark that low-order bits of floats are ignored; empty without such floats.
 
-    remedy: name of the option, or the command, that includes them.
+    remedy: name of the option, or the command, that searches low-order bits.
     """
     return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []

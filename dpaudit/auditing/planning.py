@@ -118,7 +118,10 @@ class AuditPlan:
 
     @property
     def enough(self) -> int | None:
-        """Number of draws as `samples`, but not None if chance may have chosen the events."""
+        """Number of draws that is enough for every pair, even if chance may have chosen the events.
+
+        None if there is no such number.
+        """
         numbers = [pair.samples for pair in self.pairs]
         return None if None in numbers else max(n for n in numbers if n is not None)
 

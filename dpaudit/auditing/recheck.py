@@ -74,7 +74,7 @@ Finding = tuple[str, Any, Any]
 def recheck(result: AuditResult) -> list[str]:
     """Return a sentence for each value of a result that does not follow from the recorded counts.
 
-    The recheck cannot show that the draws were made, or that the counts are the counts of draws.
+    The recheck cannot show that the draws were made, or that the counts come from draws.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def _of_pairs(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
-    """Yield the claim that was tested, and the claim that follows for all runs and records."""
+    """Yield findings that compare the tested claim with the claim for all runs and records."""
     one_run = result.claim
     if result.repeated is not None:
         one_run = result.repeated.claim
@@ -163,7 +163,7 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_request(result: AuditResult) -> Iterator[Finding]:
-    """Yield the values that the result has twice, as a field and in the settings of its request.
+    """Yield findings for values that are both fields of the result and settings of its request.
 
     Yields nothing for older files, which have no settings.
     """

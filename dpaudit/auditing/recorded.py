@@ -66,8 +66,8 @@ _LEAST_OF_ONE = MINIMUM_SAMPLES // 4
 _LEARNED = 1 / 3
 # Seed for the order of the rows of two separate recordings; an arbitrary number.
 _SHUFFLING_SEED = 20_231
-# Inputs that the user describes as tosses of a fair coin are treated as fixed if a fair coin would
-# give such uneven inputs with a probability below this.
+# If a fair coin would give inputs as uneven as the recorded inputs with a probability below this,
+# the numbers of draws are treated as fixed, even if the user says that a coin picked the inputs.
 _IMPLAUSIBLE = 1e-6
 # Ratio of the numbers of draws of d1 and d2 above which separate Clopper-Pearson bounds are tried:
 # they are weaker, but use all draws of the more frequent input.
@@ -319,7 +319,7 @@ class _RecordedRun:
         order = slice(None) if audit.place is None else np.argsort(audit.place)
         outcomes, is_d1 = audit.outcomes.take(order), audit.is_d1[order]
         sorted_by = sorted_inputs(outcomes, is_d1)
-        # Two samples were recorded one after the other.
+        # d1 and d2 were recorded in turns in a single recording, not in two separate recordings.
         in_turns = audit.place is None
         self._warnings += check_rows(outcomes, is_d1, sorted_by, in_turns=in_turns)
         return sorted_by
@@ -332,7 +332,7 @@ class _RecordedRun:
         Returns the rules to freeze.
 
         selection: rows in the sample buffer.  learned: rules learned from the sample buffer.
-        objective: the bound for which rules are chosen.  split: the order of the rows.
+        objective: the predicted bound by which rules are chosen.  split: the order of the rows.
         """
         plan, spent = Plan(split.size, None, self._limits), selection.size
         if spent >= plan.freeze_at:
@@ -414,10 +414,10 @@ class _RecordedRun:
         game: Rows,
         pair: Rows,
     ) -> bool:
-        """Return whether a separate bound for each input promises more than the game.
+        """Return whether to certify by a separate bound for each input, not by the game.
 
-        The prediction uses the learning rows only, so the choice is valid. The game is the exact
-        test of docs/method.md §2.
+        The game is the exact test of docs/method.md §2. The method with the larger predicted bound
+        is taken. The prediction uses the learning rows only, so the choice is valid.
 
         game, pair: rows that the game and the pair of bounds would count.
         """

@@ -31,8 +31,8 @@ MAX_BUFFERED_DRAWS = 100_000
 # Maximum number of values (draws times columns) in the sample buffer or in a block, so that its
 # memory stays below about 50 MB.
 _MAX_BUFFERED_VALUES = 4_000_000
-# Outputs with many columns may take up to ten times that number of values, so that the buffer holds
-# at least this number of draws.
+# Outputs with many columns may take up to ten times `_MAX_BUFFERED_VALUES`, so that the buffer
+# holds at least this number of draws.
 _LEAST_BUFFERED_DRAWS = 2_000
 
 # Size of the first block to learn from, in draws.
@@ -43,8 +43,8 @@ _BLOCK_GROWTH = 1.25
 # less, the buffer takes 1/4 of the budget, up to this number.
 _FEW_DRAWS = 1_000
 
-# A block that is only counted has 1/16 of the draws before it. A refutation shows only at the end
-# of a block, and ending a block costs little.
+# A block that is only counted has 1/16 of the number of draws before it. A refutation shows only
+# at the end of a block, and ending a block costs little.
 _BLOCK_SHARE = 16
 # Minimum size of a block that is only counted, in draws.
 _LEAST_BLOCK = 64
@@ -58,7 +58,8 @@ _LEAST_BLOCKS = 15
 # Blocks grow beyond their usual maximum where a budget would have more than about this number of
 # blocks.
 _ENOUGH_BLOCKS = 200
-# Limit to which blocks grow for that, in draws, so that many workers can share the budget.
+# Maximum size, in draws, to which blocks grow to stay near `_ENOUGH_BLOCKS`: larger blocks could
+# not be shared out among many workers.
 _LARGEST_SHARED_BLOCK = 524_288
 # Blocks grow beyond every limit where a budget would have more than about this number of blocks,
 # since a result stores each block.
@@ -78,7 +79,7 @@ _NEAR_FREEZE = 0.6
 # With δ > 0, rules are refitted after every factor of √2 in draws, since a rare output can refute
 # the claim as soon as it is bet on.
 _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
-# No such refit comes within this factor in draws before the next planned refit.
+# With δ > 0, no refit comes within this factor in draws before the next planned refit.
 _NO_REFIT_BEFORE = 1.2
 # While the buffer fills, rules are refitted after every block up to this number of draws; after
 # that, whenever draws have doubled.
@@ -97,7 +98,7 @@ _LEARNING_TIME_OF_FEW_DRAWS = 1 / 4
 _TIMING_TIME = 0.05
 # Minimum number of blocks in which the draws per second are measured.
 _TIMED_BLOCKS = 8
-# Minimum size of such a block, in draws.
+# Minimum size of a block that measures the draws per second, in draws.
 _LEAST_TIMED_BLOCK = 4
 # Workers may take up to this fraction of the remaining time to start.
 _STARTING_TIME = 1 / 3
@@ -245,9 +246,9 @@ class Plan:
     def timed_sizes(self, spent: int) -> Iterator[int]:
         """Yield sizes of blocks that measure the draws per second; none if no time is left.
 
-        Sizes double as long as a block takes little time: the overhead of a block must be about
-        that of certifying blocks. Sizes do not grow faster, since blocks of several workers arrive
-        together, which makes them look too fast.
+        Sizes double as long as a block takes little time, so that the overhead per block weighs as
+        little as in certifying blocks. Sizes do not grow faster, since blocks of several workers
+        arrive together and then seem to take no time.
         """
         elapsed = self._elapsed()
         if elapsed >= _PLANNED_TIME * self._seconds:
@@ -284,8 +285,8 @@ class Plan:
     def plan_again(self, spent: int) -> None:
         """Update the budget by the clock during learning, before any draw for the exact test.
 
-        The first plan does not know how long the fits take, and that learning draws, which are
-        counted by several rules, take longer than certifying draws. No effect without a time limit.
+        The first plan ignores the duration of fits, and that learning draws take longer to count
+        than certifying draws. No effect without a time limit.
         """
         if self._is_by_clock and self._rate is not None:
             self._plan(spent, self._elapsed(), self._rate)
