@@ -1,1 +1,6 @@
-"""Runs audits: of mechanisms, of recorded draws, of stated laws, of canaries."""
+"""Carries out audits, from an `AuditSpec` or a recording to an `AuditResult`.
+
+engine.py draws from a mechanism; recorded.py takes outputs that were recorded elsewhere;
+exact_pmf.py computes with the probabilities that a mechanism states; canaries.py counts guesses
+about the canaries of one training run. recheck.py recomputes a result from its counts.
+"""

@@ -1,4 +1,9 @@
-"""Audits of one run, by guesses about which canaries it included (docs/method.md §12)."""
+"""Audits of a single training run, from guesses about its canaries (docs/method.md §12).
+
+A canary is a record that a fair coin included in the run or left out. An attacker guesses for some
+canaries whether they were included. `audit_guesses` turns the numbers of guesses and of correct
+guesses into an `AuditResult`; `dpaudit.api` and the command line call it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +42,7 @@ def audit_guesses(
     source: str = "guesses about canaries",
     has_blanks: bool = False,
 ) -> AuditResult:
-    """Return the result of guesses about the canaries of one run.
+    """Return the result of an audit of one run, from guesses about its canaries.
 
     Parameters
     ----------
@@ -84,7 +89,10 @@ def audit_guesses(
 
 
 def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunCertificate:
-    """Return the certificate of the counts. alpha: probability of a false alarm."""
+    """Return the certificate of the counts of guesses: p-value and bounds (docs/method.md §12).
+
+    alpha: probability of a false alarm.
+    """
     point = claim.point()
     p = one_run.p_value(seen, point.epsilon, point.delta)
     several = len(claim.points()) > 1

@@ -1,9 +1,15 @@
-"""Checks of an audit (docs/method.md §11).
+"""Checks of the assumptions of an audit (docs/method.md §11), for engine.py and pair_audit.py.
 
-Are its draws independent, and do they vary? Have its inputs the right type? Do calls use the
-mechanism up? After a refutation: do new processes draw as this one did? Noise that is drawn when a
-module is imported, or that is seeded by the clock, is the same in all draws of one process, so that
-no draw of that process shows it.
+`DrawChecks` checks that the draws of a pair are independent and vary. `check_inputs` and
+`doubtful_inputs` check the types of d1 and d2. `exhausted` checks whether a mechanism fails after
+some calls. `Redrawing` compares a refutation with draws of new processes: noise that is drawn when
+a module is imported is equal in all draws of one process, so only other processes show it.
+
+A check returns texts for the report, or raises MechanismError if the audit would be invalid. A
+block is a group of consecutive draws. A level is a bin of outputs. A tally is the (levels, 2) array
+of counts of draws by level and input. A rule guesses the input from the level of an output and is
+frozen before the draws that it counts. Its guesses are an array with one entry per level: 1 guesses
+d1, -1 guesses d2, 0 abstains.
 """
 
 from __future__ import annotations
@@ -52,51 +58,63 @@ from dpaudit.targets.parameters import Calling
 from dpaudit.targets.target import AnyTarget, ImportedTarget, IsolatedTarget
 from dpaudit.wording import counted, shown
 
-# A refutation by fewer draws may rest on noise that calls share: a few blocks have only a few calls
-# of each input to compare.
+# A refutation by fewer draws than this is checked with further draws: such a refutation has too
+# few calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
 _FEW_DRAWS = 100_000
-# Draw more if the e-value is at least 2, as in one of a hundred runs of independent draws, or if a
-# call makes many draws.
+# A mechanism with one draw per call makes further draws if the e-value (evidence that draws depend
+# on each other) is at least this. About 1 of 100 audits with independent draws reaches 2.
 _SUSPECT_E_VALUE = 2.0
-# Further draws come in 32 blocks: 1,000 draws in all if each takes a call; else the number of draws
-# that refuted, within limits.
+# Number of blocks into which the further draws of a refutation are divided.
 _FURTHER_BLOCKS = 32
+# Number of further draws from a mechanism that makes one draw per call.
 _FURTHER_SINGLE_DRAWS = 1_000
+# Minimum and maximum number of further draws from a mechanism that makes many draws per call.
 _LEAST_FURTHER, _MOST_FURTHER = 8_000, 20_000
-# Rules that count while an audit learns, at most; each takes this part of the probability of a
-# false warning.
+# Each call of `DrawChecks.learned_again` has 1/64 of the probability of a false warning: an audit
+# learns at most about 64 rules while it counts learning draws.
 _MOST_RULES = 64
 
-# Calls after the first exception that must raise, too, before a mechanism counts as used up.
+# Number of calls after the first exception that must all raise before a mechanism counts as
+# exhausted.
 _FURTHER_CALLS = 100
-# Seconds for all of these calls, and calls of each input at a time.
+# At most this number of seconds is spent on the search for an exhausted mechanism.
 _EXHAUSTION_SECONDS = 2.0
+# Maximum number of calls with each input between two looks at the clock, in the search for an
+# exhausted mechanism.
 _CALLS_AT_A_TIME = 2_048
-# Variables that a message names.
+# Maximum number of variables that a message names.
 _NAMED = 3
 
 
 class DrawChecks:
     """The checks of the draws of one pair.
 
-    Each returns warnings, and raises MechanismError for counts that independent draws cannot have.
+    Each method returns a list of warnings, and raises MechanismError for counts that independent
+    draws cannot have. Calls and blocks are not compared if outputs depend on elapsed times.
     """
 
     def __init__(self, spec: AuditSpec, drawer: Drawer) -> None:
         self._spec, self._drawer = spec, drawer
-        # Probability of a false warning of one check.
+        # Probability that one check of this pair warns although the draws are independent.
         self._level = 1 / len(spec.pairs) * WARNED / CHECKS
 
     def learned(
         self, draws: SelectionDraws, blocks: Sequence[Block], point: ProfilePoint
     ) -> list[str]:
-        """Check the draws in the buffer, which were made in these blocks."""
+        """Return warnings about the independence of the draws in the sample buffer.
+
+        draws: the draws to check.  blocks: the blocks in which the draws were made, in order.
+        point: the inequality of the claim that is tested.
+        """
         sizes = [block.draws for block in blocks]
         warnings = check_independence(draws, sizes, point, self._level)
         return warnings + ([] if self._is_timed else check_calls(draws, sizes, self._level))
 
     def learned_again(self, tallies: Sequence[Tally], rule: Portfolio) -> list[str]:
-        """Check draws that a rule has counted while the audit learned."""
+        """Return warnings about learning draws that were counted and not kept.
+
+        tallies: counts of each block by the levels of `rule`, which had learned from other draws.
+        """
         level = self._level / _MOST_RULES
         return [] if self._is_timed else check_blocks(tallies, rule.guesses, level)
 
@@ -107,7 +125,11 @@ class DrawChecks:
         heads: Sequence[Head],
         rule: Portfolio,
     ) -> list[str]:
-        """Check draws that the frozen rule has counted. selection: the draws in the buffer."""
+        """Return warnings about the independence of the draws that the frozen rule has counted.
+
+        selection: draws in the sample buffer.  blocks: all blocks of the pair.
+        heads: the first draws of each counted block, to find blocks that repeat earlier draws.
+        """
         check_heads(selection, heads)
         return [] if self._is_timed else check_blocks(_tallies(blocks), rule.guesses, self._level)
 
@@ -118,16 +140,17 @@ class DrawChecks:
         rule: Portfolio,
         unseen: tuple[int, int] | None,
     ) -> list[str]:
-        """Return a warning when all draws of both inputs gave one output.
+        """Return a warning if all draws of both inputs gave one output, else an empty list.
 
-        kept: the buffer, and rare outputs of later draws.  unseen: number of certifying draws of d1
-        and of d2 with other outputs; None where they were not compared, as after a refutation.
+        kept: draws in the sample buffer, and later draws with rare outputs.
+        unseen: number of certifying draws of d1 and of d2 whose outputs are not in `kept`; None if
+        the outputs were not compared, as after a refutation.
         """
         later = sum(_tallies(blocks), Tally.empty(rule.levels))
         is_spread = int((later.counts.sum(axis=1) > 0).sum()) > 1
         if is_spread or any(unseen or ()) or not all_equal(kept.outcomes):
             return []
-        if self._spec.claim.adversary is None:  # an adversary may answer None to everything
+        if self._spec.claim.adversary is None:  # an adversary may answer None for every output
             check_computed(kept.outcomes)
         of_d1, of_d2 = sum(replay_tally(block).counts.sum(axis=0) for block in blocks)
         return [constant(kept.outcomes.word(0), (int(of_d1), int(of_d2)), self._spec.alpha)]
@@ -142,11 +165,15 @@ class DrawChecks:
         is_cheap: bool,
         most: int,
     ) -> list[str]:
-        """Check more draws after a refutation by few, if draws seem to depend on their call, or if
-        more draws are cheap.
+        """Return warnings after a refutation by few draws, from a check of further draws.
 
-        stream: pair and stage, which name the random streams.  guesses: of the rule that refutes.
-        is_cheap: a call makes many draws.  most: outcomes in memory.
+        Further draws are made if the draws so far seem to depend on their call, or if `is_cheap`.
+
+        stream: numbers of the pair and of the stage, which select the random streams.
+        blocks: all blocks of the pair.  measure: the frozen rules that count draws.
+        guesses: (levels,), the guesses of the rule that refutes the claim.
+        is_cheap: whether the mechanism makes many draws per call.
+        most: maximum number of further draws, so that outputs fit in memory.
         """
         tallies = _tallies(blocks)
         draws = sum(tally.draws for tally in tallies)
@@ -171,24 +198,24 @@ class DrawChecks:
 
 
 def is_timed(spec: AuditSpec) -> bool:
-    """Return whether outcomes depend on the load of the machine, which differs between blocks."""
+    """Return whether outputs depend on elapsed times, which differ between blocks."""
     limits = getattr(spec.target, "limits", None)
     return spec.timing or getattr(limits, "timeout", None) is not None
 
 
 def _tallies(blocks: Sequence[Block]) -> list[Tally]:
-    """Return the tallies of all blocks but those of learning."""
+    """Return the tally of each block that was not used for learning."""
     return [replay_tally(block) for block in blocks if block.stage != "learning"]
 
 
 def check_inputs(pair: NeighbouringPair, failures: Failures, draws: tuple[int, int]) -> None:
-    """Raise MechanismError where one input always raises the same TypeError or AttributeError, the
-    other does not, and the inputs differ in type.
+    """Raise MechanismError if d1 or d2 alone seems to have the wrong type.
 
-    That is more often a mistake than data of a user. An error of both inputs may come from params
-    or from the code.
+    The error is raised if one input always raises a TypeError or an AttributeError, the other input
+    does not always raise that kind of exception, and the two inputs differ in type. Such an input
+    is more often a mistake of the user than data that the mechanism has to accept.
 
-    draws: all draws of d1 and of d2.
+    failures: exceptions among the draws.  draws: number of all draws of d1 and of d2.
     """
     for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2))):
         counts = failures.counts.items()
@@ -206,14 +233,15 @@ def check_inputs(pair: NeighbouringPair, failures: Failures, draws: tuple[int, i
 
 
 def _is_of_types(kind: str) -> bool:
-    # UFuncTypeError and others are NumPy's subclasses of TypeError.
+    # NumPy raises subclasses of TypeError: UFuncTypeError, _UFuncNoLoopError, ...
     return kind in ("TypeError", "AttributeError") or kind.lstrip("_").startswith("UFunc")
 
 
 def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[str]:
     """Return a warning for each input whose draws are all exceptions.
 
-    Such an exception may be the worst of leaks; more often the input has a wrong type.
+    An exception that only one input raises may be a large leak; more often the input has a wrong
+    type.
     """
     counts = certificate.failures.values()
     drawn = sum(replay_tally(block).counts.sum(axis=0) for block in certificate.blocks)
@@ -226,13 +254,18 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first few names, joined."""
+    """Return the first three names, separated by commas; further names become an ellipsis."""
     return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
 class _Exhaustion(NamedTuple):
-    """calls: number of calls before all others raise.  raised: the first exception, in words.
-    names: variables that calls change.  how, function: of the mechanism, where known."""
+    """Description of an exhausted mechanism: from some call on, all calls raise.
+
+    calls: number of calls before the first exception.  raised: description of that exception.
+    names: variables that the calls have changed.
+    how: parameters with which the mechanism is called.  function: the function that is called.
+    Both are None if unknown.
+    """
 
     calls: int
     raised: str
@@ -244,15 +277,16 @@ class _Exhaustion(NamedTuple):
 def exhausted(
     make: Callable[[], Sampler], target: AnyTarget, pair: NeighbouringPair, most: int
 ) -> str | None:
-    """Return a message that calls use a new mechanism up, with the remedy; None if they do not.
+    """Return the message that the mechanism is exhausted, with the remedy; None if it is not.
 
-    A mechanism is used up when all calls after a certain one raise, as those of an object with a
-    privacy budget do. Its exceptions show the number of calls, and nothing about d1 and d2.
+    A mechanism is exhausted if all calls after a certain number of calls raise, as for an object
+    with a privacy budget. Such exceptions depend on the number of calls, not on d1 and d2.
 
-    most: number of calls to make.
+    make: returns a sampler with a new mechanism.  pair: the inputs to call the mechanism with.
+    most: maximum number of calls before the first exception.
     """
     deadline = time.monotonic() + _EXHAUSTION_SECONDS
-    # Twice, with two seeds: exceptions by chance do not begin after the same call.
+    # Two trials with different seeds: random exceptions would begin after different calls.
     first, second = (_exhaustion(make, pair, most, deadline, seed) for seed in range(2))
     if first is None or second is None or first.calls != second.calls:
         return None
@@ -273,7 +307,8 @@ def _exhaustion(
     try:
         before = kept_state(*sampler.mechanism.parts)
         while time.monotonic() < deadline and len(raised) < most + _FURTHER_CALLS:
-            # Half of the calls before, so that slow calls end soon after the deadline.
+            # Each step makes about the number of calls made before, so that a step of slow calls
+            # ends soon after the deadline.
             inputs = [pair.d1, pair.d2] * min(max(1, len(raised) // 2), _CALLS_AT_A_TIME)
             outputs = sampler.mechanism.sample_each(inputs, rng)
             raised += [output if isinstance(output, Raised) else None for output in outputs]
@@ -295,7 +330,8 @@ def _exhaustion(
 def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
     """Return the source of a function that makes a new object for each draw; "" if unknown.
 
-    how: to call the method.  function: the method, if it is in this process.
+    target: how the mechanism is made.  how: parameters with which the mechanism is called.
+    function: the function that is called; None if it runs in another process.
     """
     is_here = isinstance(target, ImportedTarget)
     if isinstance(target, IsolatedTarget):
@@ -323,21 +359,23 @@ def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
     return f": def {target.call or 'draw'}({parameters}): return {returned}"
 
 
-# Draws of each process: 1/8 of the draws that refuted, within limits.
+# Draws of each new process, as a fraction of the draws that refuted the claim.
 _REDRAWN_SHARE = 1 / 8
+# Minimum and maximum number of draws of each new process in the first comparison.
 _LEAST_REDRAWN, _MOST_REDRAWN = 8, 250
-# The draws of one process may take this many seconds; fewer draws than these show nothing.
+# At most this number of seconds is planned for the draws of one new process.
 _REDRAWING_SECONDS = 0.5
+# If fewer draws than this fit in `_REDRAWING_SECONDS`, no new processes are compared.
 _TOO_FEW = 4
-# Probability, at most, that independent draws seem to differ.
+# Maximum probability that independent draws of several processes are reported as different.
 DIFFERENT = 1e-3
-# Each process draws again from this e-value on, which at most half of all audits of independent
-# draws reach.
+# Each new process draws again if the e-value (evidence that processes draw from different
+# distributions) is at least this. At most half of all audits with independent draws reach 2.
 _REDRAWN_TWICE_E_VALUE = 2.0
-# Probability that noise which each process draws once for each input (Laplace of scale 1, outputs
-# that differ by 1) falls on the same sides of a threshold in 0, 1, 2, ... new processes: simulated.
+# Entry n: probability that noise which a process draws only once for each input goes unnoticed if
+# n new processes are compared. Simulated: Laplace noise of scale 1, outputs that differ by 1.
 _UNNOTICED = (1.0, 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-# A smaller probability is no reason for a warning.
+# A comparison of few processes has a warning if its entry in `_UNNOTICED` is above this.
 _UNLIKELY = 0.01
 
 _BY_TIMES = "outcomes depend on elapsed times, which differ between processes"
@@ -346,12 +384,14 @@ _TOO_SLOW = "one draw takes {:.2g} s, and all of them may take 5 s"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refutation:
-    """The certified draws that refuted the claim, and the rule that counted them.
+    """The draws that refuted the claim, and the rule that counted the draws.
 
-    stream: pair and stage, which name the random streams of new draws.
-    kinds: kinds of exceptions among the draws.
-    is_number: whether all outputs are single numbers, which the order of a set does not change.
-        That order follows from the hash seed of a process.
+    stream: numbers of the pair and of the stage, which select the random streams of new draws.
+    blocks: all blocks of the pair.  measure: the frozen rules that count draws.
+    guesses: (levels,), the guesses of the rule that refutes the claim.
+    kinds: names of the exceptions among the draws.
+    is_number: whether all outputs are single numbers. If so, new processes may have other hash
+        seeds: a hash seed changes the order of sets, which affects a number by rounding at most.
     """
 
     stream: tuple[int, int]
@@ -366,8 +406,9 @@ class Refutation:
 class Redrawing:
     """Compares refutations of one audit with draws of new processes.
 
-    make: returns a sampler, here or in another process.  seconds: duration of one draw.
-    wait: called while new processes draw.
+    processes: the new processes, which several audits may use.
+    make: returns a sampler; can be sent to another process.  seconds: duration of one draw.
+    wait: called without arguments while new processes draw.
     """
 
     spec: AuditSpec
@@ -377,10 +418,10 @@ class Redrawing:
     wait: Callable[[], None]
 
     def compared(self, refuted: Refutation) -> tuple[Redrawn, str]:
-        """Return a record of the comparison, and how the draws differ beyond chance.
+        """Return a record of the comparison, and a description of a difference between processes.
 
-        The text is empty if they do not differ. For independent draws, it has words with a
-        probability of at most `DIFFERENT`.
+        The description is "" if no difference was found. For independent draws, the description is
+        not empty with a probability of at most `DIFFERENT`.
         """
         if is_timed(self.spec):
             return Redrawn(0, 0, _BY_TIMES), ""
@@ -399,8 +440,8 @@ class Redrawing:
         if answers.failed or not processes:
             return Redrawn(0, 0, answers.why), ""
         every = [one.tally for one in answers.drawn]
-        # Two tests, each with half of the error probability: the first one decides only whether
-        # there is a second.
+        # Each of the two tests has half of the error probability. The first test only decides
+        # whether the second one is carried out.
         evidence, words = between_processes(first, every, refuted.guesses, DIFFERENT / 2)
         if not words and evidence >= math.log(_REDRAWN_TWICE_E_VALUE):
             further = self._answers(recipe, refuted, new_processes.PROCESSES, processes, most)
@@ -412,7 +453,11 @@ class Redrawing:
     def _answers(
         self, recipe: Recipe, refuted: Refutation, begin: int, processes: int, size: int
     ) -> Answers:
-        """Return the draws of new processes. begin: number of the first random stream."""
+        """Return the counts of draws of new processes.
+
+        begin: number of the first random stream.  processes: number of new processes.
+        size: number of draws of each process.
+        """
         numbers = range(begin, begin + processes)
         chunks = [ToCount((*refuted.stream, n), size, refuted.measure) for n in numbers]
         answers = self.processes.draw(recipe, chunks, own_hashes=refuted.is_number, look=self.wait)
@@ -424,10 +469,12 @@ class Redrawing:
 
 
 def redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
-    """Return warnings and notes about a comparison; none where no comparison was asked for.
+    """Return warnings, and notes, about a comparison with new processes.
 
-    With few processes, compared or because all took too long, noise that a process draws once may
-    look like a leak, which is a warning.
+    There is a warning if so few processes could be compared that noise which a process draws once
+    may look like a leak.
+
+    redrawn: the comparison; None if no comparison was asked for, which gives two empty lists.
     """
     if redrawn is None:
         return [], []
@@ -446,9 +493,10 @@ def redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
 
 
 def state_words(names: Sequence[str], redrawn: Redrawn | None, is_reproducible: bool = True) -> str:
-    """Return a warning that calls change variables.
+    """Return the warning that calls change variables of the mechanism.
 
-    redrawn: comparison with new processes, which shows whether outputs depend on the variables.
+    names: the variables.  redrawn: comparison with new processes, which start with the original
+    values of the variables.  is_reproducible: whether equal seeds give equal outputs.
     """
     unlike = "" if is_reproducible else "equal seeds do not give equal outcomes, and "
     words = f"{unlike}the mechanism keeps state between calls (calls changed {listed(names)}); "

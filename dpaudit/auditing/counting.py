@@ -1,7 +1,11 @@
-"""The draws and bets of one pair, and learning from counts, after the sample buffer is full.
+"""The record of a pair's draws and bets, and learning from draws that are counted but not kept.
 
-Further draws are counted by the leading candidates, and only rare outputs are kept, in bounded
-memory.
+pair_audit.py records every block of draws in a `Ledger`. When the sample buffer is full,
+`CountingStage` continues to learn: candidates (orders of outputs into levels, from "surely d2" to
+"surely d1") count further draws, `RareStore` keeps the rare outputs, and rules are refitted. A rule
+guesses d1 or d2, or abstains, at each level; bettors stake wealth on its guesses (docs/method.md
+§4, §5). A tally is the (levels, 2) array of counts of draws by level and input. recorded.py uses
+`Counts` for recorded outputs.
 """
 
 from __future__ import annotations
@@ -46,11 +50,13 @@ from dpaudit.wording import counted
 class PairProgress:
     """The state of one pair after a block of draws.
 
-    draws: made so far.  budget: draws allowed.  is_planned: whether the budget is final.
-    left: draws still to be made, where that is known.
-    wealth, epsilon_lower: of the bets so far.  point: of the claim, which is bet against.
-    rounds: number of times that the bettors have learned.
-    gains: (bettors,), log of what each has gained against the point.
+    draws: number of draws made so far.  budget: maximum number of draws.
+    is_planned: whether the budget is final.
+    left: number of draws still to be made; None if unknown.
+    wealth: largest wealth of the bettors so far.  epsilon_lower: lower bound of ε from the bets.
+    point: inequality (ε, δ) of the claim that is bet against.
+    rounds: number of times that the bettors have got beliefs from a fit.
+    gains: (bettors,), log of the factor by which each bettor's stake has grown.
     """
 
     draws: int
@@ -65,12 +71,16 @@ class PairProgress:
 
 
 class Ledger:
-    """The draws and bets of one pair, block by block; its certificate follows from them.
+    """The draws and bets of one pair, block by block, from which the certificate is computed.
 
-    point: of the claim's profile, which is bet against.
-    rounds: beliefs, in the order in which they were bet with.
-    blocks, heads: of all draws so far.  failures: exceptions among them.
-    spent: number of draws.  refuted_after: draws after which a bet refuted the claim.
+    point: inequality (ε, δ) of the claim that is bet against.
+    wealth: the bettors' wealth.
+    rounds: the bettors' beliefs, in the order of their use.
+    blocks: the tally of each block so far.
+    heads: the first draws of each counted block, to find blocks that repeat earlier draws.
+    failures: exceptions among the draws.
+    spent: number of draws so far.
+    refuted_after: number of draws after which a bet refuted the claim; None if no bet has.
     """
 
     def __init__(
@@ -90,13 +100,13 @@ class Ledger:
         self.refuted_after: int | None = None
 
     def settle(self, point: ProfilePoint) -> None:
-        """Choose the point to bet against; before any bet."""
+        """Set the point (ε, δ) to bet against. Allowed only before the first bet."""
         self.point = point
         self.wealth = Wealth(point, BETTING_SHARE * self._spec.alpha)
 
     @property
     def may_stop(self) -> bool:
-        """Whether a bet has refuted the claim, and enough budget is left to confirm that."""
+        """Whether a bet has refuted the claim and the budget has room for a confirmation."""
         return self.refuted_after is not None and self._can_confirm(0)
 
     def bet_with(self, beliefs: Beliefs) -> None:
@@ -104,8 +114,12 @@ class Ledger:
         self.wealth.believe(beliefs)
 
     def looks_to_refutation(self, looks: Sequence[Tally]) -> int:
-        """Return the number of looks at a block up to the first that ends the run; all if none
-        does."""
+        """Return the number of looks up to and including the first look that ends the run.
+
+        Returns the number of all looks if no look ends the run.
+
+        looks: tallies of consecutive parts of a block of draws.
+        """
         first = None if self.refuted_after is not None else self.wealth.first_refuting(looks)
         if first is None:
             return len(looks)
@@ -113,13 +127,13 @@ class Ledger:
         return first + 1 if self._can_confirm(draws) else len(looks)
 
     def count(self, stage: Stage, counted: Counted, *, is_bet_on: bool) -> None:
-        """Record a block that was only counted."""
+        """Record a counted block, bet on it if `is_bet_on`, and report the progress."""
         self.failures += counted.failures
         self.heads += counted.heads
         self.write(stage, counted.tally, is_bet_on=is_bet_on)
 
     def write(self, stage: Stage, tally: Tally, *, is_bet_on: bool) -> None:
-        """Record the tally of a block, bet on it, and report the progress."""
+        """Record the tally of a block, bet on it if `is_bet_on`, and report the progress."""
         if is_bet_on:
             self.wealth.record([tally])
         self.blocks.append(block_of(stage, len(self.rounds) - 1 if is_bet_on else None, tally))
@@ -150,29 +164,29 @@ class Ledger:
         return not self._spec.full and room >= self._plan.limits.confirming
 
 
-# Rare draws in memory, at most.
+# Maximum number of rare draws in memory.
 MOST_KEPT = 16_384
-# Factor between the frequency limits that eviction tries.
+# Eviction tries limits on the frequency of an output (in draws) that grow by this factor.
 _EVICTION_STEP = 1.2
 
 
 class RareStore:
-    """The rare draws among all draws so far, and the filter that selects them.
+    """The draws with rare outputs, and the filter that selects rare outputs.
 
     When memory is full, the filter is narrowed: the most frequent of the rare outputs are evicted,
-    and only counted from then on. The others are all that the narrower filter selects from the same
-    draws, so that their share is known.
+    and later draws with these outputs are only counted. The draws that remain are exactly those
+    that the narrower filter would have selected from the start, so their frequency is known.
 
-    arms: (2,), number of all draws, by input.
+    arms: (2,), number of draws of d1 and of d2 from which the rare draws were selected.
     """
 
     def __init__(self, rare_filter: RareFilter, selection: SelectionDraws) -> None:
-        """selection: the first draws."""
+        """Select the rare draws of the sample buffer, `selection`."""
         self.rare_filter = rare_filter
         rows = np.flatnonzero(rare_filter.is_rare(selection.outcomes))
         self.arms: IntArray = by_arm(np.zeros(selection.size, np.intp), 1, selection.is_d1)[0]
         self._parts = [selection.take(rows)]
-        # One draw of each value, label and key that was evicted.
+        # One draw for each value, label (text) and key (name of a field) that was evicted.
         self._evicted: list[SelectionDraws] = []
         self._evicted_draws = self._lost_draws = 0
         self._is_full = False
@@ -193,9 +207,9 @@ class RareStore:
         return sum(part.size for part in self._parts)
 
     def add(self, rare: Rare) -> None:
-        """Add the rare ones of further draws: all or, when memory is full, none.
+        """Add the rare draws of a further block: all of them, or none if memory is full.
 
-        A part of them would not show how rare they are.
+        A part of the rare draws would not show how frequent they are.
         """
         self._is_full = self._is_full or self.size + rare.kept.size > MOST_KEPT
         self._lost_draws += rare.lost
@@ -206,14 +220,16 @@ class RareStore:
         self.arms = self.arms + np.array(rare.arms, dtype=np.int64)
 
     def has_room(self, coming: int) -> bool:
-        """Return whether the rare ones of `coming` more draws are expected to fit in memory."""
+        """Return whether the rare draws among `coming` more draws are expected to fit in memory."""
         return not self._is_full and self._fits(self.size, coming)
 
     def make_room(self, coming: int, spared: frozenset[str]) -> None:
-        """Evict the most frequent outputs until the forecast for the draws to come fits in memory.
+        """Evict the most frequent rare outputs until the forecast fits in memory.
 
-        Evicts little more than that, nothing from the columns in `spared`, and nothing at all where
-        no output is repeated.
+        Evicts about the smallest number of outputs for that. Evicts nothing if no output repeats.
+
+        coming: number of draws until the next refit.
+        spared: names of columns from which nothing is evicted.
         """
         kept = self.kept
 
@@ -240,7 +256,7 @@ class RareStore:
         return size + expected <= MOST_KEPT
 
     def dropped(self) -> list[str]:
-        """Return remarks on outputs that were evicted, or for which there was no room."""
+        """Return remarks on rare draws that were evicted, or that did not fit in memory."""
         remarks = []
         if self._evicted_draws:
             rare = counted(self._evicted_draws, "rare output")
@@ -252,48 +268,61 @@ class RareStore:
 
 
 class Counts:
-    """The buffer, the counts of later draws by the leading candidates, and the rare draws."""
+    """The counts of all learning draws: the sample buffer, and later draws that are not kept.
+
+    The leading candidates (orders of outputs with the best predicted bounds) count later draws.
+    Later draws with rare outputs are kept in `rare`.
+    """
 
     def __init__(self, selection: SelectionDraws, learned: Learned) -> None:
-        """selection: the draws in the buffer.  learned: from them."""
-        # The filter of the rare rule, if there is one, selects further draws.
+        """Begin with the sample buffer `selection`, and the rules `learned` from it."""
+        # If there is a rule that guesses on rare outputs, later draws need the filter of that rule.
         rare_filter = learned.rare_filter or RareFilter.of(selection)
         self._candidates: Sequence[Candidate] = learned.leading
         self._selection = selection
         self.rare = RareStore(rare_filter, selection)
-        # Of the buffer alone: a frequent output of one input needs no further draws.
+        # Made from the buffer alone: outputs that are frequent and come from one input alone show
+        # there already.
         self._frequent = RareTable.frequent(selection, rare_filter)
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """One for each candidate, to count the next draws by."""
+        """The counters of the leading candidates: maps from outputs to the cells to count."""
         return tuple(candidate.counter for candidate in self._candidates)
 
     def add(self, tallies: Sequence[Tally]) -> None:
-        """Add draws, counted by each of the counters."""
+        """Add a block of draws. tallies: the counts of the block by each of `counters`."""
         self._candidates = [
             candidate.add(tally.counts)
             for candidate, tally in zip(self._candidates, tallies, strict=True)
         ]
 
     def candidates(self) -> tuple[list[Candidate], list[RareTable]]:
-        """Return the candidates, with the counts of all draws, and the tables of rare outputs."""
+        """Return the candidates with the counts of all draws, and two tables of rare outputs.
+
+        The second table is for outputs that are frequent but come from one input alone.
+        """
         table = self._table()
         return [*self._candidates, *table.order()], [table, self._frequent]
 
     def make_room(self, spent: int, coming: int, objective: Objective) -> None:
-        """Evict rare outputs so that those of `coming` draws fit, except in columns that may
-        refute the claim."""
+        """Evict rare outputs so that the rare draws among `coming` more draws fit in memory.
+
+        Nothing is evicted from columns whose rare outputs may refute the claim.
+
+        spent: number of draws so far.  objective: the predicted bound by which rules are chosen.
+        """
         if self.rare.has_room(coming):
             return
         table = self._table()
-        # The rest of the budget may depend on the clock, which must not decide the eviction.
+        # With `spent` in place of the remaining budget, which may depend on the clock: eviction
+        # must be reproducible.
         objective = replace(objective, coming=spent)
         spared = columns_that_may_refute(table.by_column(), table, self._candidates, objective)
         self.rare.make_room(coming, spared)
 
     def kept(self) -> SelectionDraws:
-        """Return the buffer and the rare draws."""
+        """Return the draws in the sample buffer and the rare draws."""
         return pool([self._selection, *self.rare.seen])
 
     def _table(self) -> RareTable:
@@ -301,7 +330,11 @@ class Counts:
 
 
 def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Objective) -> bool:
-    """Return whether to freeze now, since the rest of the budget is worth more than learning is."""
+    """Return whether to freeze the rules now, because more learning is not worth its draws.
+
+    candidates: orders of outputs, with the counts of all draws.  spent: number of draws so far.
+    objective: the predicted bound by which rules are chosen.
+    """
     is_early = spent < plan.freeze_at
     if is_early and not (plan.may_freeze_early(spent) and may_freeze_early(candidates, objective)):
         return False
@@ -313,9 +346,9 @@ def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Ob
 
 
 class CountingStage:
-    """Counts draws of one pair, bets on them, and refits at times; call `learn` once.
+    """Learning from draws that are counted and not kept; call `learn` once.
 
-    draws: number of draws counted.  warnings: of the checks of these draws.
+    draws: number of draws counted.  warnings: warnings of the checks of these draws.
     """
 
     def __init__(
@@ -327,9 +360,11 @@ class CountingStage:
         counts: Counts,
         objective: Callable[[], Objective],
     ) -> None:
-        """stream: pair and stage, which name the random streams.
+        """Prepare the stage.
 
-        objective: returns the objective of a rule that is frozen now.
+        stream: numbers of the pair and of the stage, which select the random streams.
+        objective: called without arguments; returns the predicted bound by which a rule that is
+        frozen now would be chosen.
         """
         self.draws = 0
         self.warnings: list[str] = []
@@ -338,7 +373,12 @@ class CountingStage:
         self._chunks = 0
 
     def learn(self, learned: Learned, drawer: Drawer) -> Learned:
-        """Return the rules to freeze. learned: from the buffer."""
+        """Count draws, bet on them and refit at times, until the rules are to be frozen.
+
+        Returns the rules to freeze.
+
+        learned: rules learned from the sample buffer.
+        """
         counts, ledger, plan = self._counts, self._ledger, self._plan
         until = plan.next_freeze_check(ledger.spent)
         while True:
@@ -354,7 +394,7 @@ class CountingStage:
             is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
             if is_due and not is_last:
                 is_last = is_enough(candidates, ledger.spent, plan, objective)
-            # The clock may have reduced the rest of the budget.
+            # With a time limit, the new plan may have a smaller budget and so an earlier freeze.
             until = next_until if is_due else min(until, next_until)
             learned = learn_again(candidates, objective, tables, to_bet=not is_last)
             if is_last:
@@ -363,7 +403,10 @@ class CountingStage:
             counts.make_room(ledger.spent, coming, objective)
 
     def _count(self, measure: Measure, until: int, drawer: Drawer) -> Counted:
-        """Return the counts up to `until` draws; keep the rare ones."""
+        """Count draws until `until` draws are made in all; keep the draws with rare outputs.
+
+        Stops early if a bet refutes the claim. Returns the counts.
+        """
         total: Counted | None = None
         tallies: list[Tally] = []
         sizes = self._plan.counting_sizes(self._ledger.spent, until)

@@ -1,4 +1,11 @@
-"""Runs an audit: loads the mechanism, audits one pair after the other, and returns the result."""
+"""Runs an audit by drawing from a mechanism: `run_audit` takes an `AuditSpec`.
+
+api.py and cli/batch.py call `run_audit`. The function searches for pairs if the audit asks for a
+search, opens the journal, loads the mechanism, audits each pair of inputs (pair_audit.py), and
+returns an `AuditResult` with one certificate per pair: the counts and bounds of that pair. This
+module also warns of mechanisms that keep state between calls, and stops for mechanisms that calls
+exhaust or that draw otherwise in a new process.
+"""
 
 from __future__ import annotations
 
@@ -71,12 +78,12 @@ from dpaudit.targets.target import (
 from dpaudit.version import __version__
 from dpaudit.wording import UNSEEDED, counted
 
-# Executors whose processes run on this machine and were started by this process.
+# Names of executors whose worker processes this process starts on this machine.
 _LOCAL = (None, "serial", "processes")
 
-# A search of fewer pairs has a warning.
+# A search that tried fewer pairs than this has a warning.
 _FEW_PAIRS = 20
-# A warning of too little time needs an estimate above this multiple of the time given.
+# The warning of too little time is given if the estimated time exceeds the time given by 10 %.
 _LATE = 1.1
 
 _TIMED = (
@@ -135,12 +142,18 @@ def run_audit(spec: AuditSpec, on_progress: Notify | None = None) -> AuditResult
 
 
 def check_attacks(spec: AuditSpec) -> None:
-    """Load the attacks of a user. Raises the errors of an audit."""
+    """Load the user's own attacks, to find mistakes before the audit.
+
+    Raises the same errors as an audit whose attacks cannot be loaded.
+    """
     load_attacks(spec.attacks, travels=spec.draws_ahead)
 
 
 def check_mechanism(spec: AuditSpec) -> None:
-    """Load the mechanism without drawing. Raises the errors of an audit."""
+    """Load the mechanism without drawing, to find mistakes before the audit.
+
+    Raises the same errors as an audit whose mechanism cannot be loaded.
+    """
     if spec.exact:
         stated_law(spec.target)
         return
@@ -149,7 +162,11 @@ def check_mechanism(spec: AuditSpec) -> None:
 
 
 def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
-    """Return the versions that a result depends on, and the hash seed that a user has chosen."""
+    """Return the versions on which a result depends, as {package: version}.
+
+    An entry PYTHONHASHSEED is added if the user chose a hash seed, and scikit-learn is included if
+    the attacks of the certificates include trees.
+    """
     import scipy
 
     from dpaudit.attacks.trees import NAME
@@ -163,7 +180,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     seed = hash_seed()
     if seed not in (None, USUAL):
         names[VARIABLE] = seed
-    # Trees that were dropped in the end may have been fitted to fewer draws.
+    # Also if the last fit skipped trees: an earlier fit, to fewer draws, may have used them.
     if any(tried.attack == NAME for one in certificates for tried in one.attacks):
         with suppress(metadata.PackageNotFoundError):
             names["scikit-learn"] = metadata.version("scikit-learn")
@@ -171,7 +188,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
 
 
 def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
-    """Return the result of an audit that has its pairs."""
+    """Return the result of an audit whose pairs are known."""
     is_kept = spec.journal is not None and not spec.exact
     with opened_journal(spec) if is_kept else nullcontext(Journal(spec)) as journal:
         result = AuditRun(journal, on_progress).run()
@@ -179,12 +196,15 @@ def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
 
 
 def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
-    """Return a result with a trace of the pair that refutes the claim, if a pair does."""
+    """Return the result, with a trace of the pair that refutes the claim if there is such a pair.
+
+    A trace names the source lines of the mechanism that leak (docs/method.md §14).
+    """
     refuting = result.decisive if result.verdict is Verdict.VIOLATION else None
     numbers = [n for n, one in enumerate(result.certificates) if one is refuting]
     if spec.no_trace or not numbers:
         return result
-    # Imported here, since most audits refute nothing.
+    # Imported here because most audits refute nothing and need no trace.
     from dpaudit.tracing.apart import trace_apart
     from dpaudit.tracing.judging.draws import with_draws
 
@@ -218,7 +238,11 @@ def _search_warnings(searched: Searched, result: AuditResult) -> list[str]:
 
 
 def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
-    """Return the result of an audit. run: the fields that describe the run."""
+    """Return the result of an audit.
+
+    ending: certificates, or the error that ended the audit.
+    run: fields of `AuditResult` that describe the run, such as seconds and warnings.
+    """
     return AuditResult(
         name=spec.name,
         claim=spec.tested,
@@ -239,10 +263,10 @@ def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
 
 
 def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
-    """Return a function that makes a sampler, here or in another process.
+    """Return a function that makes a sampler in this process or in a worker process.
 
-    It refers to no other part of the audit: a worker that unpickles it imports the sampler's
-    modules only, which is half of what an audit imports.
+    The function refers to no other part of the audit, so that a worker which unpickles the function
+    imports only the modules of the sampler: half of the modules of an audit.
     """
     return partial(
         Sampler,
@@ -252,13 +276,17 @@ def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
         fail_on_error=spec.on_error == "fail",
         adversary=spec.claim.adversary,
         timing=spec.timing,
-        # Workers that others start may have another hash seed.
+        # Workers on other machines may have another hash seed, which changes the order of sets.
         text_orders=spec.executor in _LOCAL,
     )
 
 
 class AuditRun:
-    """One run of an audit, which may continue an earlier one; call `run` once."""
+    """One run of an audit, which may continue an interrupted run from its journal.
+
+    Call `run` once. `journal` holds the audit and records its draws. `on_progress` is called with a
+    Progress after every block of draws.
+    """
 
     _sampler: Sampler
     _pool: WorkerPool
@@ -266,18 +294,19 @@ class AuditRun:
     def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._certificates: list[Certificate] = []
-        # A warning that the time will not be enough, and a note of the executor.
+        # Warning that the time given is too short; empty without a warning.
         self._late_warning: tuple[str, ...] = ()
+        # Note of the executor, such as why no other processes drew.
         self._notes: tuple[str, ...] = ()
         self._workers: int | None = None
-        # The pair that is audited now, and how far it is.
+        # Index of the pair that is audited now.
         self._number = 0
         self._progress: PairProgress | None = None
         self._shown: Progress | None = None
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()
         self._state: State = {}
-        # Used where no command or test run has processes for all of its audits.
+        # Used unless the command or test run keeps new processes for all of its audits.
         self._processes = new_processes.NewProcesses()
 
     def run(self) -> AuditResult:
@@ -299,7 +328,7 @@ class AuditRun:
             underpowered=None if is_allowed else underpowered,
             resumed=journal.resumed,
             workers=self._workers,
-            # A strict audit that may be under-powered does not fail for that alone.
+            # A note, since a warning would fail a strict audit that is allowed to be underpowered.
             notes=(*self._notes, *(allowed if spec.strict else ())),
         )
 
@@ -328,7 +357,11 @@ class AuditRun:
         return Sampled(tuple(self._certificates))
 
     def _setup(self) -> Setup:
-        """Return the settings of the executor. Calls are never timed while other processes draw."""
+        """Return the settings of the executor.
+
+        With `timing`, `workers: auto` means this process alone: other processes that draw would
+        change the duration of calls.
+        """
         spec = self._spec
         is_auto = spec.workers == "auto"
         if is_auto and spec.executor is None:
@@ -341,7 +374,7 @@ class AuditRun:
         spec, number, journal = self._spec, self._number, self._journal
         drawer = journal.recording(self._pool, lambda: self._pool.is_here)
         single_draws = self._sampler.mechanism.interleaved
-        # In the process that will draw: a mechanism that ends its process must not end this one.
+        # The process that draws makes the first calls, too: a mechanism may end its process.
         (first,) = drawer([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
         if single_draws and spec.executor in _LOCAL and spec.time is not None:
             self._check_time(self._most_workers() / max(first.seconds, 1e-9), -4 * PROBE)
@@ -352,7 +385,7 @@ class AuditRun:
             by_outputs=spec.tested.counts_single_outputs,
         )
         seconds = None
-        if spec.time is not None:  # this pair's share of the time that is left
+        if spec.time is not None:  # the remaining time is divided equally among remaining pairs
             seconds = max(0.0, spec.time - journal.clock()) / (len(spec.pairs) - number)
         plan = Plan(spec.samples, seconds, limits, journal.clock, self._check_time)
         audit = PairAudit(
@@ -376,7 +409,10 @@ class AuditRun:
         return replace(certificate, reproducible=probe.reproducible)
 
     def _remarked(self, certificate: Certificate, warnings: tuple[str, ...]) -> Certificate:
-        """Return a certificate with the warnings and notes that the run adds."""
+        """Return the certificate of the present pair with warnings and notes about the whole run.
+
+        warnings: warnings about the pair of inputs, known before the draws.
+        """
         spec, redrawn, mechanism = self._spec, certificate.redrawn, self._sampler.mechanism
         pair = spec.pairs[self._number]
         texts = [*warnings, *filter(None, [getattr(mechanism, "doubt", None)])]
@@ -388,7 +424,7 @@ class AuditRun:
         is_compared = redrawn is not None and redrawn.processes > 0
         texts += [_DIFFERED] if is_doubted and self._pool.differed and not is_compared else []
         doubts, redrawing_notes = redrawing_remarks(redrawn)
-        # The inputs of a search were not typed by a user.
+        # Inputs that a search made have the type that the user asked for.
         doubtful = [] if spec.search is not None else doubtful_inputs(pair, certificate)
         unseeded = () if is_reproducible or names else (UNSEEDED,)
         return replace(
@@ -399,16 +435,16 @@ class AuditRun:
         )
 
     def _explained(self, error: MechanismError, *, has_failures: bool) -> MechanismError | None:
-        """Return the error with an explanation: calls change the mechanism, or use it up.
+        """Return the error with its likely cause added: calls change or exhaust the mechanism.
 
-        Returns None if they do neither.
+        Returns None if calls do neither.  has_failures: whether any draw was an exception.
         """
         if has_failures and (words := self._exhausted()):
             return MechanismError(words, code="mechanism-exhausted")
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
         names = self._changed_variables() if has_failures or is_dependent else []
         is_here = spec.executor in _LOCAL and not runs_in_another_process(spec.target)
-        if is_dependent and not names and is_here:  # workers may have made all calls
+        if is_dependent and not names and is_here:  # workers may have made all calls so far
             self._make_few_calls()
             names = self._changed_variables()
         parts: list[str] = []
@@ -421,7 +457,7 @@ class AuditRun:
         return MechanismError(*error.parts, *parts, code=error.code) if parts else None
 
     def _exhausted(self) -> str | None:
-        """Return how calls use the mechanism up; None if they do not."""
+        """Return the message that calls exhaust the mechanism; None if calls do not."""
         spec, number = self._spec, self._number
         look = partial(exhausted, self._make, spec.target, spec.pairs[number], spec.samples)
         return self._journal.once(f"used up {number}", look)
@@ -429,7 +465,7 @@ class AuditRun:
     def _changed_variables(self) -> list[str]:
         """Return the names of the mechanism's variables that its calls have changed."""
         if self._spec.resume and not runs_in_another_process(self._spec.target):
-            self._make_few_calls()  # earlier runs may have made all the others
+            self._make_few_calls()  # interrupted runs may have made all other calls
         sampler = self._sampler
         names = list(changed(self._state, kept_state(*sampler.mechanism.parts)))
         return names + (["os.environ"] if sampler.changes_environment else [])
@@ -439,10 +475,12 @@ class AuditRun:
         self._sampler.draw(FirstCalls((self._number, PROBING, 2), FIRST_CALLS))
 
     def _compared(self, seconds: float, refutation: Refutation) -> Redrawn | None:
-        """Compare a refutation with draws of new processes; return None where that is not asked
-        for. Raises MechanismError where they differ.
+        """Compare a refutation with draws of new processes, and return a record of the comparison.
 
-        seconds: duration of one draw.
+        Returns None if no comparison is asked for. Raises MechanismError if new processes draw from
+        other distributions.
+
+        seconds: duration of one draw.  refutation: the draws that refuted the claim.
         """
         processes = new_processes.current() or self._processes
         targets = single_targets(self._spec.target)
@@ -467,7 +505,7 @@ class AuditRun:
         return Redrawn(**redrawn)
 
     def _seconds_left(self, rate: float) -> float:
-        """Return about how many seconds of drawing are left. rate: draws per second."""
+        """Estimate the seconds of drawing that are left for all pairs. rate: draws per second."""
         spec, progress = self._spec, self._progress
         later = len(spec.pairs) - self._number - 1
         left = None if progress is None else progress.left
@@ -477,7 +515,7 @@ class AuditRun:
         return ((spec.samples if left is None else left) + later * spec.samples) / rate
 
     def _most_workers(self) -> int:
-        """Return the number of processes that draw, if the audit takes all of its time."""
+        """Return the number of processes that draw if the audit takes all of its time."""
         spec = self._spec
         is_short = spec.executor is None and (spec.time or 0.0) <= WORTHWHILE
         if spec.workers == "auto" and (spec.timing or is_short):
@@ -485,23 +523,27 @@ class AuditRun:
         return resolved(spec.executor, spec.workers)
 
     def _check_time(self, rate: float, spent: int) -> None:
-        """Warn the first time that even the fewest draws will take longer than the time given.
+        """Warn once if `MINIMUM_SAMPLES` draws of each pair will take longer than the time given.
 
-        rate: draws per second.  spent: draws of the pair so far; negative for draws to be made in
-        addition to the fewest.
+        rate: draws per second.  spent: number of draws of the present pair so far. A negative
+        number stands for draws that come in addition to the minimum.
         """
         if self._spec.time is None:
             return
         pairs = len(self._spec.pairs)
         coming = (pairs - self._number) * MINIMUM_SAMPLES - spent
-        # The clock is read each time, so that a journal replays for any number of workers.
+        # The clock is read on every call: a journal replays the recorded readings one by one.
         takes = self._journal.clock() + coming / rate
         if takes > _LATE * self._spec.time and not self._late_warning:
             self._late_warning = (late_words(self._spec.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self._late_warning[0])
 
     def _show(self, start: float, seconds: float | None, progress: PairProgress) -> None:
-        """Report the progress of a pair. start, seconds: when it began, and its share of time."""
+        """Report the progress of the present pair.
+
+        start: seconds on the audit's clock when the pair began.
+        seconds: time for the pair; None without a time limit.
+        """
         self._journal.note(progress)
         self._progress = progress
         if self._on_progress is None:
@@ -510,7 +552,7 @@ class AuditRun:
         rate = progress.draws / elapsed
         remaining = (progress.budget - progress.draws) / rate
         if not progress.is_planned and seconds is not None:
-            # The fewest draws are made however long they take.
+            # `MINIMUM_SAMPLES` draws are made even if they take longer than the time given.
             remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - progress.draws) / rate)
         self._shown = Progress(
             name=self._spec.name,
@@ -525,6 +567,6 @@ class AuditRun:
         self._on_progress(self._shown)
 
     def _show_waiting(self) -> None:
-        """Report that the audit waits for new processes."""
+        """Report that the audit waits for new processes, which draw to check a refutation."""
         if self._on_progress is not None and self._shown is not None:
             self._on_progress(replace(self._shown, remaining=math.inf, waiting=_NEW_PROCESSES))

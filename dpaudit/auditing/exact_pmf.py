@@ -1,4 +1,9 @@
-"""Audits without draws, of a mechanism that states the probability of each output (`pmf`)."""
+"""Audits without draws, of a mechanism that states the probability of each output (`pmf`).
+
+engine.py calls `exact_certificates` for audits with `exact: true`; recheck.py calls `certify`. The
+ε and δ of each pair of inputs are computed from the two distributions (docs/method.md §10), so they
+are not bounds and no error probability is involved.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +25,10 @@ from dpaudit.stats import exact
 
 
 def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
-    """Return a certificate for every pair.
+    """Return a certificate for each pair of inputs.
 
-    Raises TargetError for a mechanism without probabilities, or whose probabilities are no
-    distribution.
+    Raises TargetError for a mechanism that does not state probabilities, or whose probabilities
+    are negative or do not add up to 1.
     """
     answers = _answers(spec)
     certificates = []
@@ -40,10 +45,14 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
 
 
 def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
-    """Return the certificate of two distributions. table: each output, with both probabilities."""
+    """Return the certificate of one pair: ε and δ of the two distributions.
+
+    claim: the claim for one output.  pair: description of the pair.
+    table: rows (output in words, probability under d1, probability under d2).
+    """
     p = {place: of_d1 for place, (_, of_d1, _) in enumerate(table)}
     q = {place: of_d2 for place, (_, _, of_d2) in enumerate(table)}
-    # The point of the claim's profile that is exceeded most.
+    # A claim that is a curve has several points (ε, δ): take the point whose δ is exceeded most.
     point = max(claim.points(), key=lambda point: exact.delta(p, q, point.epsilon) - point.delta)
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)
@@ -66,7 +75,10 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
 
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
-    """Return the function by which the adversary of a claim answers outputs; None without one."""
+    """Return a function from a list of outputs to the answers of the claim's adversary.
+
+    Returns None for a claim without an adversary.
+    """
     claim = spec.tested
     if claim.adversary is None and claim.limits_adversaries:
         raise UsageError(

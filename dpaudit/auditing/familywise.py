@@ -1,7 +1,8 @@
-"""Families of audits with one false-alarm probability, by Holm's procedure (docs/method.md §9).
+"""Families of audits that share one false-alarm probability (docs/method.md §9, "Familywise").
 
-Each audit has an equal share, with which it may refute its claim alone. Once all have ended, the
-p-values of the others may add refutations.
+`together` gives each audit an equal share of the family's probability α; an audit with a p-value of
+at most its share refutes its claim alone. When all audits have ended, `settled` applies Holm's
+procedure to their p-values, which may refute further claims. cli/ and config/ call these functions.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from dpaudit.stats.p_values import holm_levels
 
 
 def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
-    """Return audits as a family, each with an equal share of the false-alarm probability.
+    """Return the audits as a family: each has an equal share of the false-alarm probability.
 
-    An audit stops early at its share: a p-value just below the level of the family would be too
-    large for Holm's procedure.
+    Exact audits make no draws and are returned unchanged. An audit stops early only if its p-value
+    is at most its share: a p-value just below the level of the family would be too large for Holm's
+    procedure.
 
-    name: of the family. Raises UsageError for audits of different confidence, and for shares that
-    are too small for a float.
+    name: name of the family.  Raises UsageError for audits of different confidence, and for shares
+    that are too small for a float.
     """
     drawn = [spec for spec in specs if not spec.exact]
     confidences = sorted({spec.confidence for spec in drawn})
@@ -45,7 +47,9 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
 
 
 def share_of(confidence: float, size: int) -> float:
-    """Return the confidence of one audit of a family of this size, rounded up.
+    """Return the confidence of one audit of a family of `size` audits, rounded up.
+
+    confidence: confidence of the family.
 
     >>> share_of(0.95, 5)
     0.99
@@ -57,15 +61,17 @@ def share_of(confidence: float, size: int) -> float:
 
 
 def is_open(result: AuditResult) -> bool:
-    """Return whether the results of other audits of the family may still refute the claim."""
+    """Return whether Holm's procedure may still refute this claim when all audits have ended."""
     family = result.family
     is_small = family is not None and result.p_value <= 1 - family.confidence
     return is_small and result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
 def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return results with the levels of Holm's procedure, for each family, once all audits have
-    ended. An audit that was not selected refutes nothing.
+    """Return the results with the levels of Holm's procedure, when all audits have ended.
+
+    The level of an audit is the largest p-value that refutes its claim. Audits of a family that
+    are not in `results` count as not refuted.
     """
     final = list(results)
     for family in {one.family.name: one.family for one in results if one.family}.values():
@@ -82,7 +88,7 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
 
 
 def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return results while audits are missing: each may refute its claim at its share alone."""
+    """Return the results of an unfinished family: the level of each audit is its equal share."""
     return [
         one if one.family is None else _settled(one, one.family, 1 - one.confidence)
         for one in results
@@ -98,7 +104,7 @@ def _p_value(result: AuditResult) -> float:
 
 def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
     alone = 1 - result.confidence
-    # A claim refuted at its share keeps that level, which says more.
+    # A claim that is refuted at its share keeps that level, since its bounds hold at that level.
     own = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
     now = replace(result, family=own)
     return replace(now, underpowered=None) if now.verdict is Verdict.VIOLATION else now
@@ -106,6 +112,6 @@ def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
 
 def _shared(spec: AuditSpec, own: float, family: Family) -> AuditSpec:
     request = spec.request
-    if request is not None:  # it repeats this audit alone
+    if request is not None:  # the request has to repeat this audit alone
         request = {**request, "settings": {**request["settings"], "confidence": own}}
     return replace(spec, confidence=own, family=family, request=request)

@@ -1,10 +1,11 @@
-"""Journals: every draw of an audit is kept on disk, so that an interrupted run can continue.
+"""Journals: every draw of an audit is recorded on disk, so that an interrupted run can continue.
 
-The result of an audit follows from its request, from the chunks drawn, in their order, and, where
-the budget is planned by the clock, from the times read. A journal stands between the audit and the
-processes that draw: it replays the chunks that are recorded, then records each new chunk before the
-audit sees it. The audit recomputes the rest; at every chunk, the journal compares the state of the
-bettors with the recorded one. docs/guides/journal.md.
+engine.py opens a journal and draws through it. A chunk is a unit of sampling, mostly one block of
+draws. A journal first returns the recorded chunks, then draws new chunks and records each chunk
+before the audit gets it. With a time limit, the recorded readings of the clock are repeated, too.
+The audit computes all else again from the chunks, so it takes the decisions of the interrupted run.
+At every chunk, the journal compares the state of the bettors with the recorded state.
+For users: docs/guides/journal.md. The file: journal_file.py.
 """
 
 from __future__ import annotations
@@ -43,26 +44,27 @@ from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
 from dpaudit.version import __version__
 
+# Type of a value that JSON can hold.
 Plain = TypeVar("Plain")
 Folder = str | os.PathLike[str]
 
 _SUFFIX = ".journal"
-# The suffix of the file that holds the result of a search, next to the journal.
+# Suffix of the file that holds the result of a search, in the folder of the journal.
 SEARCH_SUFFIX = ".search"
-# Characters of an audit's name that a file name keeps, which leaves room for the digest.
+# Maximum number of characters of an audit's name in a file name; leaves room for a digest.
 _LONGEST_NAME = 80
-# Packages that the numbers depend on.
+# Packages, besides dpaudit, whose version may change numbers.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
-# Keys of records that are no chunks: the first record; one for each process that has written; the
-# key of a block that this process begins to draw; and the orderly end of a process.
+# Keys of records that hold no chunk, in this order: the first record of the file; the first record
+# of each process; a chunk that this process begins to draw; and the orderly end of a process.
 _HEADER, _SESSION, _BEGUN, _CLOSED = "journal", "session", "begun", "closed"
 _MARKS = {_HEADER, _SESSION, _BEGUN, _CLOSED}
-# The last record of an audit whose pairs have all ended.
+# Key of the last record of an audit whose pairs have all ended.
 _END = "end"
-# In the header: the file existed, but its first record was not whole.
+# Key in the header: whether the file existed before, but without a whole first record.
 _RESTARTED = "restarted"
-# A block in which this many processes ended is not drawn again.
+# A chunk is not drawn again if this number of processes ended while drawing it.
 _MOST_DEATHS = 3
 
 _NEW_DRAWS = (
@@ -77,11 +79,11 @@ _WAS_EMPTY = (
 
 
 class Journal:
-    """A journal that keeps nothing, for an audit without one.
+    """A journal that records nothing, for an audit without a journal; base class of `FileJournal`.
 
-    spec: the audit, with the seed that the journal was begun with.
-    warnings: of the journal, for the result.
-    resumed: number of earlier runs of this audit.
+    spec: the audit; a seed that was drawn at random is the seed with which the journal was begun.
+    warnings: warnings about the journal, for the result.
+    resumed: number of earlier runs that this run continues.
     """
 
     def __init__(self, spec: AuditSpec) -> None:
@@ -96,40 +98,46 @@ class Journal:
         return 0
 
     def now(self) -> float:
-        """Return the seconds that all runs of the audit have taken together."""
+        """Return the seconds that this run and the runs it continues have taken together."""
         return time.perf_counter() - self._start
 
     def clock(self) -> float:
-        """Return the same, for a decision that follows from it: a later run is given the same."""
+        """Return `now()` for a decision of the audit, and record the time.
+
+        A run that continues the journal gets the recorded times, and so takes equal decisions.
+        """
         return self.now()
 
     def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
-        """Return a drawer that records the chunks of `drawer`.
+        """Return a drawer that yields recorded chunks first, then those of `drawer`, recorded.
 
-        is_here: returns whether this process draws the next chunk.
+        drawer: called with chunks to draw; yields their results.
+        is_here: returns whether this process, not a worker, draws the next chunk.
         """
         return drawer
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
-        """Return the value of `make`, which JSON can hold, and record it under a name.
+        """Return the value recorded under `name`, or call `make` and record its value.
 
-        A recorded value is returned without a call; None where the record has other chunks next.
+        Returns None if the journal has something else recorded at this place.
+
+        make: called without arguments; returns a value that JSON can hold.
         """
         return make()
 
     def note(self, progress: PairProgress) -> None:
-        """Remember the progress, whose state of the bettors goes into the next record."""
+        """Remember the progress: the next record includes the state of the bettors."""
 
     def finish(self) -> None:
         """Record that all pairs have ended."""
 
 
 class FileJournal(Journal):
-    """A journal in a file that this process alone writes.
+    """A journal in a file that no other process can write meanwhile.
 
-    history: of the runs before this one.
-    changed: the versions that have changed since the journal was begun, in words; or "".
-    Its methods raise JournalError when a recomputed state differs from the recorded one.
+    history: summary of the earlier runs.
+    changed: description of versions that have changed since the journal was begun; "" if none.
+    Methods raise JournalError if a recomputed state differs from the recorded state.
     """
 
     def __init__(self, spec: AuditSpec, file: JournalFile, history: History, changed: str) -> None:
@@ -138,8 +146,9 @@ class FileJournal(Journal):
         self._past = (record for record in file.read() if not _MARKS & record.keys())
         self._elapsed = 0.0
         self._progress: PairProgress | None = None
-        # Answers of the clock: given since the last record, and recorded ones still to be given.
+        # Readings of the clock since the last record was written.
         self._times_given: list[float] = []
+        # Recorded readings of the clock that are still to be repeated before the next record.
         self._times_due: deque[float] = deque()
         self._begins, self._drew, self._is_reproducible = False, False, True
         self._next: Record | None = None
@@ -165,7 +174,7 @@ class FileJournal(Journal):
 
     @property
     def _runs(self) -> int:
-        """Number of processes that have begun to draw."""
+        """Number of processes that have begun to draw for this audit, with this process."""
         return self._history.runs + self._begins
 
     def now(self) -> float:
@@ -200,17 +209,17 @@ class FileJournal(Journal):
             self._keep({_END: True})
         elif _END not in self._next:
             raise self._disagreement()
-        else:  # and no step after it: the time of the audit stays that of the record
+        else:  # no step after the last record: the time of the audit stays the recorded time
             self._check(self._next)
 
     def close(self) -> None:
-        """Record that this process ends in order."""
+        """Record that this process ends orderly, not killed while it drew a chunk."""
         self._file.append({_CLOSED: True})
 
     def _draw(
         self, drawer: Drawer, is_here: Callable[[], bool], chunks: Iterable[Chunk[Any]]
     ) -> Iterator[Any]:
-        """Yield the recorded chunks, then chunks that are drawn now."""
+        """Yield the results of `chunks`: recorded results first, then results of new draws."""
         source = iter(chunks)
         while self._next is not None:
             chunk = next(source, None)
@@ -222,7 +231,7 @@ class FileJournal(Journal):
         def ask() -> Iterator[Chunk[Any]]:
             for chunk in source:
                 self._begins = True
-                if is_here():  # it may be the last that this process does
+                if is_here():  # the mechanism may end this process: record which chunk it draws
                     self._history.check(chunk.key)
                     self._file.append({_BEGUN: list(chunk.key)})
                 asked.append(chunk)
@@ -235,7 +244,7 @@ class FileJournal(Journal):
 
     def _drawn_before(self, record: Record, chunk: Chunk[Any]) -> Drawn:
         for key, value in _named(chunk).items():
-            # The size of a timed chunk depends on how far ahead it was asked for.
+            # The size of a timed chunk depends on how many chunks were requested in advance.
             is_free = key == "size" and isinstance(chunk, ToTime)
             if not is_free and record.get(key) != value:
                 raise self._disagreement()
@@ -243,26 +252,29 @@ class FileJournal(Journal):
         return self._checked(drawn)
 
     def _checked(self, drawn: Drawn) -> Drawn:
-        """Return a chunk, noting whether equal seeds give equal outcomes."""
+        """Return `drawn` itself; if it is a probe, note whether equal seeds gave equal outputs."""
         if isinstance(drawn, Probe):
             self._is_reproducible &= drawn.reproducible
         return drawn
 
     def _keep(self, record: Record) -> None:
-        """Write a record, with the times given and the state of the bettors before it."""
+        """Write a record, with the readings of the clock and the state of the bettors before it."""
         since = {"clock": self._times_given, "state": _state(self._progress)}
         self._file.append({**record, "at": self.now(), **since})
         self._times_given = []
 
     def _replayed(self, record: Record) -> Record:
-        """Check a record, and go to the next one; return the record."""
+        """Check a record, go to the next record, and return the record that was checked."""
         self._check(record)
         self._step()
         return record
 
     def _check(self, record: Record) -> None:
-        """Raise JournalError unless the times read and the bettors are as they were before it."""
-        # The number of times read matters only where they plan the draws.
+        """Raise JournalError if the audit is not in the state in which the record was written.
+
+        Compared are the number of readings of the clock, and the state of the bettors.
+        """
+        # Without a time limit, readings of the clock decide nothing.
         is_unread = bool(self._times_due) and self.spec.time is not None
         if is_unread or record["state"] != _state(self._progress):
             raise self._disagreement()
@@ -287,12 +299,13 @@ class FileJournal(Journal):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The runs before this one, as far as their journal shows.
+    """Summary of the earlier runs of an audit, from the records of its journal.
 
-    header: the first record; empty where there is none.
-    sessions: a description of each process.
-    runs, sources: numbers of processes that began to draw, and that recorded draws.
-    deaths: for each block, the number of processes that ended while they drew it.
+    header: the first record; {} if the file is empty.
+    sessions: a description (time, host, process id, versions) of each process.
+    runs: number of processes that began to draw.
+    sources: number of processes that recorded draws.
+    deaths: {key of a chunk: number of processes that ended while drawing it}.
     """
 
     header: Record
@@ -325,7 +338,7 @@ class History:
         return cls(header, tuple(sessions[:-1]), len(began | drew), len(drew), deaths)
 
     def check(self, key: Key) -> None:
-        """Raise MechanismError for a block in which several processes have ended."""
+        """Raise MechanismError if three or more processes ended while drawing the chunk `key`."""
         if self.deaths[key] >= _MOST_DEATHS:
             raise MechanismError(
                 f"{self.deaths[key]} runs ended in the middle of the same block of draws, without "
@@ -336,7 +349,10 @@ class History:
             )
 
     def warnings(self, runs: int) -> list[str]:
-        """Return warnings about killed processes. runs: number of runs, this one included."""
+        """Return a warning if processes ended while drawing, else an empty list.
+
+        runs: number of runs of the audit, with the present run.
+        """
         if not self.deaths:
             return []
         return [
@@ -349,10 +365,11 @@ class History:
 
 @contextmanager
 def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
-    """Open the journal of an audit in its folder, or begin one.
+    """Open the journal of an audit, or begin a new journal; close it at the end of the block.
 
-    Raises JournalError for a journal that exists and is not to be continued, that was begun for
-    another request, by another release or in another format, or that another process writes.
+    Raises JournalError for a journal that exists although `spec.resume` is false, that was begun
+    with other options, by another release of dpaudit or in another format, or that another process
+    has open.
     """
     with closing(JournalFile(journal_path(spec.journal or "", spec.name))) as file:
         history = History.of(file.read())
@@ -383,8 +400,11 @@ def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
 
 
 def check_free(specs: Sequence[AuditSpec]) -> None:
-    """Raise before anything is drawn: UsageError for two audits that would share a journal,
-    JournalError for a journal that exists and is not to be continued."""
+    """Check the journals of several audits before anything is drawn.
+
+    Raises UsageError for two audits that would share a journal, and JournalError for a journal that
+    exists although `resume` is false.
+    """
     taken: set[Path] = set()
     for spec in specs:
         if spec.journal is None or spec.exact:
@@ -402,9 +422,9 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
 
 
 def journal_path(folder: Folder, name: str) -> Path:
-    """Return the file of the journal of an audit: a different one for each name.
+    """Return the path of the journal of the audit `name`; different names have different paths.
 
-    Raises UsageError for a path that is not a folder.
+    folder: the folder of journals, which need not exist. Raises UsageError if it is a file.
     """
     if not os.fspath(folder):
         raise UsageError(f"journal={folder!r} must name a folder", code="option-invalid")
@@ -422,16 +442,19 @@ def journal_path(folder: Folder, name: str) -> Path:
 
 
 def remove(folder: Folder, name: str) -> None:
-    """Remove the journal of an audit, and the result of its search, where they exist."""
+    """Remove the journal of the audit `name` and the result of its search, if they exist."""
     path = journal_path(folder, name)
     for file in (path, path.with_suffix(SEARCH_SUFFIX)):
         file.unlink(missing_ok=True)
 
 
 def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
-    """Check that a journal belongs to an audit, and return the audit.
+    """Return the audit that continues a journal, after a check that the journal belongs to it.
 
-    A seed that was drawn at random is replaced by the seed of the journal.
+    A seed that was drawn at random is replaced by the seed of the journal. Raises JournalError as
+    `opened_journal` does.
+
+    header: first record of the journal.  path: path of the journal.
     """
     if not spec.resume:
         raise _not_free(path)
@@ -472,7 +495,10 @@ def _versions() -> dict[str, str]:
 
 
 def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
-    """Return the versions, one after the other, of each package where they differ."""
+    """Describe the packages whose versions differ between sessions; "" if none.
+
+    sessions: {package: version} of each process, in order.
+    """
     texts = []
     for name in dict.fromkeys(name for versions in sessions for name in versions):
         every = list(dict.fromkeys(versions.get(name, "none") for versions in sessions))
@@ -481,7 +507,7 @@ def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
 
 
 def _state(progress: PairProgress | None) -> str:
-    """Return the state of the bettors as a text, exact to the last bit."""
+    """Return the state of the bettors as a text; texts are equal if all bits are equal."""
     if progress is None:
         return ""
     numbers = (progress.draws, progress.budget, progress.rounds, float(progress.wealth))
@@ -493,8 +519,10 @@ def _exact(point: ProfilePoint | None) -> tuple[float, float] | None:
 
 
 def _named(chunk: Chunk[Any]) -> Record:
-    """Return the key and the size of a chunk; for the first chunk of a stage, with a digest of the
-    frozen rules."""
+    """Return what identifies a chunk: {"chunk": key, "size": draws}.
+
+    For the first chunk of a stage that counts draws, {"event": digest of the rules} is added.
+    """
     named: Record = {"chunk": list(chunk.key), "size": chunk.size}
     if isinstance(chunk, ToCount) and chunk.key[-1] == 0:
         rules = chunk.measure.portfolio

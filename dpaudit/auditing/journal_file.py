@@ -1,7 +1,9 @@
-"""The file of a journal: lines that are appended, checked, and synced to disk in groups.
+"""The file of a journal: records are appended as lines, and synced to disk from time to time.
 
-A line is the CRC-32 of a JSON object, a space, and the object. Arrays are in it as base64 text;
-nothing is pickled, so that reading a journal runs no code.
+journal.py writes and reads records (dicts) by `JournalFile`. `encoded` turns draws into values that
+JSON can hold, and `decoded` turns the values back. A line is the CRC-32 of a JSON object as 8
+hexadecimal digits, a space, and the object. Arrays are base64 text in the object; nothing is
+pickled, so reading a journal runs no code.
 """
 
 from __future__ import annotations
@@ -29,21 +31,25 @@ from dpaudit.outcomes.packing import pack, unpack
 from dpaudit.sampling.chunks import Counted, Failures, Head, Learning, Probe, Rare
 from dpaudit.version import __version__
 
-# The version of the format, in the first line of each file.
+# Version of the format, written in the first line of each file.
 FORMAT = 5
 
+# The content of a line: a JSON object.
 Record = dict[str, Any]
 
+# A whole line: checksum and JSON object.
 _LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n")
+# The beginning of a line.
 _START = re.compile(rb"[0-9a-f]{8} \{")
-# A first line, or the part of it that was written before the power failed.
+# The first line of a journal, or a part of that line that was written before the power failed.
 _FIRST_LINE = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*\n?)?")
 # The first line in formats 1 to 4, which had the length of binary data after the checksum.
 _OLDER_FORMAT = re.compile(rb'[0-9a-f]{8} [0-9]+ \{"journal":([0-9]+),')
 
-# Seconds between two syncs: draws that a power failure loses are only made again. And not more
-# often than 1 % of the time, so that a slow disk does not slow the audit down.
+# Minimum number of seconds between two syncs. A power failure loses at most the draws since the
+# last sync, and these are made again.
 _SYNC_SECONDS = 0.5
+# Syncs take at most this fraction of the time, so that a slow disk does not slow down the audit.
 _SYNC_SHARE = 0.01
 
 _TYPES: dict[str, Any] = {
@@ -56,12 +62,12 @@ _TYPES: dict[str, Any] = {
 
 
 class JournalFile:
-    """The records of a journal, which no other process can write until `close`.
+    """The open file of a journal. Until `close`, no other process can open it for writing.
 
-    Opening it removes a last record that is incomplete. Raises JournalError for a file that another
-    process writes, that cannot be written, that is damaged before its end, or that is no journal.
+    Opening the file removes an incomplete last record. Raises JournalError for a file that another
+    process has open, that cannot be written, that is damaged before its end, or that is no journal.
 
-    existed: whether the file was there before, with or without records.
+    path: path of the file.  existed: whether the file existed before, even if empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,17 +94,19 @@ class JournalFile:
         self._synced, self._sync_took = -_SYNC_SECONDS, 0.0
 
     def read(self) -> Iterator[Record]:
-        """Yield the records that were there when the file was opened."""
+        """Yield the records that the file had when it was opened."""
         with self.path.open("rb") as file:
             while file.tell() < self._end:
                 text = _json(file.readline())
-                if text is None:  # damaged since it was opened
+                if text is None:  # the file was damaged after it was opened
                     raise _damaged(self.path, file.tell())
                 yield json.loads(text)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a record. It survives the end of this process now, and a power failure from the
-        next sync on."""
+        """Write a record, and sync the file if the last sync is long enough ago.
+
+        The record survives the end of this process, and from the next sync on a power failure.
+        """
         text = _encoded_json(record)
         left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
         with writing(self.path):
@@ -106,7 +114,7 @@ class JournalFile:
             try:
                 while left:
                     left = left[self._file.write(left) :]
-            except OSError:  # a part of a record must not come before other records
+            except OSError:  # remove the part that was written: other records may follow
                 self._file.truncate(end)
                 raise
         if time.monotonic() - self._synced >= max(_SYNC_SECONDS, self._sync_took / _SYNC_SHARE):
@@ -121,14 +129,14 @@ class JournalFile:
         self._sync_took = self._synced - start
 
     def close(self) -> None:
-        """Sync, and give up the lock."""
+        """Sync the file, close it, and so release the lock."""
         try:
             self.sync()
         finally:
             self._file.close()
 
     def _lock(self) -> None:
-        """Lock the file until it is closed or this process ends, however it ends."""
+        """Lock the file until it is closed or this process ends, even if the process is killed."""
         try:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -141,7 +149,7 @@ class JournalFile:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise JournalError for an OSError."""
+    """Turn an OSError within the `with` block into a JournalError that names the file `path`."""
     try:
         yield
     except OSError as error:
@@ -151,7 +159,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a folder, so that a new file in it survives a power failure."""
+    """Sync a folder to disk, so that a new file in the folder survives a power failure."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -160,16 +168,16 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _checked(path: Path) -> int:
-    """Return the size of the file up to its last whole record.
+    """Return the size of the file up to the end of its last whole record, in bytes.
 
-    Raises JournalError where whole records follow a broken one, since the draws of that one are
-    lost; and for a file that is no journal, whose content must not be removed.
+    Raises JournalError if a whole record follows a broken record, whose draws are lost; and for a
+    file that is no journal, whose content must not be removed.
     """
     end, is_broken = 0, False
     with path.open("rb") as file:
         for line in file:
             is_whole = not is_broken and _json(line) is not None
-            # A damaged line break joins a broken record with the whole one after it.
+            # If a line break is damaged, a line may hold a broken record and then a whole record.
             if not is_whole and any(
                 _json(line[start.start() :]) is not None
                 for start in _START.finditer(line, 0 if is_broken else 1)
@@ -191,7 +199,7 @@ def _checked(path: Path) -> int:
 
 
 def _json(line: bytes) -> bytes | None:
-    """Return the JSON of a line; None for a line that is not whole."""
+    """Return the JSON text of a line; None if the line is incomplete or its checksum is wrong."""
     match = _LINE.fullmatch(line)
     return match[2] if match and zlib.crc32(match[2]) == int(match[1], 16) else None
 
@@ -214,13 +222,13 @@ def unknown_format(path: Path, number: object) -> JournalError:
 
 def _encoded_json(record: Mapping[str, Any]) -> bytes:
     try:
-        return msgspec.json.encode(record)  # ten times as fast
-    except UnicodeEncodeError:  # lone surrogates
+        return msgspec.json.encode(record)  # ten times as fast as json
+    except UnicodeEncodeError:  # msgspec refuses lone surrogates
         return json.dumps(record, separators=(",", ":")).encode("ascii")
 
 
 def encoded(value: Any) -> Any:
-    """Return a chunk of draws, or a part of it, as values that JSON has."""
+    """Return the result of a chunk (unit of sampling), or a part of it, as JSON values."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -239,7 +247,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """Return the chunk, or the part of one, that was `encoded`."""
+    """Return the value for which `encoded` returned `value`; lists become tuples."""
     if isinstance(value, list):
         return tuple(map(decoded, value))
     if not isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""The table of all options of an audit: name, values, default, check and help.
+"""The table of all options of an audit: name, allowed values, default, check and help text.
 
-The table makes the flags of the commands, the keys of configuration files and their JSON schema,
-the defaults and checks of an `AuditSpec`, the keywords of `dpaudit.audit`, and docs/options.md. A
-new option is one entry here and, if it is read in a special way, one line in config/building.py or
-cli/flags.py.
+From the table follow the flags of the commands, the keys of configuration files and their JSON
+schema, the defaults and checks of an `AuditSpec`, the keywords of `dpaudit.audit`, and the page
+docs/options.md. A new option needs an entry here and, if its value has to be parsed, a line in
+config/building.py or cli/flags.py.
 """
 
 from __future__ import annotations
@@ -27,33 +27,38 @@ from dpaudit.wording import did_you_mean, shown, why_no_confidence
 BoundMethod = Literal["game", "clopper-pearson"]
 OnError = Literal["auto", "outcome", "fail"]
 Expectation = Literal["violation", "pass"]
-# The owner of an option: a key of a mechanism, of its inputs or of the audit, a parameter of the
-# claim, a key of a whole file, or a flag of one run, which no file has.
+# Where an option belongs in a configuration file: to a mechanism, its inputs, an audit, the claim
+# or the whole file. "run": a flag that configuration files do not have.
 Owner = Literal["mechanism", "inputs", "audit", "claim", "file", "run"]
 Section = Literal["What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
+# Called with a value; returns the reason why the value is refused, or None if it is allowed.
 Check = Callable[[Any], str | None]
 
+# Smallest budget of an audit, in draws of one pair: fewer draws certify nothing.
 MINIMUM_SAMPLES = 100
-# Counts up to here are exact as floats, in which the bounds are computed.
+# Largest budget, in draws of one pair. Integers up to 10¹⁵ are exact as floats, and bounds are
+# computed in floats.
 MAXIMUM_SAMPLES = 10**15
 
-# A reference to a name of the matrix, which is replaced before values are checked.
+# Pattern of `${name}`, which stands for a value of the option `matrix`. It is replaced by the value
+# before options are checked.
 REFERENCE = r"\$\{([^}]*)\}"
 Reference = Annotated[str, Meta(pattern=f"^{REFERENCE}$")]
 Number = int | float | Reference
 Words = Annotated[str, Meta(min_length=1)]
-# A list of mappings with options; config/schema.py has their types.
+# Type of an option whose value is a list of mappings; config/schema.py checks their entries.
 _NESTED = list[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """The values that an option takes.
+    """The set of values that an option may have.
 
-    type: of a value in a file, which is checked by it.
-    words: description of a value, for messages and the schema; "" if the help has it.
-    metavar: name of a value in the help.  choices: all values, if they are few.
-    accepts: checks the value of a keyword.
+    type: Python type of a value in a configuration file, against which msgspec checks the file.
+    words: description of a value for messages and the schema; "" if the help text describes it.
+    metavar: placeholder for a value in the help, such as NUMBER.
+    choices: all allowed values, if the option has a fixed list.
+    accepts: called with a keyword's value; returns whether its type is right. None: no check.
     """
 
     type: Any
@@ -77,7 +82,7 @@ def _is_named(value: Any) -> bool:
 
 
 def _is_listed(value: Any) -> bool:
-    """Return whether a value is a collection; a text is not, although it lists its letters."""
+    """Return whether a value is a collection other than a text or bytes."""
     return isinstance(value, Collection) and not isinstance(value, str | bytes)
 
 
@@ -105,12 +110,17 @@ OUTPUTS = Kind(Annotated[list[Any], Meta(min_length=2)], metavar="VALUES", accep
 class Option:
     """One option of an audit.
 
-    name: the key of a file, and the keyword.  of: its owner.  help: a sentence or two.
-    must: end of a message, "must be ..."; "" for one made of kind and help.
-    default: of an AuditSpec.  unless: the default in words, if it is no value.
-    flag: on the command line, None without one, "" for the name.  short: a second flag.
-    usual: whether it is among the first in the help.
-    check: returns why a value is refused, with the remedy, or None.  more: a page of the docs.
+    name: key in configuration files, and keyword of `dpaudit.audit`.
+    kind: allowed values.  help: help text of one or two sentences.
+    section: heading in the help and in docs/options.md.
+    of: where the option belongs in a configuration file, see `Owner`.
+    must: end of the error message "must be ..."; "" builds it from `kind` and `help`.
+    default: value if the user gives none.  unless: description of a default that is no value.
+    flag: command-line flag; None: no flag; "": made from the name.  short: short form of the flag.
+    metavar: placeholder for the value in the help; "": that of `kind`.
+    usual: whether the help lists the option among the most used options.
+    check: called with a value; returns the reason why the value is refused and the remedy, or None.
+    more: page of the documentation, relative to docs/.
     """
 
     name: str
@@ -140,7 +150,7 @@ class Option:
 
     @property
     def default_words(self) -> str:
-        """The default in words; "" without one."""
+        """Description of the default for the help; "" if there is no default."""
         if self.unless or self.default is None or self.default == ():
             return self.unless
         if isinstance(self.default, bool):
@@ -171,7 +181,10 @@ TWO_BUDGETS = (
 
 
 def refused(name: str, value: Any, why: str) -> UsageError:
-    """Return the error for the value of an option, such as `samples=7 is too few`."""
+    """Return the error for a refused value of an option, such as `samples=7 is too few`.
+
+    why: the end of the message, such as "is too few".
+    """
     is_long = isinstance(value, Integral) and abs(int(value)) > MAXIMUM_SAMPLES
     is_number = OPTIONS[name].kind in (NUMBER, WHOLE, SEED, PROCESSES) if name in OPTIONS else False
     written = f"{Decimal(int(value)):.3g}" if is_long and is_number else shown(value)
@@ -179,7 +192,10 @@ def refused(name: str, value: Any, why: str) -> UsageError:
 
 
 def _number(kind: type, must: str, is_within: Callable[[Any], bool] = lambda value: True) -> Check:
-    """Return a check of numbers: of a kind, and within a range."""
+    """Return a check that a value is a number of the type `kind` and that `is_within` allows it.
+
+    must: end of the error message "must be ...".
+    """
 
     def check(value: Any) -> str | None:
         is_number = isinstance(value, kind) and not isinstance(value, bool)
@@ -249,7 +265,7 @@ _batch = partial(Option, of="file")
 _run = partial(Option, section="Output", of="run")
 
 
-# A table, so that an option is two or three lines.
+# Not formatted by ruff, so that an option takes two or three lines.
 # fmt: off
 _TABLE = (
     # What to audit
@@ -466,17 +482,20 @@ DEFAULTS: Mapping[str, Any] = {one.name: one.default for one in _TABLE}
 
 
 def verify(**given: Any) -> None:
-    """Raise UsageError for the first value outside the range of its option."""
+    """Raise UsageError for the first value outside the range of its option.
+
+    given: values, by the name of the option.
+    """
     for name, value in given.items():
         OPTIONS[name].verify(value)
 
 
 def owned(*owners: Owner) -> tuple[Option, ...]:
-    """Return the options of these owners, in the order of the table."""
+    """Return the options that belong to one of `owners`, in the order of the table."""
     return tuple(one for one in _TABLE if one.of in owners)
 
 
 def flag_of(name: str) -> str:
-    """Return the flag of an option."""
+    """Return the command-line flag of an option; the name of an option that has no flag."""
     option = OPTIONS.get(name)
     return f"--{name}" if option is None else option.flag or name

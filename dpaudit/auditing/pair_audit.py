@@ -1,4 +1,11 @@
-"""The audit of one pair: learn and bet, freeze, certify; or stop early and confirm."""
+"""The audit of one pair of inputs, d1 and d2, from the first draw to the certificate.
+
+engine.py calls `PairAudit(...).run()` for each pair; recorded.py uses the functions at the end.
+The stages follow docs/method.md §4. Learning: draws are kept in a buffer, bet on and learned from.
+Freeze: a portfolio of up to three rules is fixed; a rule guesses d1 or d2, or abstains, for each
+level (bin) of the output. Certification: the exact test counts the guesses on the remaining draws.
+Confirmation: if a bet refutes the claim early, the exact test counts separate fresh draws instead.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +57,11 @@ from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
 from dpaudit.targets.target import what_to_check
 
-# Numbers that name the random streams of a stage, after the number of the pair.
+# Stages that have random streams of their own. A stream is selected by the numbers of the pair, of
+# the stage, and of the chunk of draws.
 LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING = range(8)
 
-# An audit ends with an error when its first 500 draws are all exceptions.
+# Number of first draws after which an audit ends with an error if all of them are exceptions.
 _HOPELESS_DRAWS = 500
 _CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
@@ -64,10 +72,10 @@ _CONTINUOUS = (
 class PairAudit:
     """The audit of one pair; call `run` once.
 
-    A pair goes through these stages. *Learning*: draws are kept in a buffer, bet on with what was
-    learned before them, then learned from; later draws may only be counted. *Certification*: the
-    rules are frozen, and all further draws are counted for the exact test, and bet on.
-    *Confirmation*, once a bet has refuted the claim: the exact test counts fresh draws only.
+    *Learning*: each block of draws is bet on with the rules learned from earlier blocks, and then
+    kept in a buffer to learn from. If the buffer is full, later learning draws are only counted.
+    *Certification*: the rules are frozen; further draws are counted for the exact test and bet on.
+    *Confirmation*: follows if a bet refutes the claim; the exact test counts only draws made later.
     """
 
     def __init__(
@@ -80,9 +88,14 @@ class PairAudit:
         users_attacks: tuple[Scorer, ...] = (),
         compare: Callable[[Refutation], Redrawn | None] = lambda refutation: None,
     ) -> None:
-        """compare: compares a refutation with draws of new processes.
+        """Prepare the audit of pair `number` of `spec`.
 
-        It returns None where that is not asked for, and raises MechanismError where they differ.
+        plan: budget and sizes of blocks.
+        drawer: called with chunks (requests for one block of draws each); yields their results.
+        notify: called with a PairProgress after every block.
+        users_attacks: the user's own attacks.
+        compare: called with a refutation; compares it with draws of new processes. Returns None if
+        no comparison is asked for, and raises MechanismError if the processes differ.
         """
         self._spec, self._number, self._plan, self._drawer = spec, number, plan, drawer
         self._checks, self._compare = DrawChecks(spec, drawer), compare
@@ -91,11 +104,12 @@ class PairAudit:
             floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
         )
         self._users_attacks = users_attacks
-        # Whether the point of the claim's profile that is bet against is chosen.
+        # Whether the point (ε, δ) to bet against is fixed. A claim that is a curve has several
+        # points; the first fit chooses.
         self._has_point = len(self._claim.points()) == 1
         self._ledger = Ledger(spec, plan, self._claim.point(), notify)
-        # Keep a stake for late bets, if many draws may be counted. Fixed now, since no bettor may
-        # get another stake.
+        # Whether bettors keep a part of the stake for rare outputs, which only many draws show. The
+        # shares of the stake have to be fixed before the first bet.
         self._reserves = spec.time is not None or plan.freeze_at > plan.buffer_until
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
@@ -112,7 +126,11 @@ class PairAudit:
         return self._ledger.failures.total > 0
 
     def run(self) -> Certificate:
-        """Return the certificate. Raises MechanismError when there is nothing to certify."""
+        """Return the certificate: the counts, bounds and warnings of the pair.
+
+        Raises MechanismError if all draws are exceptions, if d1 or d2 seems to have the wrong type,
+        or if the draws cannot be independent.
+        """
         ledger = self._ledger
         learned = self._learn()
         portfolio = learned.portfolio
@@ -125,7 +143,8 @@ class PairAudit:
             self._claim, learned, self._selection, self._coming, share * self._spec.alpha
         )
         if ledger.may_stop:
-            # Refuted while learning: all draws so far may choose the rule of the confirmation.
+            # Refuted while learning. The rule was chosen on all draws so far, which is valid since
+            # the confirmation makes new draws.
             evidence = self._confirm(measure)
         else:
             ledger.bet_with(learned.beliefs)
@@ -136,7 +155,7 @@ class PairAudit:
         return certificate
 
     def _learn(self) -> Learned:
-        """Return the rules to freeze, or to confirm a refutation with."""
+        """Return the rules for the certification, or for the confirmation after a refutation."""
         ledger, plan = self._ledger, self._plan
         learned = self._fill_buffer(None)
         self._check_inputs()
@@ -165,15 +184,17 @@ class PairAudit:
         return learned
 
     def _fill_buffer(self, learned: Learned | None) -> Learned | None:
-        """Draw until the buffer is closed or a bet refutes the claim; bet with the last fit.
+        """Draw until the buffer is full or a bet refutes the claim; bet on every block.
 
-        learned: an earlier fit.  Returns the last fit, if there was one.
+        learned: rules from earlier draws; None before any fit.  Returns the last rules that were
+        learned, or None.
         """
         ledger, plan = self._ledger, self._plan
         first = sum(block.stage == "learning" for block in ledger.blocks)
         sizes = plan.learning_sizes(ledger.spent)
         chunks = (ToLearn((self._number, LEARNING, n), size) for n, size in enumerate(sizes, first))
-        # By the clock, the share of the buffer in the budget is not known yet.
+        # With a time limit, the budget and so the size of the buffer are not known yet, so fits
+        # come as often as in a run that a refutation ends.
         full = self._spec.full and self._spec.time is None
         for drawn in self._drawer(chunks):
             released = self._bet_and_release(drawn.fresh, learned)
@@ -193,7 +214,11 @@ class PairAudit:
         return learned
 
     def _bet_and_release(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
-        """Bet on a block, and return it to learn from, up to a refutation that ends the run."""
+        """Bet on a block of draws, and return the block to learn from.
+
+        A look is a tally of some consecutive draws within the block. If a look refutes the claim
+        and ends the run, the draws after that look are not returned.
+        """
         if learned is None:
             released = fresh.release()
             d1 = int(released.is_d1.sum())
@@ -208,10 +233,10 @@ class PairAudit:
         return released
 
     def _time_draws(self, learned: Learned) -> None:
-        """Measure how fast draws are counted once all workers have started.
+        """Measure the draws per second after all workers have started.
 
-        These draws count for nothing, since the duration of a draw may depend on its output.
-        Learning does not show the rate: its blocks are too small, and wait for each other.
+        These draws are used for nothing else, since the duration of a draw may depend on its
+        output. Blocks of learning are too small to show the rate, and wait for each other.
         """
         measure, plan = self._measure(learned.portfolio), self._plan
         sizes = plan.timed_sizes(self._ledger.spent)
@@ -227,7 +252,7 @@ class PairAudit:
     def _fit(self, *, thorough: bool = False) -> Learned:
         selection = self._selection
         if not self._has_point:
-            # Chosen on draws that certify nothing, and before any bet.
+            # The choice may depend on these draws: they certify nothing, and no bet was made yet.
             point = best_point(selection, self._claim, self._coming, self._attacks)
             self._ledger.settle(point)
             self._has_point = True
@@ -252,7 +277,7 @@ class PairAudit:
 
     @property
     def _coming(self) -> int:
-        """Draws that a rule is chosen for: those of the confirmation, or the rest of the budget."""
+        """Number of draws for which a rule is chosen: the confirmation, or the remaining budget."""
         if self._ledger.may_stop:
             return sum(self._plan.confirming_sizes(self._ledger.spent))
         return max(self._plan.budget - self._ledger.spent, 1)
@@ -265,21 +290,23 @@ class PairAudit:
 
     @property
     def _kept(self) -> SelectionDraws:
-        """The buffer, and rare outputs of later draws."""
+        """All draws in the buffer, and later learning draws with rare outputs."""
         return self._selection if self._counts is None else self._counts.kept()
 
     def _measure(self, portfolio: Portfolio) -> Measure:
-        """Return the quantities that are counted of a certifying draw."""
+        """Return the rules by which certifying draws are counted, and what else is counted."""
         single, _ = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
-        # Whether there are further outputs matters only for a claim that is not refuted.
+        # Outputs that learning has not seen are reported only for a claim that is not refuted.
         seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
         return Measure(portfolio, single, declared, seen=seen)
 
     def _certify(self, measure: Measure) -> tuple[Measure, Evidence]:
-        """Count the rest of the budget, and bet on each block; confirm a refutation.
+        """Count the remaining budget, bet on each block, and return the evidence of the exact test.
 
-        Returns the last measure, too: of one rule, in a confirmation.
+        Returns (rules of the exact test, evidence). If a bet refutes the claim and ends the run, a
+        confirmation follows: the rules are then the rule with the most evidence alone, and the
+        evidence comes from fresh draws.
         """
         sizes = self._plan.certifying_sizes(self._ledger.spent)
         total = self._count("certification", sizes, measure)
@@ -297,7 +324,7 @@ class PairAudit:
         return measure, self._evidence("certification", measure, total)
 
     def _confirm(self, measure: Measure) -> Evidence:
-        """Spend the exact test on fresh draws, at most the number of all draws before."""
+        """Return the evidence of the exact test on fresh draws, made after a bet has refuted."""
         if self._range is not None:
             self._warnings.append(STOPPED)
         sizes = self._plan.confirming_sizes(self._ledger.spent)
@@ -322,9 +349,9 @@ class PairAudit:
         return total
 
     def _strongest_rule(self, portfolio: Portfolio, counted: Tally | None = None) -> int:
-        """Return the number of the rule with the most evidence against the claim.
+        """Return the index of the rule with the most evidence against the claim.
 
-        counted: draws of the certification; None for the draws that the rules were learned from.
+        counted: tally of certifying draws; None: use the counts expected from the learning draws.
         """
         point, draws = self._ledger.point, self._ledger.spent
         if counted is None:
@@ -340,7 +367,7 @@ class PairAudit:
         return int(np.argmax(evidence))
 
     def _warn_of_limits(self) -> None:
-        """Warn of parts of outputs that are not looked at or cannot be counted."""
+        """Record warnings about parts of outputs that are ignored or cannot be counted."""
         outcomes = self._selection.outcomes
         self._warnings += filter(None, [narrowed(outcomes)])
         if not self._spec.floating_point:
@@ -348,7 +375,7 @@ class PairAudit:
         self._warnings += single_outputs(self._claim, self._selection, self._ledger.point)[1]
 
     def _check_failures(self) -> None:
-        """Raise when all draws are exceptions, which says nothing about privacy."""
+        """Raise MechanismError if all draws are exceptions, which shows nothing about privacy."""
         failures, spent = self._ledger.failures, self._ledger.spent
         is_enough = spent >= min(_HOPELESS_DRAWS, self._plan.freeze_at)
         if is_enough or self._ledger.may_stop:
@@ -363,7 +390,10 @@ class PairAudit:
             )
 
     def _check_inputs(self) -> None:
-        """Raise for an input of a wrong type; the inputs of a search have the type asked for."""
+        """Raise MechanismError if d1 or d2 alone seems to have the wrong type.
+
+        Inputs that a search made are not checked: they have the type that the user asked for.
+        """
         failures = self._ledger.failures
         if self._spec.on_error == "auto" and self._spec.search is None and failures.total:
             d1 = sum(int(part.is_d1.sum()) for part in self._buffer)
@@ -371,7 +401,11 @@ class PairAudit:
             check_inputs(self._spec.pairs[self._number], failures, draws)
 
     def _doubted(self, certificate: Certificate, measure: Measure) -> Certificate:
-        """Return a refutation, checked by further draws of this process and of new ones."""
+        """Return the certificate of a refutation after a check with further draws.
+
+        The further draws come from this process and from new processes. The returned certificate
+        has the warnings of this check. Raises MechanismError if draws cannot be independent.
+        """
         guesses = np.array(certificate.guesses, dtype=np.int64)
         limits, ledger = self._plan.limits, self._ledger
         texts = self._checks.doubted(
@@ -384,19 +418,22 @@ class PairAudit:
         )
         columns = self._selection.outcomes.columns
         is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
-        if is_number:  # a sum of floats over a set depends on the order of the set
+        if is_number:  # in another process, a set may be added up in another order, and so rounded
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
         stream, kinds = (self._number, REDRAWING), ledger.failures.counts
         refutation = Refutation(stream, ledger.blocks, measure, guesses, kinds, is_number)
         redrawn = self._compare(refutation)
         texts = [*certificate.warnings, *texts]
-        if redrawn is not None and redrawn.processes:  # a new process has stored nothing
+        if redrawn is not None and redrawn.processes:  # new processes cannot return stored results
             texts = [text for text in texts if STORED not in text]
         return replace(certificate, warnings=tuple(texts), redrawn=redrawn)
 
     def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:
-        """Check the draws of the exact test, and return the evidence of the certificate."""
+        """Check the draws, and return the evidence from which the certificate is computed.
+
+        stage: stage of the draws of the exact test.  total: counts of these draws.
+        """
         portfolio, ledger, checks = measure.portfolio, self._ledger, self._checks
         self._warnings += checks.counted(self._selection, ledger.blocks, ledger.heads, portfolio)
         self._warnings += checks.varied(self._kept, ledger.blocks, portfolio, total.unseen)
@@ -457,20 +494,24 @@ class PairAudit:
 
 
 def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
-    """Return the points of a claim that is a curve; () for a claim of one point."""
+    """Return the points (ε, δ) of a claim that is a curve; () for a claim with one point."""
     points = tuple(claim.points())
     return points if len(points) > 1 else ()
 
 
 def _h(guesses: NDArray[np.int64]) -> float:
-    """Return the factor of δ: 1 for a rule that may guess both inputs, 1/2 for one input."""
+    """Return h, the factor of δ in docs/method.md §2: 1 if a rule can guess both inputs, else 1/2.
+
+    guesses: (levels,), 1 for d1, -1 for d2, 0 to abstain.
+    """
     return 1.0 if (guesses > 0).any() and (guesses < 0).any() else 0.5
 
 
 def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...]:
-    """Return the rules of a portfolio, for their tests.
+    """Return the rules of a portfolio in the form that the exact test takes.
 
-    is_one: single outputs are tested, each by itself, and the main rule has counted them.
+    is_one: whether to return the main rule only, with the whole error probability. True for the
+        probabilistic definition, which tests single outputs in place of rules.
     """
     rules = [
         FrozenRule(
@@ -489,12 +530,14 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
 def limited_divergence(
     claim: PrivacyClaim, learned: Learned, selection: SelectionDraws, coming: int, alpha: float
 ) -> tuple[Witness, float] | None:
-    """Return the witness of a Rényi divergence to certify, and the largest divergence allowed.
+    """Return the witness of a Rényi divergence, and the largest divergence that the claim allows.
 
-    None where the claim limits no divergence, or no witness is expected to show a larger one.
+    A witness is a bounded function g of the level, with an order and a direction, that bounds the
+    divergence from below (docs/method.md §6). Returns None if the claim limits no divergence, or if
+    no witness is expected to show a divergence above the limit.
 
-    selection: draws that were learned from.  coming: draws to certify with.
-    alpha: error probability of the exact tests, half of which is for the witness.
+    selection: the learning draws.  coming: number of draws to certify with.
+    alpha: error probability of the exact tests; the test of the witness takes half of it.
     """
     limits = dict(claim.divergences())
     expected = learned.expected_as_in(selection) if limits else None
@@ -507,8 +550,13 @@ def limited_divergence(
 def single_outputs(
     claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
 ) -> tuple[SingleOutputs | None, list[str]]:
-    """Return the single outputs to certify, for a claim about them; and a warning where outputs do
-    not repeat."""
+    """Return the single outputs to test for the probabilistic definition, and a list of warnings.
+
+    Returns None and no warning for any other definition. Returns None and a warning if outputs do
+    not repeat, so that single outputs cannot be counted.
+
+    selection: the learning draws.  point: the inequality (ε, δ) that is tested.
+    """
     if not claim.counts_single_outputs:
         return None, []
     if not has_atoms(selection):
@@ -517,11 +565,14 @@ def single_outputs(
 
 
 def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:
-    """Return a note for integer outputs, if continuous noise would satisfy the claim."""
+    """Return the claim's note about integer outputs; empty without a note or without integers."""
     note = claim.note_for_integers()
     return (note,) if note is not None and has_integers(outcomes) else ()
 
 
 def low_bits(outcomes: Outcomes, remedy: str) -> list[str]:
-    """Return a remark that low-order bits are not looked at, if there are some."""
+    """Return a remark that low-order bits of floats are ignored; empty without such floats.
+
+    remedy: name of the option, or the command, that searches low-order bits.
+    """
     return [f"low-order bits of floats ({remedy})"] if has_fractions(outcomes) else []

@@ -1,8 +1,10 @@
-"""Plans the draws of an audit, so that it would catch a leak of a given size: from short trials.
+"""Plans the number of draws that an audit needs to detect a leak of a given size (`dpaudit plan`).
 
-A trial learns an event and its probability. The leak that is planned for is in this event: given
-that a draw is in it, the odds of the inputs are e^(factor ε). The draws that the exact test then
-needs are computed as `--require-power` judges an audit (underpowered.py), so that the two agree.
+`plan` runs short audits, called trials. Each trial learns an event (a set of outputs) and its
+probability. The leak to detect is assumed to be in this event: for a draw in the event, the odds of
+d1 against d2 are e^(factor · ε), with ε the claimed value. From the probability of the event
+follows the number of draws that the exact test needs. The formulas are those by which
+`--require-power` judges a finished audit (underpowered.py), so an audit of that size passes.
 """
 
 from __future__ import annotations
@@ -22,51 +24,63 @@ from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.power import detectable_epsilon, detectable_epsilon_pair
 
-# Draws of the first trial: 10,000, or those of ten seconds, but 1,000 at least.
+# Usual number of draws of the first trial.
 TRIAL = 10_000
+# If the usual number would take longer than `_TRIAL_SECONDS`, the first trial has the number of
+# draws of that time, but at least this number.
 _LEAST_TRIAL = 1_000
+# Maximum duration of the first trial, in seconds, unless `_LEAST_TRIAL` draws take longer.
 _TRIAL_SECONDS = 10.0
-# Further trials are as large as the audit, up to this number of draws: which event is chosen
-# depends on the number of draws. Up to three rounds of eight trials.
+# Maximum number of draws of a later trial. Later trials are as large as the planned audit, since
+# the event that is learned depends on the number of draws.
 _LARGEST = 400_000
+# Number of trials in a round; all trials of a round have one size.
 _TRIALS_OF_A_ROUND = 8
+# Maximum number of rounds.
 _ROUNDS = 3
-# Audits whose numbers of draws differ by no more than this factor choose the same event.
+# No further round follows if the planned number of draws grows by at most this factor: audits of
+# about one size learn the same event.
 _SAME_EVENT = 1.2
-# A trial that needs more than twice the draws of the next one has chosen an unusual event, as an
-# audit does now and then; it is ignored.
+# The trial that needs most draws is ignored if it needs more than twice the draws of the next
+# trial: by chance, an audit may learn an unusual event.
 _UNUSUAL_EVENT = 2.0
-# Seconds for all trials together, and for a trial that is announced.
+# Seconds for all trials together.
 PATIENCE = 30.0
+# Trials that take at least this number of seconds are announced to the user.
 _WORTH_TELLING = 5.0
-# A trial of fewer seconds does not show the duration of the next one, since it starts for longer
-# than it draws.
+# A trial of fewer seconds than this mostly starts up, so it does not show how long the next trial
+# takes.
 _LEAST_TO_PREDICT = 0.5
-# A first trial of fewer seconds may have spent them on imports: it is timed again.
+# A first trial of fewer seconds than this may have spent most of the time on imports, so it is run
+# and timed again.
 _IMPORT_SECONDS = 2.0
-# Added to the seed, so that the audit draws others than the trials that chose their number.
+# Added to the seed of trials: the audit must not repeat the draws that chose its number of draws.
 _SEED_OFFSET = 2**32
-# Probability that the event of a single trial is rarer than assumed, and that trials which differ
-# by chance seem to show a leak.
+# Probability that the event of a single trial is rarer than assumed; and significance level at
+# which trials show a difference between d1 and d2.
 _DOUBT = 0.01
-# The share of draws in the event, in another audit, relative to that of the trial.
+# Share of draws in the event in the next audit, relative to the share in the trial. Below 1 as a
+# safety margin: another audit may learn a rarer event.
 _SHARE_IN_NEXT_AUDIT = 0.9
-# Events that `dpaudit plan` shows in addition to that of the trial, by their share of draws.
+# Shares of draws in an event for which `dpaudit plan` shows the number of draws, in addition to the
+# event of the trial.
 SHARES = (0.5, 0.1, 0.01, 0.001)
 
+# Runs an audit and returns its result.
 Run = Callable[[AuditSpec], AuditResult]
+# Shows a message to the user.
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The plan for one pair.
+    """The plan for one pair of inputs.
 
-    share: least share of the draws that are in the event.  words: the event.
-    samples: draws of an audit; None where no number is enough.
-    certificate: of the trial that needs most draws.
-    differs: whether the trials together guessed the input better than chance. An event that chance
-        has chosen says nothing about the next audit.
+    share: assumed share of all draws that are in the event.  words: description of the event.
+    samples: number of draws that an audit needs; None if no number is enough.
+    certificate: certificate of the trial that needs most draws.
+    differs: whether the trials guessed d1 or d2 better than chance. If not, chance has chosen the
+        event, and another audit will learn another event.
     """
 
     share: float
@@ -78,9 +92,10 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """The plan for all pairs.
+    """The plan for all pairs of inputs.
 
-    trials: number of all trials.  last: result of the last one.  draws: of the trials of the plan.
+    trials: number of trials: 1, plus 8 for each complete round.  last: result of the last trial.
+    draws: number of draws of the trials on which the plan is based.
     """
 
     pairs: tuple[Planned, ...]
@@ -95,12 +110,18 @@ class AuditPlan:
 
     @property
     def samples(self) -> int | None:
-        """Draws of an audit, enough for every pair; None where no number is, or is known."""
+        """Number of draws that is enough for every pair; None if there is no such number.
+
+        None also if the trials did not distinguish d1 from d2, so that no number is known.
+        """
         return self.enough if self.differs else None
 
     @property
     def enough(self) -> int | None:
-        """Draws of an audit, enough for every pair, even if chance may have chosen the events."""
+        """Number of draws that is enough for every pair, even if chance may have chosen the events.
+
+        None if there is no such number.
+        """
         numbers = [pair.samples for pair in self.pairs]
         return None if None in numbers else max(n for n in numbers if n is not None)
 
@@ -115,26 +136,27 @@ def plan(
     within: Run | None = None,
     say: Say = lambda text: None,
 ) -> AuditPlan:
-    """Return the draws that an audit needs to catch a leak.
+    """Return the number of draws that an audit needs to detect a leak of a given size.
 
-    All trials together take about half a minute, in addition to a first one of given size.
+    All trials together take about half a minute, plus the first trial if its size is given.
 
     Parameters
     ----------
     spec : AuditSpec
-        The audit.
+        The audit to plan.
     factor : float
         Size of the leak, as a multiple of the claimed ε; above 1.
     power : float
-        Probability to catch it, in (0, 1).
+        Probability with which the audit detects the leak, in (0, 1).
     run : callable
-        Runs an audit.
+        Called with an AuditSpec; runs the audit and returns its result.
     draws : int, optional
-        Draws of the first trial. Default: those of some seconds.
+        Number of draws of the first trial. Default: at most 10,000, for about ten seconds.
     within : callable, optional
-        Runs the shortest audit; raises UsageError if it takes longer than PATIENCE. Default: run.
+        Like `run`, for the shortest trial; raises UsageError after `PATIENCE` seconds. Default:
+        `run`.
     say : callable
-        Called with an announcement of trials that take some seconds.
+        Called with a text that announces trials of five seconds or more.
 
     Returns
     -------
@@ -144,7 +166,7 @@ def plan(
     Raises
     ------
     UsageError
-        If such an audit cannot be planned.
+        If the number of draws cannot be planned, such as for an exact audit.
     MechanismError
         If the mechanism cannot be audited.
     """
@@ -171,9 +193,9 @@ def plan(
 
 
 class _Trials:
-    """Runs trials while the time lasts.
+    """Runs trials until `PATIENCE` seconds are used.
 
-    made: number of trials that count.  rate: draws per second.
+    made: number of trials: 1, plus 8 for each complete round.  rate: draws per second.
     """
 
     def __init__(self, spec: AuditSpec, run: Run, say: Say) -> None:
@@ -182,7 +204,10 @@ class _Trials:
         self.made, self.rate = 1, 0.0
 
     def first(self, shortest: Run) -> tuple[AuditResult, int]:
-        """Return a trial of some seconds, and its draws. shortest: runs an audit of the fewest."""
+        """Return the result of a trial of some seconds, and its number of draws.
+
+        shortest: runs a trial of `MINIMUM_SAMPLES` draws, which measures the speed.
+        """
         fewest = _trial_of(self._spec, MINIMUM_SAMPLES, 0)
         result = self._timed(fewest, shortest)
         if result.seconds < _IMPORT_SECONDS:
@@ -198,10 +223,11 @@ class _Trials:
         return result, draws
 
     def round(self, size: int) -> list[AuditResult]:
-        """Return trials of a size; fewer than those of a round if the time is too short."""
+        """Return the results of 8 trials of `size` draws; of 1 or 0 if the time is too short."""
         if size > self._left * self.rate:
             return []
-        # A longer trial is faster: a short one spends more time on learning.
+        # "At most", because a larger trial makes more draws per second: learning takes a smaller
+        # part of its time.
         self._announce("a trial", size / self.rate, size, about="at most")
         results = [self._timed(_trial_of(self._spec, size, self.made))]
         self.rate = max(self.rate, speed(results[0]))
@@ -226,7 +252,7 @@ class _Trials:
 
 
 def speed(result: AuditResult) -> float:
-    """Return the draws per second of an audit, learning included."""
+    """Return the number of draws per second of an audit; the time includes learning."""
     return result.draws / max(result.seconds, 1e-9)
 
 
@@ -247,7 +273,11 @@ def _check(spec: AuditSpec) -> None:
 
 
 def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
-    """Return an audit to plan with, whose seed differs from that of the audit itself."""
+    """Return the audit that is trial `number`, with a seed of its own.
+
+    Options that a trial does not need, such as the required power, are reset. draws: number of
+    draws of the trial.
+    """
     return replace(
         spec,
         samples=draws,
@@ -265,7 +295,10 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
 
 
 def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> AuditPlan:
-    """Return the draws that are enough for all trials, but for one with an unusual event."""
+    """Return a plan with enough draws for all trials, except a trial with an unusual event.
+
+    trials: results of one round, or of the first trial alone.
+    """
     pairs = []
     for certificates in zip(*(trial.certificates for trial in trials), strict=True):
         every = [_of_trial(one, factor, power, is_single=len(trials) == 1) for one in certificates]
@@ -281,7 +314,7 @@ def _draws(planned: Planned) -> float:
 
 
 def _differ(certificates: Sequence[Certificate]) -> bool:
-    """Return whether the trials together guessed the input better than chance."""
+    """Return whether the trials together guessed the input better than chance, at level 0.01."""
     tests = list(map(most_powerful, certificates))
     right, wrong = sum(test.correct for test in tests), sum(test.wrong for test in tests)
     return bool(upper_tail(right, right + wrong, 0.5) <= _DOUBT)
@@ -305,8 +338,13 @@ def _of_trial(certificate: Certificate, factor: float, power: float, *, is_singl
 
 
 def draws_needed(certificate: Certificate, share: float, factor: float, power: float) -> int | None:
-    """Return the fewest draws of an audit whose event has this share of them; None where no number
-    is enough."""
+    """Return the smallest number of draws of an audit that detects a leak in an event.
+
+    Returns None if no number is enough.
+
+    certificate: certificate of a trial.  share: share of all draws that are in the event.
+    factor: size of the leak, as a multiple of the claimed ε.  power: probability to detect it.
+    """
     epsilon = certificate.point.epsilon
     if epsilon <= 0 or share <= 0:
         return None
@@ -316,7 +354,10 @@ def draws_needed(certificate: Certificate, share: float, factor: float, power: f
 
 
 def certifying(samples: int, limits: Limits) -> int:
-    """Return the least number of draws that are left for the exact test."""
+    """Return the least number of draws that an audit of `samples` draws has for the exact test.
+
+    limits: limits on memory, which decide how many draws are kept to learn from.
+    """
     schedule = Plan(samples, None, limits)
     counts = schedule.freeze_at > schedule.buffer_until
     # Learning by counting may take up to half of the budget.
@@ -324,7 +365,11 @@ def certifying(samples: int, limits: Limits) -> int:
 
 
 def _detectable(certificate: Certificate, samples: int, share: float, power: float) -> float:
-    """Return the least ε that the exact test of such an audit catches."""
+    """Return the least ε that the exact test of an audit detects with probability `power`.
+
+    certificate: certificate of a trial.  samples: number of draws of the audit.
+    share: share of all draws that are in the event.
+    """
     test, point = most_powerful(certificate), certificate.point
     draws = certifying(samples, limits_of(certificate))
     if test.method == "clopper-pearson":
@@ -341,14 +386,21 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
 
 
 def _alpha(test: FixedTest) -> float:
-    """Return the least error probability of a rule of this kind in any audit, which may find rules
-    that the trial did not find."""
+    """Return the least error probability that this kind of rule may have in another audit.
+
+    Another audit may find side rules that the trial did not find, which take a part of the error
+    probability (docs/method.md §4, the portfolio).
+    """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.share * min(test.share, shares[test.kind])
 
 
 def _detectable_by_pair(certificate: Certificate, draws: int, share: float, power: float) -> float:
-    """Return the least ε that a pair of Clopper-Pearson bounds catches, with the best event."""
+    """Return the least ε that a pair of Clopper-Pearson bounds detects with probability `power`.
+
+    The parameters are as in `_detectable`, except draws: number of draws of the exact test. The
+    least ε over the events of the rule is returned.
+    """
     test, point = most_powerful(certificate), certificate.point
     seen, half = (test.correct + test.wrong) / test.draws, draws // 2
     alpha = _alpha(test) / max(1, len(test.events))

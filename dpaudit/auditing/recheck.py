@@ -1,4 +1,11 @@
-"""Recomputes a result from its record: the numbers from the tallies, the blocks by the schedule."""
+"""Recomputes a result from its record, for `dpaudit report`.
+
+A result file holds the tally (counts by level and input) of each block of draws, the beliefs of the
+bettors, and the frozen rules. `recheck` recomputes wealth, p-values and bounds from these, and the
+sizes of blocks from the schedule (schedule.py), and returns a sentence for each value that differs.
+Private generators yield findings: tuples (name, recorded value, recomputed value), whether or not
+the two values agree. A level is a bin of outputs; a round is a set of beliefs that was bet with.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +36,14 @@ from dpaudit.stats.binomial import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.witness import Witness
 
-# Other versions of the libraries may round differently in the last places.
+# Largest relative difference of two equal numbers: versions of the libraries round differently.
 _RELATIVE = 1e-6
 
-# Least draws of a confirmation: of a mechanism that is called once for each draw, and of others.
-# Older versions used the second number for all.
+# Allowed minimum sizes of a confirmation, in draws: for a mechanism with one draw per call, and for
+# other mechanisms.
 _CONFIRMING = (MINIMUM_SAMPLES, CONFIRMING)
 
-# Fields of a certificate, and their names in findings.
+# Fields of a certificate: {name of the field: name in findings}.
 _NAMES = {
     "refuted": "refuted",
     "draws": "draws",
@@ -48,29 +55,31 @@ _NAMES = {
     "delta_lower": "δ at least",
     "p_value": "p-value",
 }
-# First version of result files with `detectable_rare`.
+# First version of the format of result files that has the field `detectable_rare`.
 _VERSION_WITH_RARE = 6
+# Stages of blocks, in the order in which a run passes through them.
 _STAGES = ("learning", "certification", "confirmation", "recorded")
+# Stages whose blocks are not bet on.
 _NOT_BET_ON = ("confirmation", "recorded")
 
-# Fields of an exact test that it is computed from.
+# Fields of an exact test that are inputs of the computation, and so are not compared.
 _GIVEN = ("stage", "method", "accused")
-# Fields of a certificate that do not follow from its counts.
+# Fields of a certificate that do not follow from its counts, and so are not compared.
 _REMARKS = ("pair", "warnings", "adjacency", "notes", "redrawn")
 
-# Name of a value, the recorded value, and the recomputed one.
+# (name of a value, recorded value, recomputed value)
 Finding = tuple[str, Any, Any]
 
 
 def recheck(result: AuditResult) -> list[str]:
-    """Return the parts of a result that do not follow from its record, one sentence each.
+    """Return a sentence for each value of a result that does not follow from the recorded counts.
 
-    No file can show the meaning of the tallies, or that the draws were made.
+    The recheck cannot show that the draws were made, or that the counts come from draws.
 
     Returns
     -------
     list of str
-        Empty if everything agrees, and for a result with the verdict ERROR.
+        Empty if all values agree, and for a result with the verdict ERROR.
     """
     if result.verdict is Verdict.ERROR:
         return []
@@ -86,8 +95,13 @@ def recheck(result: AuditResult) -> list[str]:
 
 
 def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list[str]:
-    """Return the parts of a family of audits that do not follow from their p-values, one sentence
-    each; empty if everything agrees. has_ended: whether all audits are there."""
+    """Return a sentence for each contradiction in families of audits (docs/method.md §9).
+
+    Empty if the levels of all audits follow from their p-values by Holm's procedure.
+
+    results: results with or without a family.
+    has_ended: whether all audits have ended, so that Holm's procedure was applied.
+    """
     members = [(one, one.family) for one in results if one.family is not None]
     families: dict[str, list[Family]] = {}
     for _, family in members:
@@ -137,7 +151,7 @@ def _of_pairs(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
-    """Yield whether the claim tested follows from the claim for one record and one run."""
+    """Yield findings that compare the tested claim with the claim for all runs and records."""
     one_run = result.claim
     if result.repeated is not None:
         one_run = result.repeated.claim
@@ -149,7 +163,10 @@ def _of_claims(result: AuditResult) -> Iterator[Finding]:
 
 
 def _of_request(result: AuditResult) -> Iterator[Finding]:
-    """Yield values that are in the settings of the request, too; older files have none."""
+    """Yield findings for values that are both fields of the result and settings of its request.
+
+    Yields nothing for older files, which have no settings.
+    """
     settings = (result.request or {}).get("settings")
     if isinstance(settings, Mapping) and "name" in settings:
         yield "name", result.name, settings["name"]
@@ -159,7 +176,10 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
 def _compared(
     recorded: Any, computed: Any, but: Collection[str], words: str = "{}"
 ) -> Iterator[Finding]:
-    """Yield findings for all fields but some. words: format of their names."""
+    """Yield a finding for each field of two certificates or tests, except the fields in `but`.
+
+    words: format string for the name of a finding; `{}` stands for the name of the field.
+    """
     for name in (field.name for field in fields(computed) if field.name not in but):
         yield words.format(name), getattr(recorded, name), getattr(computed, name)
 
@@ -184,7 +204,7 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
             *(test.point or record.betting_point for test in record.rules),
         ]
         for point in tested:
-            # Other versions may round differently in the last places.
+            # With a tolerance, since versions of the libraries round differently.
             is_implied = result.claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
             yield "the point tested is one of the claim's", True, is_implied
         yield from _draws(record)
@@ -210,7 +230,10 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
 
 
 def _rules(record: Certificate) -> Iterator[Finding]:
-    """Yield whether the rules may be frozen together."""
+    """Yield findings about the kinds of the frozen rules and their shares of the error probability.
+
+    See the table of rules in docs/method.md §4.
+    """
     kinds = [test.kind for test in record.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
     if record.fixed.stage == "confirmation":
@@ -221,7 +244,7 @@ def _rules(record: Certificate) -> Iterator[Finding]:
     rest = 1 - sum(shares[kind] for kind in kinds if kind != "main")
     for test in record.rules:
         share = shares.get(test.kind, rest)
-        # A single rule, of any kind in a confirmation, has the whole share.
+        # A single rule has the whole error probability; in a confirmation it may be of any kind.
         yield f"share of the {test.kind} rule", test.share, share if len(kinds) > 1 else 1.0
 
 
@@ -239,7 +262,11 @@ def _draws(record: Certificate) -> Iterator[Finding]:
 
 
 def _are_in_order(record: Certificate) -> bool:
-    """Return whether stages and rounds are in order, and the exact test had separate draws."""
+    """Return whether the stages and rounds of the blocks are in order.
+
+    Then all certifying blocks were bet on with the last beliefs, and nothing was bet on the first
+    block or on a confirmation.
+    """
     stages = [_STAGES.index(block.stage) for block in record.blocks]
     rounds = [block.round for block in record.blocks if block.round is not None]
     certified = {block.round for block in record.blocks if block.stage == "certification"}
@@ -250,7 +277,10 @@ def _are_in_order(record: Certificate) -> bool:
 
 
 def _evidence(result: AuditResult, record: Certificate) -> Evidence:
-    """Return the recorded evidence, from which the numbers must follow."""
+    """Return the recorded evidence, from which p-values and bounds are recomputed.
+
+    Raises ValueError for a record that contradicts itself.
+    """
     fixed = record.fixed
     if fixed.method == "probabilistic" and not result.claim.counts_single_outputs:
         raise ValueError("the probabilistic test belongs to the probabilistic definition")
@@ -288,7 +318,10 @@ def _limited(claim: PrivacyClaim, record: Certificate) -> tuple[Witness, float] 
 
 
 def _is_thinned(record: Certificate) -> bool:
-    """Return whether the exact test counted a random part of fixed numbers of draws."""
+    """Return whether the exact test counted a random part of a recording (docs/method.md §12).
+
+    That is so if the numbers of recorded draws of d1 and d2 were fixed and the game certified.
+    """
     if record.fixed.stage != "recorded":
         return False
     if record.recording is None:
@@ -318,10 +351,10 @@ def _interval(record: Certificate) -> Iterator[Finding]:
 
 
 def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Iterator[Finding]:
-    """Yield the recorded blocks, and the blocks of the schedule.
+    """Yield findings that compare the recorded blocks with the blocks of the schedule.
 
-    Where the clock planned the budget, it chose the number of draws to learn from, which is taken
-    from the record.
+    With a time limit, the clock decided the number of learning draws, so the learning blocks are
+    taken from the record as they are.
     """
     plan = Plan(record.budget, None, limits_of(record))
     learning, certifying, confirming = (
@@ -341,13 +374,14 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
             _rounds(claim, record.blocks, ends, later, full=full)
             for full in (schedule.full and not schedule.by_clock, False)
         )
-        # In older versions, runs that continue after a refutation refitted as often as others.
+        # Older versions of dpaudit refitted runs with --full as often as other runs.
         yield "rounds of the blocks", recorded, before if recorded == before else now
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
     made = wanted[: len(certifying)] if confirming else wanted
     yield "blocks of the certification", certifying, made
     rounds = list(map(beliefs_of, record.rounds))
-    # A new bettor would start with the stake that another one has lost.
+    # The number of bettors must not change: a new bettor would get a stake that an old bettor has
+    # already lost.
     bettors = {(len(each.posteriors), len(each.rules)) for each in record.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
@@ -364,13 +398,18 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
 
 
 def _has_room(record: Certificate, schedule: Schedule, spent: int) -> bool:
-    """Return whether a refutation after `spent` draws ends the run."""
+    """Return whether a refutation after `spent` draws leaves room for a confirmation."""
     return not schedule.full and record.budget - spent >= schedule.confirming
 
 
 def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
-    """Return the sizes of the blocks in the buffer, and the draws after which it may have been
-    closed: at the usual size, or at half of the budget. kept: draws in the buffer."""
+    """Return the sizes of the blocks in the sample buffer, and where the buffer was closed.
+
+    The second list has the number of draws at the usual end of the buffer, and the number at its
+    end after an extension to half of the budget, if it was extended.
+
+    kept: recorded number of draws in the buffer.
+    """
     ends, sizes = [plan.buffer_until], list(plan.learning_sizes())
     if kept > plan.buffer_until and plan.keep_half():
         ends.append(plan.buffer_until)
@@ -379,10 +418,13 @@ def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
 
 
 def _phases(plan: Plan, counted: int, delta: float) -> Iterator[list[int]]:
-    """Yield the sizes of the blocks that are counted between two fits.
+    """Yield a list for each phase of counted learning draws: the sizes of the blocks in the phase.
 
-    counted: draws counted in all. The fits decided where learning ended.  delta: of the point that
-    is bet against.
+    A phase lies between two refits. The recorded counts decided when learning ended, so that
+    number of draws is taken from the record.
+
+    counted: recorded number of learning draws that were counted and not kept.
+    delta: δ of the point that is bet against.
     """
     spent = plan.buffer_until
     until = spent + counted
@@ -400,9 +442,14 @@ def _phases(plan: Plan, counted: int, delta: float) -> Iterator[list[int]]:
 def _learning(
     kept: list[int], recorded: Sequence[int], later: list[int], stopped: bool
 ) -> list[int]:
-    """Return the sizes of the blocks to learn from.
+    """Return the sizes that the learning blocks should have.
 
-    A block that refuted the claim is the last one; if it was kept, it is cut at a look.
+    If a bet refuted the claim while learning, the run stopped at that block. A block of the buffer
+    is then cut after the look that refuted; a look is a part of a block that is bet on at a time.
+
+    kept: scheduled sizes of blocks in the buffer.  recorded: recorded sizes of learning blocks.
+    later: scheduled sizes of blocks that are only counted.
+    stopped: whether a bet refuted the claim while learning.
     """
     wanted = [*kept, *later]
     if not stopped:
@@ -422,12 +469,19 @@ def _rounds(
     *,
     full: bool,
 ) -> list[int | None]:
-    """Return the round of bets on each block to learn from. full: as in `wants_refit`."""
+    """Return, for each learning block, the index of the beliefs that should be bet with.
+
+    None stands for a block on which nothing is bet, since nothing was learned before it.
+
+    ends: number of draws at each end of the sample buffer.
+    later: sizes of the blocks in each phase of counted learning draws.
+    full: whether the run continues after a refutation (--full).
+    """
     learning = [block for block in blocks if block.stage == "learning"]
     points = len(claim.points())
     wanted: list[int | None] = []
     round_, learned_from = None, 0
-    # While counting, a fit begins every phase.
+    # Each phase of counted learning draws begins with a refit.
     refits = set(accumulate(map(sum, later[:-1]), initial=ends[-1])) if later else set()
     refits.update(ends[:-1])
     for _, spent in zip(learning, accumulate(block.draws for block in learning), strict=True):
@@ -442,7 +496,7 @@ def _rounds(
 
 
 def _agree(recorded: Any, computed: Any) -> bool:
-    """Return whether two values are equal, but for rounding in the last places of numbers."""
+    """Return whether two values are equal up to rounding: relative 1e-6, or absolute 1e-12."""
     if isinstance(recorded, float) and isinstance(computed, float):
         return math.isclose(recorded, computed, rel_tol=_RELATIVE, abs_tol=1e-12)
     if isinstance(recorded, tuple) and isinstance(computed, tuple):

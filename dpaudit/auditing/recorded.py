@@ -1,7 +1,10 @@
-"""Audits of recorded outputs: split at random, learned from, certified by one exact test.
+"""Audits of recorded outputs, for the command `dpaudit bound` and the function `dpaudit.bound`.
 
-There are no bets, since all draws are there: the exact test has the whole error probability.
-docs/method.md §12.
+`recorded_audit` and `coin_flipped_audit` read the outputs into a table with one row per draw and
+return a `RecordedAudit`; `audit_recorded` returns its result. The rows are split at random: rules
+are learned from the first third, and one exact test counts the rest (docs/method.md §12). There are
+no bets, so the exact test has the whole error probability. A rule guesses d1 or d2, or abstains, at
+each level (bin of outputs); a tally is the (levels, 2) array of counts by level and input.
 """
 
 from __future__ import annotations
@@ -56,16 +59,18 @@ from dpaudit.wording import counted
 Rows = NDArray[np.intp]
 Raw = Sequence[Any] | NDArray[Any]
 
-# Draws of each input, at least.
+# Minimum number of recorded draws of each input.
 _LEAST_OF_ONE = MINIMUM_SAMPLES // 4
-# Share of the draws to learn from. A third is near the best from 100 to 20,000 draws: more than
-# where draws can be made at will, since the bound of few draws depends most on the event.
+# Share of the rows to learn from. Measured: 1/3 gives nearly the best bounds for 100 to 20,000
+# draws. An audit that draws learns from 1/8, but a recording is small, so the event matters more.
 _LEARNED = 1 / 3
+# Seed for the order of the rows of two separate recordings; an arbitrary number.
 _SHUFFLING_SEED = 20_231
-# Probability of inputs that are no tosses of a fair coin, although they look less fair than this.
+# If a fair coin would give inputs as uneven as the recorded inputs with a probability below this,
+# the numbers of draws are treated as fixed, even if the user says that a coin picked the inputs.
 _IMPLAUSIBLE = 1e-6
-# From this ratio of the numbers of draws on, the Clopper-Pearson bounds may gain more by using all
-# draws of the more frequent input than they lose by being weaker.
+# Ratio of the numbers of draws of d1 and d2 above which separate Clopper-Pearson bounds are tried:
+# they are weaker, but use all draws of the more frequent input.
 _UNEVEN = 2.0
 
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
@@ -80,17 +85,19 @@ _NO_COINS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedAudit:
-    """An audit of draws that were made elsewhere.
+    """An audit of outputs that were recorded elsewhere.
 
-    name: of the audit.  source, pair: the recording and the inputs, in words.
-    outcomes: (rows,), one draw each; is_d1: (rows,), their inputs. Draws of one input are taken to
-        be independent, with one distribution.
-    claim: to test.
+    name: name of the audit.  source: description of the recording.  pair: description of d1 and d2.
+    outcomes: table of outputs, one row per draw. The draws of each input are assumed to be
+        independent and identically distributed.
+    is_d1: (rows,), whether the input of each row was d1.
+    claim: the claim to test.
     place: (rows,), position of each row in its recording; None: the rows are in that order.
-    files: of d1 and of d2, for messages; None without files.
+    files: names of the files of d1 and of d2, for messages; None without files.
     coin_flipped: whether a separate fair coin picked the input of each row.
-    scores_only: whether outcomes are scores of an attack; only thresholds are tried.
-    bound: method of the bound; None: the more powerful of the valid ones.
+    scores_only: whether outputs are scores of an attack, for which only thresholds are tried.
+    bound: method of the bound; None: the valid method with the larger predicted bound.
+    confidence: 1 minus the probability of a false alarm.  seed: seed of the split.
 
     Raises UsageError for a value outside its range, and for too few draws.
     """
@@ -145,7 +152,7 @@ class RecordedAudit:
 
     @property
     def arms(self) -> tuple[int, int]:
-        """Draws of d1 and of d2."""
+        """Numbers of draws of d1 and of d2."""
         d1 = int(self.is_d1.sum())
         return d1, len(self.is_d1) - d1
 
@@ -156,9 +163,10 @@ def _is_empty(column: Column) -> bool:
 
 
 def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **fields: Any) -> RecordedAudit:
-    """Return the audit of two samples. fields: further fields of RecordedAudit.
+    """Return the audit of two separate samples, one of d1 and one of d2.
 
-    Raises UsageError for outcomes of a type that cannot be read, and for two identical samples.
+    fields: further fields of `RecordedAudit`.
+    Raises UsageError for outputs of a type that cannot be read, and for two identical samples.
     """
     tables = _read_both(outcomes_d1, outcomes_d2)
     if _are_copies(*tables):
@@ -168,14 +176,14 @@ def recorded_audit(outcomes_d1: Raw, outcomes_d2: Raw, **fields: Any) -> Recorde
             code="draws-repeat",
         )
     is_d1 = np.repeat([True, False], [table.size for table in tables])
-    # Two samples have no order of coins; any will do.
+    # Rows of the two inputs have no common order, so they get a random order.
     order = np.random.default_rng(_SHUFFLING_SEED).permutation(len(is_d1))
     outcomes = concatenate(tables).take(order)
     return RecordedAudit(outcomes=outcomes, is_d1=is_d1[order], place=order, **fields)
 
 
 def _are_copies(first: Outcomes, second: Outcomes) -> bool:
-    """Return whether two samples are identical; samples of one constant may well be."""
+    """Return whether two samples are identical and have at least two different outputs."""
     if first.size != second.size:
         return False
     keys = first.keys()
@@ -183,17 +191,21 @@ def _are_copies(first: Outcomes, second: Outcomes) -> bool:
 
 
 def coin_flipped_audit(outcomes: Raw, is_d1: NDArray[np.bool_], **fields: Any) -> RecordedAudit:
-    """Return the audit of one sample, with an input for each row that a fair coin picked."""
+    """Return the audit of one sample in which a fair coin picked the input of each row.
+
+    is_d1: (rows,), whether the input of each row was d1.
+    fields: further fields of `RecordedAudit`.
+    """
     table = _read(outcomes, "both")
     return RecordedAudit(outcomes=table, is_d1=is_d1, coin_flipped=True, **fields)
 
 
 def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
-    """Return both samples as tables.
+    """Return both samples as tables of outputs.
 
-    Types of outputs count only where they vary within each sample: a recording may have converted
-    a whole file or array. Orders of text keys never count: that of a set depends on the hash seed
-    of the process that recorded it.
+    The types of outputs, such as int or float, get a column only if types vary within each sample:
+    a recording may have converted all values of a file or array. The order of text keys gets no
+    column: the order of a set depends on the hash seed of the process that made the recording.
     """
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
         both = _read(d1, "d1"), _read(d2, "d2")
@@ -213,7 +225,10 @@ def _read(raw: Raw, arm: str, *, types: bool = True) -> Outcomes:
 
 @auditor_errstate()
 def audit_recorded(audit: RecordedAudit) -> AuditResult:
-    """Return the result of an audit; its verdict is ERROR for draws that cannot be independent."""
+    """Return the result of an audit of recorded outputs.
+
+    The verdict is ERROR for rows that cannot be independent.
+    """
     start = time.perf_counter()
     ending: Recorded | Failed
     try:
@@ -234,7 +249,7 @@ def audit_recorded(audit: RecordedAudit) -> AuditResult:
 
 
 class _RecordedRun:
-    """One audit of recorded draws; call `certificate` once."""
+    """The evaluation of one `RecordedAudit`; call `certificate` once."""
 
     def __init__(self, audit: RecordedAudit) -> None:
         self._audit, self._alpha = audit, 1 - audit.confidence
@@ -243,14 +258,17 @@ class _RecordedRun:
         self._warnings: list[str] = []
         self._ignored: list[str] = []
         self._counts: Counts | None = None
-        # Tallies, without levels, of the draws that were learned from.
+        # For each block of learning rows: the numbers of rows of d1 and of d2, as a (1, 2) tally.
         self._learning: list[Tally] = []
         self._is_tossed = audit.coin_flipped and self._looks_tossed()
         self._attacks = (thresholds,) if audit.scores_only else SCORERS
         self._limits = limits_for(len(audit.outcomes.columns), single_draws=False)
 
     def certificate(self) -> Certificate:
-        """Return the certificate. Raises MechanismError for rows that cannot be independent."""
+        """Return the certificate: the counts, bounds and warnings.
+
+        Raises MechanismError for rows that cannot be independent.
+        """
         audit = self._audit
         sorted_by = self._check_order()
         # The split depends on the seed and the inputs alone, not on the outcomes.
@@ -293,13 +311,15 @@ class _RecordedRun:
         return False
 
     def _check_order(self) -> Sorted:
-        """Warn of rows that do not look independent; return which inputs are sorted, by which
-        column."""
+        """Record warnings about rows that do not look independent.
+
+        Returns {input: column} for each input whose rows are sorted by a column.
+        """
         audit = self._audit
         order = slice(None) if audit.place is None else np.argsort(audit.place)
         outcomes, is_d1 = audit.outcomes.take(order), audit.is_d1[order]
         sorted_by = sorted_inputs(outcomes, is_d1)
-        # Two samples were recorded one after the other.
+        # d1 and d2 were recorded in turns in a single recording, not in two separate recordings.
         in_turns = audit.place is None
         self._warnings += check_rows(outcomes, is_d1, sorted_by, in_turns=in_turns)
         return sorted_by
@@ -307,7 +327,13 @@ class _RecordedRun:
     def _learn_from_counts(
         self, selection: SelectionDraws, learned: Learned, objective: Objective, split: Split
     ) -> Learned:
-        """Learn from further rows, which are only counted, where there are many."""
+        """Continue to learn from rows that are only counted, if the recording has many rows.
+
+        Returns the rules to freeze.
+
+        selection: rows in the sample buffer.  learned: rules learned from the sample buffer.
+        objective: the predicted bound by which rules are chosen.  split: the order of the rows.
+        """
         plan, spent = Plan(split.size, None, self._limits), selection.size
         if spent >= plan.freeze_at:
             return learned
@@ -339,7 +365,11 @@ class _RecordedRun:
         split: Split,
         sorted_by: Sorted,
     ) -> Evidence:
-        """Count the remaining rows, and return the evidence of the certificate."""
+        """Count the remaining rows by the frozen rules, and return the evidence.
+
+        point: inequality (ε, δ) of the claim that is tested.  selection: rows in the sample buffer.
+        sorted_by: column by which the rows of an input are sorted, for inputs that are.
+        """
         audit, rule = self._audit, learned.portfolio
         singles, warnings = single_outputs(audit.claim, selection, point)
         self._warnings += warnings
@@ -348,7 +378,7 @@ class _RecordedRun:
         rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
         if not self._is_tossed:
             self._warnings.append(_FIXED_ARMS.format(how=how))
-        # The rule must not find the rows different along the recording.
+        # In the order of the recording, to check that the guesses of the rules do not drift.
         by_place = rows[np.argsort(rows if audit.place is None else audit.place[rows])]
         levels = rule(audit.outcomes.take(by_place)).astype(np.int64)
         self._warnings += check_guesses(levels, audit.is_d1[by_place], rule.guesses, sorted_by)
@@ -384,13 +414,19 @@ class _RecordedRun:
         game: Rows,
         pair: Rows,
     ) -> bool:
-        """Return whether to certify by a pair of bounds, from draws that certify nothing."""
+        """Return whether to certify by a separate bound for each input, not by the game.
+
+        The game is the exact test of docs/method.md §2. The method with the larger predicted bound
+        is taken. The prediction uses the learning rows only, so the choice is valid.
+
+        game, pair: rows that the game and the pair of bounds would count.
+        """
         if self._audit.bound is not None:
             return self._audit.bound == "clopper-pearson"
         d1, d2 = self._audit.arms
         if self._is_tossed or max(d1, d2) <= _UNEVEN * min(d1, d2):
             return False
-        # Counts of the draws that the rule was learned from: good enough for a prediction.
+        # The rule fits these rows better than the rows to come, but that affects both methods.
         seen = by_arm(rule(selection.outcomes), rule.levels, selection.is_d1)
         (main, *_) = frozen_rules(rule, is_one=False)
         from_d1 = int(self._audit.is_d1[pair].sum())
@@ -408,15 +444,20 @@ def _without_levels(draws: SelectionDraws) -> Tally:
 
 
 def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
-    """Return the counts to expect with these numbers of draws of each input."""
+    """Return the counts to expect for `arms` draws of d1 and of d2, rounded down.
+
+    counts: (levels, 2), observed counts by level and input.
+    """
     shares = counts / np.maximum(1, counts.sum(axis=0))
     return Tally(np.floor(shares * arms).astype(np.int64))
 
 
 class Split(ABC):
-    """Rows in a random order, which depends on the seed and the inputs of the rows alone.
+    """A random order of the rows: the first rows are learned from, the rest certify.
 
-    The first ones are learned from, and the rest certifies.  size: number of rows.
+    The order depends on the seed and on the inputs of the rows, never on the outputs.
+
+    size: number of rows that can be learned from.
     """
 
     size: int
@@ -424,15 +465,18 @@ class Split(ABC):
 
     @abstractmethod
     def learn_from(self, rows: int) -> Rows:
-        """Return this many more rows to learn from."""
+        """Return the indices of the next rows to learn from: about `rows` rows."""
 
     @abstractmethod
     def left(self) -> int:
-        """Return the number of rows that the game would have."""
+        """Return the number of rows that are left for the game (docs/method.md §2)."""
 
     @abstractmethod
     def rest(self) -> tuple[Rows, Rows]:
-        """Return the rows for the game, and those for the pair of bounds; call it once."""
+        """Return the indices of the certifying rows for the game, and for the pair of bounds.
+
+        Call it once, after the last row was taken to learn from.
+        """
 
 
 class TossedSplit(Split):
@@ -455,10 +499,10 @@ class TossedSplit(Split):
 
 
 class FixedSplit(Split):
-    """The split of a fixed number of rows of each input.
+    """The split of rows whose numbers of d1 and of d2 were fixed.
 
-    Learning takes equal numbers of each, as its predictions assume. The game takes as many as fair
-    coins would have picked.
+    Learning takes equal numbers of rows of d1 and d2, as predicted bounds assume. The game takes
+    random numbers of rows of d1 and d2, which are distributed as if fair coins had picked them.
     """
 
     def __init__(self, is_d1: NDArray[np.bool_], rng: np.random.Generator) -> None:
@@ -468,7 +512,7 @@ class FixedSplit(Split):
         self._rng = rng
 
     def learn_from(self, rows: int) -> Rows:
-        # One of each at least, or a caller that asks for single rows would never end.
+        # At least one row of each input, or a caller that asks for single rows would never end.
         start, self._taken = self._taken, self._taken + max(1, rows // 2)
         some = slice(start, self._taken)
         return self._rng.permutation(np.concatenate([self._d1[some], self._d2[some]]))

@@ -1,4 +1,8 @@
-"""The request of an audit, in words and digests: a journal continues only the same request."""
+"""The request of an audit: a text and a digest (hash) of each setting that decides its draws.
+
+journal.py writes the request into the first line of a journal. When a run continues the journal,
+the request of that run must be equal; otherwise `differences` describes what has changed.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +37,11 @@ from dpaudit.targets.target import (
 )
 from dpaudit.wording import shown
 
-# For each option: its value in words, shortened, and a digest of the whole value.
+# Keys are names of options; a value is a list of two texts: the option's value, shortened for
+# messages, and a digest of the whole value.
 Request = dict[str, list[str]]
 
-# Fields on which neither the draws nor their evaluation depend.
+# Fields of an `AuditSpec` on which neither the draws nor the bounds of an audit depend.
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
@@ -50,13 +55,13 @@ _FIXED = (
 
 
 def request(spec: AuditSpec) -> Request:
-    """Return the options, inputs and code that decide the draws and their evaluation."""
+    """Return the options, inputs and source files that decide the draws and bounds of an audit."""
     asked = {
         field.name: [_words(spec, field.name), digest(getattr(spec, field.name))]
         for field in fields(spec)
         if field.name not in _FREE
     }
-    # The confidence of the family decides which refutations are compared with new processes.
+    # The confidence of the family decides which p-values lead to a comparison with new processes.
     whole = False if spec.family is None else spec.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     seed = hash_seed()
@@ -70,7 +75,7 @@ def request(spec: AuditSpec) -> Request:
 
 
 def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> str:
-    """Return the differences between two requests in words; "" if there are none."""
+    """Describe the differences between an earlier request and the present one; "" if equal."""
     names = [name for name in {**then, **now} if _differ(name, then, now)]
     found = "; ".join(_difference(name, then.get(name), now.get(name)) for name in names)
     return f"{found} ({_FIXED})" if {"samples", "time"} & set(names) else found
@@ -78,10 +83,11 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
     if name.startswith(_CODE) or name == VARIABLE:
-        # A file may be found from another folder only, which is no difference. Nor is a process
-        # without a fixed hash seed: no other process has its hashes in any case.
+        # A file that only one of the two runs has found, and a hash seed that only one of them has
+        # fixed, do not count as a difference.
         return name in then and name in now and then[name][1] != now[name][1]
-    # An option that one version of dpaudit does not have was not given there.
+    # An option that is missing in a request had its default: that version of dpaudit did not have
+    # the option.
     absent = ("", digest(DEFAULTS.get(name)))
     return then.get(name, absent)[1] != now.get(name, absent)[1]
 
@@ -94,12 +100,15 @@ def _difference(name: str, then: Sequence[str] | None, now: Sequence[str] | None
 
 
 def digest(value: Any) -> str:
-    """Return a digest of a value: the same in every process, for equal values."""
+    """Return a digest of a value as 24 hexadecimal digits. Equal values in any process agree."""
     return hashlib.blake2b(_canonical(value).encode(errors="surrogatepass")).hexdigest()[:24]
 
 
 def _canonical(value: Any) -> str:
-    """Return a text that identifies a value; other types are identified by their pickle."""
+    """Return a text that is equal for equal values.
+
+    A value of a type that is not listed here is identified by a digest of its pickle.
+    """
     match value:
         case Enum():
             return f"{type(value).__qualname__} {value.name}"
@@ -131,7 +140,7 @@ def _joined(name: str, parts: Any) -> str:
 
 
 def _function(function: Callable[..., Any]) -> str:
-    """Return the place of a function, and its source where that is known."""
+    """Return the module and name of a function, and the source of the function if available."""
     named = function if hasattr(function, "__qualname__") else type(function)
     source = ""
     with suppress(OSError, TypeError):
@@ -153,7 +162,7 @@ def _words(spec: AuditSpec, name: str) -> str:
 
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
-    """Yield the import paths and programs in a request, with their files."""
+    """Yield (name, file) pairs of the modules and programs that the audit runs."""
     own = [*spec.attacks, spec.claim.adversary]
     for name in dict.fromkeys([*_named(spec.target), *own]):
         file = _file(name) if isinstance(name, str) else None
@@ -162,13 +171,13 @@ def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
 
 
 def _named(target: Any) -> Iterator[str]:
-    """Yield the import paths and the words of commands in a target."""
+    """Yield the import paths in a target, and the first words of its command line."""
     match target:
         case ImportedTarget(path=path, post_process=function, params=params, init=init):
             imported = [one.path for one in (*references(params), *references(init))]
             yield from filter(None, [path, function, *imported])
         case IsolatedTarget(target=ImportedTarget() as inner):
-            # A module of another process is not imported here only to find its file.
+            # A module that runs in another process is not imported here: only paths of files count.
             yield from (path for path in _named(inner) if is_file(path.rpartition(":")[0]))
         case CommandTarget(words=words, post_process=function):
             yield from filter(None, [*words[:2], function])
@@ -181,14 +190,14 @@ def _named(target: Any) -> Iterator[str]:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module or a program; None where there is none."""
+    """Return the file of an import path or a program; None for a module without a file."""
     module, colon, _ = name.rpartition(":")
     if not colon:
         found = shutil.which(name)
         return Path(found or name)
     if is_file(module):
         return Path(module)
-    with suppress(DpauditError):  # the audit raises it
+    with suppress(DpauditError):  # the audit itself reports a target that cannot be imported
         resolve(name)
     file = getattr(sys.modules.get(module), "__file__", None)
     return None if file is None else Path(file)

@@ -1,4 +1,11 @@
-"""The budget of one pair: number of draws, sizes of blocks, and the end of learning."""
+"""The schedule of one pair: number of draws, sizes of blocks, and when learning ends.
+
+`Plan` decides these from the budget, or from the clock if the audit has a time limit. pair_audit.py
+and counting.py draw by a plan; recheck.py and planning.py compute with a plan that draws nothing.
+A block is a group of consecutive draws. Draws of learning fill the sample buffer first, whose
+outputs stay in memory; further learning draws are only counted. The freeze ends learning: from then
+on, draws are counted for the exact test (docs/method.md §4).
+"""
 
 from __future__ import annotations
 
@@ -9,85 +16,107 @@ from dataclasses import dataclass
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 
-# Draws before all others, which count for nothing: single calls, which show what a mechanism is
-# like; and draws of each input, made twice from one seed, which show whether equal seeds give equal
-# outcomes.
+# Number of single calls that an audit begins with. They show the columns of an output and the
+# duration of a call, and count for nothing.
 FIRST_CALLS = 4
+# Number of draws of each input that are made twice from one seed, to see whether equal seeds give
+# equal outputs. They count for nothing.
 PROBE = 32
+# Number of calls before the first draw that counts, if each draw takes a call: 2 inputs, each
+# probed twice.
 PROBING_CALLS = FIRST_CALLS + 2 * 2 * PROBE
 
-# Sample buffer: outcomes kept in memory for fitting, and the largest block. Fewer when outcomes
-# have many columns, so that a buffer stays under about 50 MB.
+# Maximum number of draws in the sample buffer.
 MAX_BUFFERED_DRAWS = 100_000
+# Maximum number of values (draws times columns) in the sample buffer or in a block, so that its
+# memory stays below about 50 MB.
 _MAX_BUFFERED_VALUES = 4_000_000
+# Outputs with many columns may take up to ten times `_MAX_BUFFERED_VALUES`, so that the buffer
+# holds at least this number of draws.
 _LEAST_BUFFERED_DRAWS = 2_000
 
-# Blocks to learn from: the first one, and the factor by which each is larger than the last.
+# Size of the first block to learn from, in draws.
 FIRST_BLOCK = 100
+# Ratio of the sizes of consecutive blocks that fill the buffer.
 _BLOCK_GROWTH = 1.25
-# The buffer takes an eighth of the budget; a quarter of a budget so small that this is fewer draws
-# than a fit needs.
+# Minimum number of draws for a good fit. If 1/8 of the budget, the usual part for learning, is
+# less, the buffer takes 1/4 of the budget, up to this number.
 _FEW_DRAWS = 1_000
 
-# Blocks that are only counted are 1/16 of the draws before them, within limits: a look costs
-# little, and a refutation shows only at the end of a block.
+# A block that is only counted has 1/16 of the number of draws before it. A refutation shows only
+# at the end of a block, and ending a block costs little.
 _BLOCK_SHARE = 16
+# Minimum size of a block that is only counted, in draws.
 _LEAST_BLOCK = 64
+# Usual maximum size of a block, in draws.
 _LARGEST_BLOCK = 131_072
-# A mechanism that makes one draw a call is slow: smaller blocks keep the display alive, and several
-# workers busy.
+# Usual maximum size of a block of a mechanism with one draw per call, in draws. Such a mechanism
+# is slow; small blocks update the display in time and keep several workers busy.
 _LARGEST_BLOCK_OF_SINGLE_DRAWS = 32_768
-# Blocks of a budget: at least 15, or there are too few to compare with each other; no more than
-# about 200 while they can be shared out among many workers; never more than about 16,384, since a
-# result keeps each.
+# Minimum number of blocks in a small budget: checks compare blocks with each other.
 _LEAST_BLOCKS = 15
+# Blocks grow beyond their usual maximum where a budget would have more than about this number of
+# blocks.
 _ENOUGH_BLOCKS = 200
+# Maximum size, in draws, to which blocks grow to stay near `_ENOUGH_BLOCKS`: larger blocks could
+# not be shared out among many workers.
 _LARGEST_SHARED_BLOCK = 524_288
+# Blocks grow beyond every limit where a budget would have more than about this number of blocks,
+# since a result stores each block.
 _MOST_BLOCKS = 16_384
 
-# Draws of a confirmation, at least, and its blocks: enough to see whether draws depend on their
-# call.
+# Minimum number of draws of a confirmation, unless the mechanism makes one draw per call.
 CONFIRMING = 1_000
+# A confirmation has about this number of blocks, or more: enough to see whether draws depend on
+# their call.
 _CONFIRMING_BLOCKS = 16
 
 # A claim that is clearly refuted is frozen early: after 1/32 of the budget.
 _EARLIEST_FREEZE = 1 / 32
-# Refit schedule while counting: whenever draws have doubled, unless that is near the freeze.
+# While draws are counted, rules are refitted whenever draws have doubled; but a refit after more
+# than this fraction of the draws before the freeze is postponed to the freeze.
 _NEAR_FREEZE = 0.6
-# With δ > 0, a rare output can refute as soon as it is bet on: refit after every factor of √2, but
-# not within a factor of 1.2 before the next planned refit.
+# With δ > 0, rules are refitted after every factor of √2 in draws, since a rare output can refute
+# the claim as soon as it is bet on.
 _REFIT_GROWTH_FOR_RARE = math.sqrt(2)
+# With δ > 0, no refit comes within this factor in draws before the next planned refit.
 _NO_REFIT_BEFORE = 1.2
-# Refit schedule of the buffer: after every block at first, then whenever draws have doubled. A run
-# that a refutation does not end has no hurry: whenever draws have grown eightfold, and not before
-# 1/16 of the buffer.
+# While the buffer fills, rules are refitted after every block up to this number of draws; after
+# that, whenever draws have doubled.
 _REFIT_EACH_BLOCK_UNTIL = 1_000
+# A run that continues after a refutation (--full) refits whenever draws have grown by this factor.
 _REFIT_GROWTH_OF_FULL_RUNS = 8
+# A run with --full, or with a claim of several points, does not fit before 1/16 of the buffer is
+# filled.
 _FIRST_REFIT_OF_FULL_RUNS = 16
 
-# Where the clock plans the budget. Learning ends after an eighth of the time, as it ends after an
-# eighth of the draws elsewhere; after a quarter, if there are few draws by then.
+# With a time limit, learning ends after 1/8 of the time, in analogy to 1/8 of the draws.
 _LEARNING_TIME = 1 / 8
+# With a time limit, learning ends after 1/4 of the time if 1/8 gave fewer than `_FEW_DRAWS` draws.
 _LEARNING_TIME_OF_FEW_DRAWS = 1 / 4
-# The rate is measured during 5 % of the time, in at least 8 blocks of 4 or more draws.
+# Fraction of the time limit that is spent to measure the draws per second.
 _TIMING_TIME = 0.05
+# Minimum number of blocks in which the draws per second are measured.
 _TIMED_BLOCKS = 8
+# Minimum size of a block that measures the draws per second, in draws.
 _LEAST_TIMED_BLOCK = 4
-# Workers may take a third of the time left to start; the plan fills 90 % of the time.
+# Workers may take up to this fraction of the remaining time to start.
 _STARTING_TIME = 1 / 3
+# Fraction of the time limit that the planned budget fills.
 _PLANNED_TIME = 0.9
-# A slow mechanism may learn from only this many draws, and certify with the rest of the fewest.
+# With a time limit, minimum number of draws to learn from. The remaining draws of the smallest
+# budget certify.
 _LEAST_LEARNED = MINIMUM_SAMPLES // 4
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of memory, and the size of a confirmation, for the outputs of one mechanism.
+    """Limits on memory, and the minimum size of a confirmation, for one mechanism.
 
-    learned: outcomes in the sample buffer, at most.
-    block: draws whose outcomes are in memory at a time. A block is larger only where a budget would
-        have too many.
-    confirming: draws of a confirmation, at least.
+    learned: maximum number of draws in the sample buffer.
+    block: maximum number of draws whose outputs are in memory at a time, and usual maximum size of
+        a block. Blocks are larger only if a budget would have too many blocks.
+    confirming: minimum number of draws of a confirmation.
     """
 
     learned: int = MAX_BUFFERED_DRAWS
@@ -101,10 +130,10 @@ class Limits:
 
 
 def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> Limits:
-    """Return the limits for outcomes with this number of columns.
+    """Return the limits for outputs with this number of columns.
 
-    single_draws: the mechanism is called once for each draw, and so may be slow.
-    by_outputs: single outputs are certified, which takes more draws.
+    single_draws: whether the mechanism is called once for each draw, and so may be slow.
+    by_outputs: whether the claim is about single outputs, which need more draws to be certified.
     """
     columns = max(1, columns)
     least = min(_LEAST_BUFFERED_DRAWS, 10 * _MAX_BUFFERED_VALUES // columns)
@@ -115,9 +144,9 @@ def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) ->
 
 
 class Plan:
-    """The budget of one pair, in draws of d1 and d2 together.
+    """The budget of one pair, in draws of d1 and d2 together, and its schedule.
 
-    It is given by `samples`, or planned by the clock while the pair learns, and then final.
+    The budget is `samples`, or is planned by the clock during learning and fixed from then on.
     In all methods, `spent` is the number of draws made so far.
     """
 
@@ -129,25 +158,30 @@ class Plan:
         clock: Callable[[], float] = time.perf_counter,
         late: Callable[[float, int], None] = lambda rate, spent: None,
     ) -> None:
-        """seconds: time for this pair; None: `samples` is the budget.
+        """Make the plan of a pair.
 
-        late: called with draws per second and draws made, when the time will not be enough.
+        samples: budget in draws; ignored if `seconds` is given.
+        seconds: time for this pair; None: `samples` is the budget.
+        clock: returns the present time in seconds.
+        late: called with (draws per second, draws made) if the time is too short for the minimum
+        number of draws.
         """
         self.limits = limits or Limits()
         self._budget = samples if seconds is None else None
         self._seconds, self._clock, self._start = seconds or 0.0, clock, clock()
         self._is_by_clock = seconds is not None
         self._late = late
-        # Size at which the clock closed the buffer, and whether it may take half of the budget.
+        # Number of draws in the buffer when the clock closed the buffer; None if still open.
         self._closed_at: int | None = None
+        # Whether the buffer may take half of the budget.
         self._keeps_half = False
-        # Draws that were timed, since when, and draws per second.
+        # Number of timed draws, and the time when the first timed block ended.
         self._timed, self._timed_since = 0, math.nan
         self._rate: float | None = None
 
     @property
     def budget(self) -> int:
-        """Draws allowed; until the clock has planned them, the most that learning may need."""
+        """Maximum number of draws; before the clock has planned it, a provisional upper limit."""
         return 8 * self.limits.learned if self._budget is None else self._budget
 
     @property
@@ -157,14 +191,17 @@ class Plan:
 
     @property
     def buffer_until(self) -> int:
-        """Draws after which the sample buffer is closed; an upper limit until the clock does it."""
+        """Number of draws after which the buffer takes no more draws.
+
+        With a time limit, an upper limit until the clock closes the buffer.
+        """
         if self._is_by_clock:
             return self.limits.learned if self._closed_at is None else self._closed_at
         return min(self.limits.learned, self.budget // 2 if self._keeps_half else self._usual)
 
     @property
     def freeze_at(self) -> int:
-        """Draws to learn from, kept or counted, before the event of the exact bound is frozen."""
+        """Usual number of learning draws, in the buffer or only counted, before the freeze."""
         return self._usual if self._usual >= 2 * self.limits.learned else self.buffer_until
 
     @property
@@ -175,17 +212,21 @@ class Plan:
         return self._clock() - self._start
 
     def keep_half(self) -> bool:
-        """Extend the buffer to half of the budget, since the usual part showed no leak.
+        """Extend the buffer to half of the budget, because the usual part showed no leak.
 
-        Returns whether the buffer is larger now. It is not by the clock, which may leave no time
-        for it, and not for few draws, which show even large leaks only later.
+        Returns whether the buffer is larger now. The buffer is not extended with a time limit,
+        since the time may not suffice; nor if the usual part has fewer than 1,000 draws, in which
+        even large leaks do not show.
         """
         usual = self.buffer_until
         self._keeps_half = not self._is_by_clock and usual >= min(_FEW_DRAWS, self.limits.learned)
         return self.buffer_until > usual
 
     def check_clock(self, spent: int) -> None:
-        """Close the buffer after a block, if the clock says so."""
+        """Close the buffer after a block if it is full or learning has taken its share of the time.
+
+        No effect without a time limit. Calls `late` if the time is too short.
+        """
         if not self._is_by_clock:
             return
         elapsed = self._elapsed()
@@ -199,15 +240,15 @@ class Plan:
 
     @property
     def seconds_to_start(self) -> float:
-        """Seconds to wait for workers to start, before draws are timed."""
+        """Maximum seconds to wait until workers have started, before draws are timed."""
         return _STARTING_TIME * max(0.0, self._seconds - self._elapsed())
 
     def timed_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of blocks that are drawn to measure the rate; none if no time is left.
+        """Yield sizes of blocks that measure the draws per second; none if no time is left.
 
-        Each has twice the draws of the last, while that does not take too long: the time that a
-        block takes in addition to its draws must be seen as in the blocks that certify. No more
-        than twice: blocks of several workers arrive together, as if they had taken no time.
+        Sizes double as long as a block takes little time, so that the overhead per block weighs as
+        little as in certifying blocks. Sizes do not grow faster, since blocks of several workers
+        arrive together and then seem to take no time.
         """
         elapsed = self._elapsed()
         if elapsed >= _PLANNED_TIME * self._seconds:
@@ -222,9 +263,12 @@ class Plan:
             size = min(2 * size, max(self.limits.block, _LARGEST_SHARED_BLOCK))
 
     def is_timed_enough(self, size: int) -> bool:
-        """Measure the rate after a block of this size; return whether that was the last one."""
+        """Update the draws per second after a block of `size` draws.
+
+        Returns whether no further block needs to be timed.
+        """
         now = self._clock()
-        if math.isnan(self._timed_since):  # the first block began at an unknown time
+        if math.isnan(self._timed_since):  # the start of the first block is unknown
             self._timed_since = now
             return False
         self._timed += size
@@ -232,23 +276,24 @@ class Plan:
         return now - self._timed_since >= _TIMING_TIME * self._seconds
 
     def plan_by_clock(self, spent: int) -> None:
-        """Plan the budget, from the rate measured."""
+        """Fix the budget from the time left and the measured draws per second."""
         elapsed = self._elapsed()
         rate = spent / max(elapsed, 1e-9) if self._rate is None else self._rate
         self._check_rate(rate, spent, elapsed)
         self._plan(spent, elapsed, rate)
 
     def plan_again(self, spent: int) -> None:
-        """Plan the rest of the budget by the clock again, before any draw for the exact bound.
+        """Update the budget by the clock during learning, before any draw for the exact test.
 
-        Learning takes time, too, and counting for it takes longer than counting alone.
+        The first plan ignores the duration of fits, and that learning draws take longer to count
+        than certifying draws. No effect without a time limit.
         """
         if self._is_by_clock and self._rate is not None:
             self._plan(spent, self._elapsed(), self._rate)
 
     def _plan(self, spent: int, elapsed: float, rate: float) -> None:
         coming = int(rate * max(0.0, _PLANNED_TIME * self._seconds - elapsed))
-        # Even out of time: without draws to certify with, all others would be useless.
+        # At least a few draws even if the time is over: the audit needs draws to certify with.
         self._budget = spent + max(coming, spent // 8, MINIMUM_SAMPLES - _LEAST_LEARNED)
 
     def _check_rate(self, rate: float, spent: int, elapsed: float) -> None:
@@ -257,7 +302,7 @@ class Plan:
             self._late(rate, spent)
 
     def learning_sizes(self, spent: int = 0) -> Iterator[int]:
-        """Yield sizes of blocks for the buffer; the last one ends where the buffer is closed."""
+        """Yield sizes of blocks that fill the buffer; the last block ends at `buffer_until`."""
         first = _LEAST_LEARNED if self._is_by_clock else FIRST_BLOCK
         size = first + (_BLOCK_GROWTH - 1) * spent
         while spent < self.buffer_until:
@@ -266,36 +311,42 @@ class Plan:
             spent, size = spent + block, size * _BLOCK_GROWTH
 
     def next_freeze_check(self, spent: int) -> int:
-        """Return the draws after which to decide, from the counts, whether to freeze."""
+        """Return the number of draws after which to decide next whether to freeze."""
         is_near = _NEAR_FREEZE * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
 
     @staticmethod
     def next_refit(spent: int, until: int, delta: float) -> int:
-        """Return the draws after which to refit, at most `until`. delta: of the point tested."""
+        """Return the number of draws after which to refit next, at most `until`.
+
+        delta: δ of the point that is bet against.
+        """
         early = round(_REFIT_GROWTH_FOR_RARE * spent)
         return early if delta > 0 and _NO_REFIT_BEFORE * early < until else until
 
     @staticmethod
     def most_until_refit(spent: int, delta: float) -> int:
-        """Return an upper limit of the draws before the next refit."""
+        """Return an upper limit for the number of draws between now and the next refit.
+
+        delta: δ of the point that is bet against.
+        """
         growth = _REFIT_GROWTH_FOR_RARE * _NO_REFIT_BEFORE if delta > 0 else 2 / _NEAR_FREEZE
         return math.ceil((growth - 1) * spent)
 
     def may_freeze_early(self, spent: int) -> bool:
-        """Return whether a claim that is clearly refuted may be frozen."""
+        """Return whether `spent` draws are enough to freeze a claim that is clearly refuted."""
         return spent >= int(_EARLIEST_FREEZE * self.budget)
 
     def may_double(self, spent: int) -> bool:
-        """Return whether learning may take twice the draws: no more than half of the budget."""
+        """Return whether twice the learning draws made so far are at most half of the budget."""
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may go on by counting, since the buffer is full."""
+        """Return whether learning may continue with counted draws: the buffer is at its maximum."""
         return spent >= self.limits.learned and self.may_double(spent)
 
     def counting_sizes(self, spent: int, until: int) -> Iterator[int]:
-        """Yield sizes of blocks that are only counted, up to `until` draws."""
+        """Yield sizes of blocks that are only counted, until `until` draws are made in all."""
         least = min(_LEAST_BLOCK, self.budget // _LEAST_BLOCKS)
         while spent < until:
             block = min(max(spent // _BLOCK_SHARE, least), self._largest(), until - spent)
@@ -303,14 +354,14 @@ class Plan:
             spent += block
 
     def certifying_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of blocks to the end of the budget."""
+        """Yield sizes of blocks that are only counted, to the end of the budget."""
         return self.counting_sizes(spent, self.budget)
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of blocks of a confirmation.
+        """Yield sizes of the blocks of a confirmation: about 16 blocks, or more if they are large.
 
-        It repeats the number of draws made before, if they are left, in many blocks, which show
-        draws that depend on their call.
+        A confirmation has `spent` draws, or the minimum if that is larger, but no more than the
+        remaining budget. Many blocks show whether draws depend on their call.
         """
         size = min(self.budget - spent, max(spent, self.limits.confirming))
         block = min(self._largest(), -(-size // _CONFIRMING_BLOCKS))
@@ -325,11 +376,16 @@ class Plan:
 def wants_refit(
     learned_from: int, available: int, buffer_until: int, points: int = 1, *, full: bool = False
 ) -> bool:
-    """Return whether to refit to the draws in the buffer; not shortly before it is closed.
+    """Return whether to refit the rules now, while the buffer fills.
 
-    learned_from, available: draws at the last fit, and now.
-    points: of the claim's profile. The choice among several waits for more draws.
-    full: whether a refutation does not end the run.
+    Beyond 1,000 draws, false if more than half of the buffer is full, since a fit follows when the
+    buffer is closed.
+
+    learned_from: number of draws at the last fit.  available: number of draws now.
+    buffer_until: number of draws after which the buffer is closed.
+    points: number of points (ε, δ) of the claim. The first fit chooses a point, so with several
+        points it waits for more draws.
+    full: whether the run continues after a refutation (--full).
     """
     is_patient = full or points > 1
     if is_patient and available < buffer_until // _FIRST_REFIT_OF_FULL_RUNS:
@@ -343,12 +399,16 @@ def wants_refit(
 
 
 def look_stride(size: int) -> int:
-    """Return the draws between two looks at the bets, within a shuffled block of this size."""
+    """Return the number of draws between two looks at the bets within a block of `size` draws."""
     return max(16, size // 24)
 
 
 def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
-    """Return a warning that the time given is too short. takes: seconds of the fewest draws."""
+    """Return the warning that the time given is too short.
+
+    seconds: time given.  rate: draws per second.  pairs: number of pairs of inputs.
+    takes: estimated seconds for `MINIMUM_SAMPLES` draws of each pair.
+    """
     each = "an audit, which needs" if pairs == 1 else f"{pairs} pairs, each of which needs"
     return (
         f"at {_short(rate)} draws per second {each} {MINIMUM_SAMPLES:,}, will take about "

@@ -1,4 +1,8 @@
-"""The specification of an audit: everything that its result depends on, in one frozen value."""
+"""`AuditSpec`: everything that the result of one audit depends on, in one frozen object.
+
+config/, cli/ and api.py build an `AuditSpec` from files, flags and keywords. engine.py runs it.
+Building it checks the values of all options and their combinations.
+"""
 
 from __future__ import annotations
 
@@ -22,38 +26,49 @@ if TYPE_CHECKING:
 
 
 class DrawnSeed(int):
-    """A seed that was drawn at random. An audit that continues a journal takes the journal's."""
+    """A seed that dpaudit drew at random because the user asked for `seed: random`.
+
+    An audit that continues a journal replaces such a seed by the seed in the journal.
+    """
 
 
 class PairSearch(Protocol):
-    """A search that finds pairs for an audit without any (dpaudit/searching)."""
+    """A search for the pairs of an audit that has no pairs (implemented in dpaudit/searching)."""
 
     def find(
         self, spec: AuditSpec, on_progress: Callable[[Progress], None] | None
     ) -> tuple[AuditSpec, Searched]:
-        """Return the audit with its pairs, and a record of the search. Raises MechanismError."""
+        """Return the audit with the pairs that were found, and a record of the search.
+
+        on_progress: called with a Progress while the search runs; None without a display.
+        Raises MechanismError for a mechanism that cannot be audited.
+        """
         ...
 
     def describe(self) -> str:
-        """Return the space of the search in words."""
+        """Return a description of the inputs among which the search looks for pairs."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
-    """One audit: does a pair of inputs refute the claim for the target?
+    """One audit: does a pair of inputs refute the privacy claim for the target?
 
+    target: the mechanism, and how to call it.
+    pairs: pairs of neighbouring inputs, each of which is audited.
+    claim: the claim for one run of the mechanism; `tested` is the claim for one output, which may
+        combine several runs.
     search: finds the pairs, if `pairs` is empty.
-    claim: for one run of the mechanism; `tested` is the claim for all runs of an output.
-    group: number of records in which the inputs may differ. The claim is for this number already.
-    grouped: the claim for one record, where `group` is larger.
-    request: the settings of the audit, as a result keeps them.
+    group: maximum number of records in which d1 and d2 differ. `claim` is for this number already.
+    grouped: the claim for one record, if `group` is larger than 1.
+    request: the settings of the user, which the result file keeps.
     command: command line that repeats this audit alone.
-    files: files that the settings name; no result is written over them.
-    family: audits with which it shares a false-alarm probability; `confidence` is for its share.
-    The other fields are options: dpaudit/auditing/options.py, docs/options.md.
+    files: files that the settings name; no result may overwrite them.
+    family: the audits with which this audit shares one false-alarm probability (docs/method.md §9).
+        `confidence` is then 1 minus this audit's share of that probability.
+    The other fields are options: see dpaudit/auditing/options.py and docs/options.md.
 
-    Raises UsageError for a value outside its range.
+    Raises UsageError for a value outside its range, and for options that exclude each other.
     """
 
     name: str
@@ -160,7 +175,7 @@ class AuditSpec:
 
     @property
     def draws_ahead(self) -> bool:
-        """Whether other processes draw from the start, while this one learns."""
+        """Whether worker processes draw from the start of the audit, while this process learns."""
         return not is_serial(self.executor, self.workers)
 
     @property
@@ -170,16 +185,22 @@ class AuditSpec:
 
     @property
     def tested(self) -> PrivacyClaim:
-        """The claim for all runs of an output. Raises ClaimError where none follows."""
+        """The claim for one output, composed over `runs` independent runs of the mechanism.
+
+        Raises ClaimError if nothing follows for this number of runs.
+        """
         return self.claim if self.runs == 1 else compose([self.claim] * self.runs)
 
     @property
     def alpha(self) -> float:
-        """Error probability of one pair."""
+        """Probability of a false alarm allowed for one pair: (1 - confidence) / number of pairs."""
         return (1 - self.confidence) / max(1, len(self.pairs))
 
     def may_refute(self, p_value: float) -> bool:
-        """Return whether a p-value of one pair may refute the claim, given the results of the other
-        audits of the family. Whether it does alone, the certificate shows."""
+        """Return whether Holm's procedure may refute the claim with this p-value of one pair.
+
+        Holm's procedure refutes with it if enough other audits of the family are refuted. Always
+        false without a family. Whether the pair refutes the claim alone is in its certificate.
+        """
         family = self.family
         return family is not None and p_value * len(self.pairs) <= 1 - family.confidence

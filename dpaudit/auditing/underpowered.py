@@ -1,4 +1,11 @@
-"""Power of an audit: an audit that could not have refuted its claim shows nothing."""
+"""Checks whether an audit had enough draws: an audit that could not refute its claim shows nothing.
+
+The functions return a message for the report if the number of draws (or of guesses about canaries)
+is too small to refute the claim, else None. engine.py, recorded.py and canaries.py put the message
+into `AuditResult.underpowered`, which leads to exit code 4. Power is the probability to refute the
+claim when a leak of a given size exists (docs/method.md §8). planning.py chooses the number of
+draws of an audit by the functions here.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +34,10 @@ from dpaudit.wording import counted
 
 
 def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
-    """Return why an audit could not have refuted its claim, or not with the power that is required;
-    None when it could, or has."""
+    """Return the message that an audit could not refute its claim, or lacks the required power.
+
+    Returns None if the audit refuted its claim, or could have with the required power.
+    """
     if any(one.refuted for one in certificates):
         return None
     budgets = [one.budget for one in certificates if spec.time is not None]
@@ -45,11 +54,12 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
 
 
 def foreseen(spec: AuditSpec) -> str | None:
-    """Return why an audit cannot refute its claim, known before it draws; None if it can.
+    """Return the message that an audit cannot refute its claim, from its specification alone.
 
-    With a time limit, the number of draws is not known yet: see `too_few`.
+    The reasons are equal inputs, and too few draws. Returns None if there is no such reason. With a
+    time limit, the number of draws is not known yet and is not checked.
     """
-    # 1 and True are equal, but different inputs.
+    # `repr` too, since 1 == True although they are different inputs.
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
     if same and all(same):
         return EQUAL_INPUTS
@@ -57,8 +67,10 @@ def foreseen(spec: AuditSpec) -> str | None:
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:
-    """Return a message that `samples` draws cannot refute the claim, even if each shows its input,
-    and how many could; None if they can."""
+    """Return the message that `samples` draws cannot refute the claim, with the number that can.
+
+    Returns None if the claim could be refuted by draws that all reveal their input.
+    """
     points = spec.tested.points()
     if any(_can_refute(point, samples, spec.alpha) for point in points):
         return None
@@ -73,8 +85,11 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
 
 
 def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
-    """Return which leak the weakest pair would have caught, if that is above `factor` times the
-    claimed ε; None if it is not. Ignores certificates at ε = 0."""
+    """Return the message that a pair has less power than `require_power` asks for.
+
+    The message names the least leak ε that the weakest pair would have detected. Returns None if
+    that leak is at most `factor` times the claimed ε. Certificates at ε = 0 are ignored.
+    """
     ratios = {
         most_powerful(one).detectable_epsilon / one.point.epsilon: one
         for one in certificates
@@ -94,7 +109,10 @@ def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
 
 
 def most_powerful(certificate: Certificate) -> FixedTest:
-    """Return the exact test, at the point of the certificate, that detects the smallest ε."""
+    """Return the exact test of the rule that can detect the smallest ε.
+
+    Only rules that test the point (ε, δ) of the certificate are compared.
+    """
     alike = [one for one in certificate.rules if one.point == certificate.fixed.point]
     return min(alike, key=lambda one: one.detectable_epsilon)
 
@@ -105,10 +123,15 @@ def misses_rare(
     points: Sequence[ProfilePoint],
     command: str | None = None,
 ) -> str | None:
-    """Return which outputs of only one input would have been caught, and how many draws are needed
-    for an output of this probability; None if it would have been caught on all pairs.
+    """Return the message that an audit lacks the power that `require_rare` asks for.
 
-    points: of the claim's profile.  command: the command line that repeats the audit.
+    The message names the least probability of an output, given by one input alone, that would have
+    been detected, and the number of draws needed. Returns None if an output of the probability
+    asked for would have been detected on all pairs.
+
+    probability: probability of the output, from `require_rare`.
+    points: points (ε, δ) of the claim.
+    command: command line that repeats the audit; decides how the message writes options.
     """
     weak = [one for one in certificates if _caught_from(one) > probability]
     if not weak:
@@ -132,7 +155,7 @@ def misses_rare(
 
 
 def _option(name: str, value: str, command: str | None) -> str:
-    """Return an option in the form of the user: a flag, the key of a file, or a keyword."""
+    """Return an option and its value as the user writes them: a flag, a YAML key, or a keyword."""
     if command is None:
         return f"{name}={value}"
     words = shlex.split(command)
@@ -154,34 +177,35 @@ def draws_for_rare(
     *,
     power: float = POWER,
 ) -> int | None:
-    """Return the draws that an audit needs to catch an output that only one input gives.
+    """Return the number of draws that an audit needs to detect an output of only one input.
 
     Parameters
     ----------
     certificate : Certificate
-        Of a similar audit, with the same error probability and the same share of draws to learn
-        from.
+        Certificate of a similar audit: of equal error probability, and with an equal share of
+        draws to learn from.
     probability : float
         Probability with which one input gives the output, in (0, 1); the other never gives it.
     points : sequence of ProfilePoint
-        Points of the claim's profile; the output has to refute one of them.
+        Points (ε, δ) of the claim; the output has to refute at least one point.
     power : float, default 0.9
         Probability with which the audit refutes the claim, in (0, 1).
 
     Returns
     -------
     int or None
-        Draws of both inputs, rounded up to three digits; None where no number is enough.
+        Number of draws of both inputs together, rounded up to three digits; None if no number is
+        enough.
     """
     test = certificate.fixed
     points = [point for point in points if point.delta < probability]
     if not points:
         return None
     limits = limits_of(certificate)
-    # The share of the rare rule, whether or not learning found one.
+    # Error probability of the rare rule (docs/method.md §4), also if learning found no such rule.
     alpha = RARE_SHARE * test.alpha / test.share
     usual = Plan(certificate.budget, None, limits).freeze_at
-    # An audit that learned from more draws than usual may do so again, from up to half.
+    # An audit that learned from more draws than usual may again learn from up to half of its draws.
     learns_more = certificate.draws - test.draws > usual
 
     def is_enough(samples: int) -> bool:
@@ -196,7 +220,7 @@ def draws_for_rare(
 
 
 def limits_of(certificate: Certificate) -> Limits:
-    """Return the limits that an audit had; the defaults where they were not recorded."""
+    """Return the limits on memory that an audit had; the defaults if they were not recorded."""
     schedule = certificate.schedule
     if schedule is None:
         return Limits()
@@ -206,9 +230,10 @@ def limits_of(certificate: Certificate) -> Limits:
 def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
     """Return the smallest budget that is enough, rounded up to three digits; None if none is.
 
-    is_enough: of a budget; nearly monotone.
+    is_enough: called with a number of draws; returns whether it is enough. A larger number may
+    occasionally not be enough although a smaller number is.
     """
-    # From below: SciPy before 1.17 has no Clopper-Pearson bounds for 10¹² draws.
+    # Search upwards: SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹² draws.
     enough = MINIMUM_SAMPLES
     while not is_enough(enough):
         enough *= 2
@@ -216,7 +241,8 @@ def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
             return None
     budgets = range(max(MINIMUM_SAMPLES, enough // 2), enough)
     samples = budgets.start + bisect_left(budgets, True, key=is_enough)
-    # Not monotone: numbers of guesses are whole, and larger budgets may take more to learn from.
+    # More draws are not always enough: numbers of guesses are integers, and a larger budget may
+    # spend a larger part on learning.
     while not is_enough(rounded(samples)):
         samples = math.ceil(1.01 * samples)
     return rounded(samples)
@@ -233,8 +259,10 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return a message that the event of the exact test has too few draws to refute the claim, even
-    if each of them shows its input; None if there are enough."""
+    """Return the message that too few draws were in the event to refute the claim.
+
+    Returns None if draws that all reveal their input could refute the claim.
+    """
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
         return None
@@ -248,18 +276,26 @@ def event_could_not(certificate: Certificate) -> str | None:
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether no number of draws up to `MAXIMUM_SAMPLES` refutes a point."""
+    """Return whether a point (ε, δ) cannot be refuted by `MAXIMUM_SAMPLES` draws.
+
+    alpha: error probability of the pair.
+    """
     return _enough(point, alpha) > MAXIMUM_SAMPLES
 
 
 def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether no number of guesses about canaries up to `MOST_GUESSES` refutes a point."""
+    """Return whether a point (ε, δ) cannot be refuted by `MOST_GUESSES` guesses about canaries.
+
+    alpha: error probability of the audit.
+    """
     return draws_to_refute(point.epsilon, point.delta, alpha) > one_run.MOST_GUESSES
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
-    """Return a message that the recorded draws of the exact test cannot refute the claim, even if
-    each shows its input; None if they can, or have."""
+    """Return the message that a recording left too few draws to the exact test.
+
+    Returns None if the claim is refuted, or could be by draws that all reveal their input.
+    """
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
     if certificate.refuted or fixed.draws >= needed:
@@ -272,8 +308,12 @@ def kept_too_few(certificate: Certificate) -> str | None:
 
 
 def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> str | None:
-    """Return a message that the guesses about canaries cannot refute a claim, even if all are
-    right; None if they can."""
+    """Return the message that the guesses about canaries are too few to refute the claim.
+
+    Returns None if the claim could be refuted by this number of correct guesses.
+
+    seen: numbers of canaries and of guesses.
+    """
     best = Guesses(seen.canaries, seen.guesses, seen.guesses)
     point = claim.point()
     if one_run.p_value(best, point.epsilon, point.delta) <= 1 - confidence:
@@ -285,7 +325,11 @@ def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> st
 
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
-    """Return whether betting on all draws, or the exact test alone, can refute a point."""
+    """Return whether a budget of `samples` draws can refute a point (ε, δ).
+
+    That is so if the draws that remain for the exact test, or all draws by betting, could refute
+    the point when each of them reveals its input.
+    """
     exact = draws_to_refute(point.epsilon, point.delta, CERTIFICATION_SHARE * alpha)
     betting = draws_to_refute(point.epsilon, point.delta, BETTING_SHARE * alpha)
     return samples - Plan(samples, None).freeze_at >= exact or samples >= betting
