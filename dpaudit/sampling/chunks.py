@@ -88,10 +88,10 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return the first draws of both inputs, in a random order.
+        """Return the keys of the first draws of d1 and of d2, put together in a random order.
 
-        A chunk whose calls make many draws has all draws of an input together; other chunks have
-        draws of both inputs mixed, so this mixes them, too.
+        For a mechanism that makes many draws of one input per call. With one call per draw, the
+        inputs alternate at random, and `of` returns the keys in the order of the draws.
 
         coins: generator of the random order.
         """
@@ -113,7 +113,8 @@ class Learning:
 class Rare:
     """Draws with rare outputs, kept from a chunk whose other draws are only counted.
 
-    An output is rare if `Measure.rare_filter` says so. The audit learns from these draws.
+    An output is rare if learning saw one of its values rarely or never (`Measure.rare_filter`). The
+    audit learns from the draws that are kept.
 
     kept: the rare draws.
     arms: number of draws of (d1, d2), rare or not, among which the rare draws were searched.
@@ -175,14 +176,15 @@ Result = TypeVar("Result", Learning, Counted, Probe)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """What to count of each draw of a `ToCount` chunk. None means: do not count this.
+    """What to count of each draw of a `ToCount` chunk. An attribute that is None is not counted.
 
     portfolio: frozen rules; draws are counted by the levels (bins of outcomes) of these rules.
     atoms: single outputs that are counted one by one.
     declared: keys, in rising order, of all outputs that are possible according to the user.
     others: further maps from outcomes to levels; learning uses their counts.
-    rare_filter: lets rare outputs through; the draws with such outputs are kept whole.
-    seen: lets outputs through that learning never saw; they are counted by input.
+    rare_filter: filter of rare outputs; the draws with such outputs are kept whole.
+    seen: filter of outputs with a value that learning never saw; the number of such draws is
+        counted for each input.
     """
 
     portfolio: Portfolio
@@ -198,7 +200,7 @@ class Chunk(Generic[Result]):
     """A request for draws; the type parameter is the type of its result.
 
     key: numbers from which the random streams of the chunk are derived, together with the seed of
-        the audit; the first is the index of the pair.
+        the audit; key[0] is the index of the pair of inputs.
     size: number of draws.
     """
 
@@ -212,12 +214,12 @@ class Chunk(Generic[Result]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToLearn(Chunk[Learning]):
-    """Draws that are kept with their whole outcomes."""
+    """A request for draws whose whole outcomes are kept, to learn from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToCount(Chunk[Counted]):
-    """Draws that are counted; their outcomes are then discarded, except for rare outcomes.
+    """A request for draws that are counted; only rare outcomes are kept, the others discarded.
 
     measure: what to count.
     in_memory: largest number of outcomes that are in memory at the same time.
@@ -231,7 +233,7 @@ class ToCount(Chunk[Counted]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTime(ToCount):
-    """Draws that measure how fast the mechanism draws, so that the audit can plan its budget.
+    """A request for draws that measure how fast the mechanism draws, to plan the budget.
 
     patience: longest wait, in seconds, for worker processes to start before the first such chunk.
     """
@@ -241,7 +243,7 @@ class ToTime(ToCount):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToProbe(Chunk[Probe]):
-    """Draws that are made twice from one seed, to test whether the seed determines the outcomes.
+    """A request to make draws twice from one seed, to test whether the seed determines outcomes.
 
     No bound or bet uses these draws.
     """
@@ -249,7 +251,7 @@ class ToProbe(Chunk[Probe]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstCalls(Chunk[Probe]):
-    """First calls of the mechanism, one draw each, to measure their duration and output length.
+    """A request for the first calls of the mechanism, to measure duration and output length.
 
     No bound or bet uses these draws.
     """

@@ -155,7 +155,7 @@ def check_independence(
 ) -> list[str]:
     """Return warnings about learning draws that repeat, or that depend on the draws before them.
 
-    blocks: number of draws in each block, in order.
+    blocks: number of draws in each block (draws of one chunk), in order.
     point: ε and δ of the claim.
     level: probability that one check warns about independent draws.
 
@@ -178,12 +178,13 @@ def check_independence(
 
 
 def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
-    """Raise DependentDrawsError if the first draws of counted blocks repeat earlier draws.
+    """Raise DependentDrawsError if the first draws of counted chunks repeat earlier draws.
 
     A worker process that has a copy of another process's generator, and starts late, repeats draws
     that the other process made long before.
 
-    draws: learning draws.  heads: first draws of each counted block.
+    draws: learning draws, which were made before.
+    heads: first draws of each counted chunk.
     """
     draws = _beginning(draws)
     keys = np.concatenate([draws.outcomes.keys(), *(head.keys for head in heads)])[: 2 * _DRAWS]
@@ -204,8 +205,9 @@ def series_of(
     In the series of all draws, the keys of d2 are inverted, so that draws of different inputs never
     count as equal.
 
-    what: "draws" or "rows", for messages.  in_turns: whether to yield the series of all draws.
-    but: names of inputs whose own series is left out.
+    what: "draws" or "rows", for messages.
+    in_turns: whether to yield the series of all draws.
+    but: names of inputs ("d1", "d2") whose series is not yielded.
     """
     if in_turns:
         yield Series(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
@@ -216,10 +218,14 @@ def series_of(
 
 
 def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]) -> None:
-    """Raise if two blocks begin with equal outcomes, for example after a generator was copied.
+    """Raise DependentDrawsError if two blocks begin with equal outcomes, beyond chance.
 
-    Equal outcomes of a coarse output are no error: the probability of the coincidence, from
-    Σ p² of each input (docs/method.md §11), must be below `IMPOSSIBLE` over all pairs of blocks.
+    This happens if the state of a generator is copied. Outcomes with few values may be equal by
+    chance, with probability Σ p² (docs/method.md §11) for each draw. The probability for all draws
+    of the shorter block must be below `IMPOSSIBLE`, corrected for the number of pairs of blocks.
+
+    keys: (draws,), hash of each outcome.
+    blocks: number of draws in each block (draws of one chunk), in order.
     """
     ends = np.cumsum(blocks)[:-1]
     ends = ends[ends < len(keys)]
@@ -252,11 +258,12 @@ def _log_chance_in_turns(
     later: tuple[KeyArray, BoolArray],
     log_chances: Sequence[float],
 ) -> float:
-    """Return the log of the probability that two blocks have equal outcomes by chance.
+    """Return the log of the probability that two blocks of draws have equal outcomes by chance.
 
-    Only draws at the same position with the same input are compared. The result is 0 (probability
-    1) if any of their outcomes differ.
+    Draws are compared position by position, where both blocks have the same input. The result is 0
+    (probability 1) if any outcomes differ there.
 
+    block, later: keys (hashes) of the outcomes, and whether each input was d1.
     log_chances: log of an upper bound for Pr[two draws are equal], for d1 and d2.
     """
     (keys, is_d1), (later_keys, later_is_d1) = block, later
@@ -275,7 +282,10 @@ def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
 
 
 def _check_repeats(series: Series) -> None:
-    """Raise if draws repeat earlier draws at a fixed distance, as after a generator's period."""
+    """Raise DependentDrawsError if draws repeat earlier draws at a fixed distance.
+
+    A generator with a short period causes this, for example.
+    """
     chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         raise DependentDrawsError(
@@ -316,7 +326,7 @@ def _stored_results(
 def least_serial(
     outcomes: Outcomes, is_d1: BoolArray, every: Sequence[Series]
 ) -> tuple[float, str]:
-    """Return the p-value of "no draw depends on the draws just before it", and a text for messages.
+    """Return a p-value of "no draw depends on the draws just before it", and a text for messages.
 
     The p-value is the smallest Ljung-Box p-value over columns and series, corrected for the number
     of tests. It is 1, and the text is empty, if no column can be tested.
@@ -388,10 +398,11 @@ def numbers(column: Column) -> NDArray[np.float64]:
 def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
     """Return a warning if the distribution of learning draws changes from call to call.
 
-    The compared events are quantiles of the output columns. Learned rules are not used here: a rule
-    fits the draws from which it was learned better than other draws, also if all are independent.
+    The compared events are "a column of the output is at most a quartile". Learned rules are not
+    used here: a rule fits the draws from which it was learned better than other draws, also if all
+    draws are independent.
 
-    blocks: number of draws in each block, in order.
+    blocks: number of draws in each block (draws of one chunk), in order.
     level: probability of a warning for independent draws.
 
     Raises DependentDrawsError for draws that cannot be independent.
@@ -408,8 +419,8 @@ def check_further(
 ) -> list[str]:
     """Return a warning if the distribution changes from call to call in draws made for this check.
 
-    The draws are compared by quantiles of the output columns, as in `check_calls`, and by the
-    levels of the rule, as in `check_blocks`.
+    The draws are compared by quartiles of the output columns, as in `check_calls`, and by the
+    levels (bins) of the rule, as in `check_blocks`.
 
     draws: all draws, block after block.
     tallies: counts by level and input, one tally for each block.
@@ -422,9 +433,10 @@ def check_further(
 
 
 def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
-    """Return a warning if the counts of a rule's levels change from block to block.
+    """Return a warning if the distribution over a rule's levels (bins) changes between blocks.
 
-    Different blocks never share a call, so that a change shows noise or state of calls.
+    A block is the draws of one chunk. Different blocks never share a call, so a change shows noise
+    that the draws of a call share, or state that calls change.
 
     tallies: counts by level and input, one tally for each block; made after the rule was fixed.
     guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
@@ -479,9 +491,9 @@ def between_processes(
 def judged(
     every: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
 ) -> list[str]:
-    """Return a warning if the mean of the e-values is at least 1 / level; else an empty list.
+    """Return a warning that draws are dependent if the mean of e-values is at least 1 / level.
 
-    The mean of e-values is an e-value, whatever the dependence between them.
+    Otherwise the list is empty. The mean of e-values is an e-value, whatever their dependence.
 
     every: the e-values, as logs with the names of their draws.
     level: probability of a warning for independent draws.
@@ -501,12 +513,12 @@ def judged(
 
 
 def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
-    """Return e-values against "all runs have one distribution", for each input and event.
+    """Return e-values against "all runs of draws have one distribution", for each input and event.
 
-    A run is a quarter of the draws of one input in a block. An event is "the value of a column is
-    at most a quartile of the column".
+    A run is a quarter of the draws of one input in a block, in order. An event is "the value of a
+    column is at most a quartile of the column".
 
-    blocks: number of draws in each block, in order.
+    blocks: number of draws in each block (draws of one chunk), in order.
     """
     draws = _beginning(draws)
     events = [
@@ -530,7 +542,10 @@ def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidenc
 def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
     """Return e-values against "all blocks have one distribution", for each input and event.
 
-    An event is one of the sets of levels that `level_sets` returns.
+    An event is one of the sets of levels (bins) that `level_sets` returns.
+
+    tallies: counts by level and input, one tally for each block (draws of one chunk).
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
     """
     counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
     return [
@@ -541,7 +556,7 @@ def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidenc
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return three sets of levels, each as a mask of shape (levels,).
+    """Return three sets of levels (bins of outcomes), each as a mask of shape (levels,).
 
     The sets are: the levels at which the rule guesses d1; the levels at which the rule guesses d2;
     and the lowest levels that together hold about half of the draws.

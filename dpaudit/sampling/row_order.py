@@ -64,9 +64,9 @@ _ROWS = Difference(
 
 
 def sorted_inputs(outcomes: Outcomes, is_d1: BoolArray, level: float = WARNED) -> dict[str, str]:
-    """Return the inputs whose rows are sorted: name of the input -> name of the column.
+    """Return the inputs whose rows are sorted: name of the input -> column by which it is sorted.
 
-    level: probability that rows in the order of the draws are considered sorted.
+    level: probability that independent rows, in the order of the draws, are considered sorted.
     """
     columns = {name: _sorted_by(table, level) for name, table in _tables(outcomes, is_d1)}
     return {name: column for name, column in columns.items() if column is not None}
@@ -125,7 +125,7 @@ def check_guesses(
     is_sorted: Sorted,
     level: float = WARNED,
 ) -> list[str]:
-    """Return a warning if the levels of the certifying rows change along the recording.
+    """Return a warning if the levels (bins) of the certifying rows change along the recording.
 
     levels: (rows,), level of each row by the rule that certifies, in the order of the file.
     is_d1: (rows,), whether the input of each row was d1.
@@ -241,10 +241,10 @@ def _events(values: FloatArray) -> Iterator[BoolArray]:
 
 
 def _by_segments(event: BoolArray) -> Iterator[float]:
-    """Yield the log of an e-value against "all orders of the rows are equally likely".
+    """Yield logs of e-values against "all orders of the rows are equally likely".
 
-    There is an e-value for each number of segments: it compares the frequency of the event between
-    the segments.
+    For each number in `_SEGMENTS`, the rows are split into that number of segments, and an e-value
+    compares the frequency of the event between the segments.
 
     event: (rows,), whether each row is in the event.
     """

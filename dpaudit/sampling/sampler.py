@@ -381,7 +381,7 @@ def _calls(draws: int, block: int) -> list[int]:
 
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
-    """Return the number of exceptions: kind of exception -> (draws of d1, draws of d2)."""
+    """Return the number of draws that raised: kind of exception -> (draws of d1, draws of d2)."""
     if not failures(outcomes):  # the usual case, without copies
         return {}
     d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
@@ -389,18 +389,18 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
 
 
 def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the number of outcomes of d1 and of d2 that equal each of some single outputs.
+    """Return the number of draws of d1 and of d2 that gave each of some outputs.
 
-    keys: (outputs,), the keys (hashes) of the single outputs, in rising order.
+    keys: (outputs,), the keys (hashes) of these outputs, in rising order.
     """
     return _counted(find(keys, outcomes.keys()), len(keys), is_d1)
 
 
 def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the number of draws of d1 and of d2 for each single output.
+    """Return the number of draws of d1 and of d2 that gave each of some outputs.
 
-    place: (draws,), the index of the single output; `atoms` for any other output.
-    atoms: number of single outputs.
+    place: (draws,), the index of the output of each draw; `atoms` for any other output.
+    atoms: number of these outputs.
     """
     counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
@@ -419,9 +419,9 @@ def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.in
 def rare(
     rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE
 ) -> Rare:
-    """Return the draws with rare outputs, as `rare_filter` defines rare.
+    """Return the draws with rare outputs: outputs that the filter lets through.
 
-    Of more than `most` such draws, only the first `most` are kept. Then `arms` of the result counts
+    Of more than `most` rare draws, only the first `most` are kept. Then `arms` of the result counts
     only the draws before the first rare draw that is not kept, so that the share of rare draws is
     not understated.
     """

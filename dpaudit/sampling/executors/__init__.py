@@ -73,7 +73,7 @@ class Setup:
     make: returns an equal sampler in another process; it is sent there as a pickle.
     workers: largest number of processes that draw at the same time.
     left: is called with a rate in draws per second and returns the seconds of drawing that the
-        audit still needs at this rate. None: worker processes must not join a serial audit.
+        audit still needs at this rate. None: no worker processes may join a serial audit.
     """
 
     sampler: Sampler
@@ -150,7 +150,7 @@ def threads_refused() -> UsageError:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return the message of an error in one line, preceded by its type unless it is dpaudit's."""
+    """Return an error in one line: "type: message", or only the message of a DpauditError."""
     message = " ".join(str(error).split())
     if isinstance(error, DpauditError) and message:
         return message
@@ -158,7 +158,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 def is_serial(executor: Executor | str | None, workers: Workers) -> bool:
-    """Return whether the audit begins without worker processes."""
+    """Return whether the audit begins in this process alone, without worker processes."""
     return executor == "serial" or (executor is None and workers in (1, "auto"))
 
 
@@ -231,7 +231,7 @@ def _closing(close: Callable[..., None]) -> Iterator[None]:
 
 
 def _unless_preparing(setup: Setup) -> Setup:
-    """Return the setup; without joining workers if this process is still importing its script.
+    """Return `setup`, with `left` set to None if this process is still importing its script.
 
     A spawned process first imports the script of its parent. A script that audits outside of
     `if __name__ == "__main__":` then audits again, and must not start further processes. Raises

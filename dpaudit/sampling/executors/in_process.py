@@ -79,7 +79,7 @@ class InProcess(WorkerPool):
         return self._drawn(iter(chunks))
 
     def close(self, *, in_order: bool) -> None:
-        """End the workers. in_order: give them some seconds to end before they are killed."""
+        """End the workers. in_order: let workers end by themselves for some seconds, then kill."""
         if self._joining is not None:
             self._joining.close(in_order=in_order)
 

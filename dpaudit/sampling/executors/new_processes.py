@@ -97,10 +97,10 @@ class NewProcesses:
         own_hashes: bool = False,
         look: Callable[[], None] = lambda: None,
     ) -> Answers:
-        """Draw each chunk in another new process, until time runs out.
+        """Return the counts of each chunk, each drawn in a new process of its own.
 
-        Time runs out after `SECONDS`, or, if fewer than `_FEWEST` processes have drawn by then,
-        after `PATIENCE`.
+        Chunks are left out when time runs out: after `SECONDS`, or after `PATIENCE` if fewer than
+        `_FEWEST` processes have drawn by then.
 
         recipe: makes the sampler in the new processes.
         own_hashes: give every interpreter a different hash seed, if PYTHONHASHSEED is a number.
@@ -153,10 +153,11 @@ class NewProcesses:
             self._pools.popitem()[1].close(in_order=False)
 
     def _pool(self, recipe: Recipe, number: int, *, is_own: bool) -> ProcessPool:
-        """Return the interpreter with this number; start it if it does not run.
+        """Return the new Python interpreter with this number; start it if it does not run yet.
 
-        is_own: whether the interpreter has a hash seed of its own. Raises _CannotDrawError if it
-        cannot be started.
+        is_own: whether the interpreter has a hash seed of its own.
+
+        Raises _CannotDrawError if the interpreter cannot be started.
         """
         from dpaudit.sampling.executors.processes import ProcessPool
 
@@ -172,7 +173,7 @@ class NewProcesses:
 
 @contextmanager
 def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
-    """Context in which a process is started.
+    """Change this process inside the context so that processes started there get these settings.
 
     hash_seed: PYTHONHASHSEED of the process; None: as in this process.
     has_main: whether the process imports the program that runs here, which it must if the mechanism

@@ -74,7 +74,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Instructions for a worker to make its sampler; sent to the worker with every task.
+    """Instructions for a worker process to make its sampler; part of every task.
 
     run: random name of the audit.
     made: pickle of a function that makes a sampler.
@@ -109,7 +109,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """Results of a bundle.
+    """Results of a bundle: a list of chunks that one worker draws as one task.
 
     drawn: result of each chunk, in order.
     seconds: duration of drawing.
@@ -126,7 +126,7 @@ _samplers: OrderedDict[str, Sampler] = OrderedDict()
 
 
 def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
-    """Draw the chunks of a bundle in this worker; return the results.
+    """Draw some chunks in this worker process, and return the result of each.
 
     The state of global random generators is restored afterwards, since the worker may do other
     work. Raises UsageError if this worker is a thread of the auditing process.
@@ -190,20 +190,20 @@ class OrderedPool(WorkerPool):
         self.workers = workers
 
     def ahead(self) -> int:
-        """Return the number of bundles that should be under way (sent, without a result) now."""
+        """Return the number of bundles of chunks that should be sent before results come back."""
         return _AHEAD * self.workers
 
     @abstractmethod
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]: ...
 
     def result(self, future: Future[Done], /) -> Done:
-        """Wait for a bundle, and return its results."""
+        """Wait for a bundle (list of chunks that one worker draws), and return its results."""
         return future.result()
 
     def settle(self, seconds: float) -> None:
         """Wait until all workers have started, at most `seconds`; called before draws are timed.
 
-        Pools that cannot tell do not wait.
+        By default this does not wait, since an executor does not report when workers have started.
         """
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
@@ -231,9 +231,11 @@ class OrderedPool(WorkerPool):
                 future.cancel()
 
     def _next_size(self, done: Done) -> int:
-        """Return the number of chunks for the next bundle, at most twice that of the last bundle.
+        """Return the number of chunks that the next worker task should have.
 
-        done: results of the last bundle, which show how long a chunk takes.
+        The number doubles at most from task to task.
+
+        done: results of the last task, which show how long a chunk takes.
         """
         seconds = max(self.bundle_seconds, _FOR_EACH * self.ahead())
         size = len(done.drawn)
@@ -242,10 +244,10 @@ class OrderedPool(WorkerPool):
 
 
 def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
-    """Return the next chunks from `source` as a bundle; empty if there are no more.
+    """Return the next chunks from `source` for one worker task; empty if there are no more.
 
-    Only counted chunks (`ToCount`) are put together. A learning chunk ends its bundle, since the
-    audit waits for the result; a timed chunk does, too.
+    The list ends after a chunk of any type other than `ToCount`: the audit waits for the result of
+    a learning chunk, and must time a timed chunk by itself.
 
     size: largest number of chunks.
     """
@@ -275,7 +277,7 @@ class ExecutorPool(OrderedPool):
         return self._executor.submit(draw, self._recipe, list(chunks))
 
     def result(self, future: Future[Done], /) -> Done:
-        """Wait for a bundle, and return its results.
+        """Wait for a bundle (list of chunks that one worker draws), and return its results.
 
         Raises MechanismError if the workers were lost, and UsageError if a worker lacks a module.
         """
@@ -364,7 +366,7 @@ def dask_pool(setup: Setup, address: str) -> Iterator[WorkerPool]:
 
 
 async def _forget(run: str) -> None:
-    """Call `forget` on a Dask worker. As a coroutine, this does not wait for the worker's tasks."""
+    """Call `forget` on a Dask worker. `Client.run` can start a coroutine without waiting for it."""
     forget(run)
 
 

@@ -58,7 +58,7 @@ class _Task:
 
 
 class ProcessPool(OrderedPool):
-    """A pool of spawned processes, each with a sampler of its own.
+    """A pool of new processes on this machine, each with a sampler of its own.
 
     If a process is killed, its chunk is drawn again from the chunk's seed, which gives equal draws.
     Processes are never forked, since a fork would copy the state of random generators and of locks.
@@ -208,7 +208,10 @@ class _Worker(threading.Thread):
         )
 
     def _code(self) -> int:
-        """Return the exit code of the process, which has closed its connection; kill stragglers."""
+        """Return the exit code of the process after it has closed its connection.
+
+        The process gets `_GRACE` seconds to end; then it is killed with all that it started.
+        """
         self._process.join(_GRACE)
         self.kill()
         self._process.join()
@@ -292,7 +295,7 @@ def serve(here: Connection) -> None:
 
 
 def ask(there: Connection, data: bytes, *sentinels: int) -> Done | BaseException:
-    """Send a function call to another process, and return its result or its exception.
+    """Send a function call to another process, and return the result or the exception of the call.
 
     there: connection to the process, which runs `serve`.
     data: pickle of the function and its arguments.
