@@ -135,7 +135,7 @@ _guardian = _Guardian()
 
 
 class Ended(Exception):
-    """The program has ended; the message has its exit code or signal and last words."""
+    """The program has ended; the message says how: exit code or signal, and last error output."""
 
 
 class TimedOut(Exception):
@@ -193,21 +193,21 @@ class Child:
         return not self.has_ended and self._process.poll() is None
 
     def send(self, data: bytes) -> None:
-        """Write data to the program; what the pipe does not take now is written during `wait`."""
+        """Write data to the program; data for which the pipe has no room now follow in `wait`."""
         self._unsent = memoryview(bytes(self._unsent) + data if self._unsent else data)
         self._write()
 
     def wait(
         self, ready: Callable[[], Result | None], *left: Clock, glance: float = GLANCE
     ) -> Result:
-        """Exchange data with the program until `ready` returns a result other than None; return it.
+        """Exchange data with the program until `ready` returns a result (not None); return it.
 
         ready: called without arguments after each exchange of data.
         left: functions that return the seconds until a time limit.
         glance: longest time, in seconds, between two calls of the functions in `left`.
 
-        Raises Ended if the program has ended. Raises TimedOut if a limit is reached; the program is
-        killed before.
+        Raises Ended if the program has ended. If a limit is reached, kills the program and raises
+        TimedOut.
         """
         seconds = glance
         while (result := ready()) is None:
@@ -221,7 +221,9 @@ class Child:
         return result
 
     def line(self, longest: int) -> bytes | None:
-        """Return and remove a line of output, without its end; None if there is no whole line yet.
+        """Remove a line from the received output and return it; None if there is no whole line yet.
+
+        The line is returned without its end.
 
         longest: limit of the length in bytes; ValueError is raised for a longer line.
         """
@@ -231,7 +233,9 @@ class Child:
         return None if end < 0 else self._take(end + 1)[:-1]
 
     def lines(self, longest: int) -> list[bytes] | None:
-        """Return and remove all whole lines of output, without their ends; None if there are none.
+        """Remove all whole lines from the received output and return them; None if there are none.
+
+        The lines are returned without their ends.
 
         longest: limit of the length in bytes; ValueError is raised for a longer line.
         """
@@ -245,15 +249,15 @@ class Child:
         return lines
 
     def hears_more(self) -> bool:
-        """Return whether there is output that `line`, `lines` and `taken` have not returned yet."""
+        """Return whether there is received output that no method has returned yet."""
         if not self.received and not self.has_ended:
             self._exchange(0)
         return bool(self.received)
 
     def has_read_all(self) -> bool:
-        """Return whether the program has read all input, perhaps except the last byte (a line end).
+        """Return whether the program has read all its input, except perhaps the last line end.
 
-        True on systems other than Linux, where this is not known.
+        True on systems other than Linux, where the amount of unread input is not known.
         """
         if self._unsent:
             return False
@@ -266,7 +270,7 @@ class Child:
         return int.from_bytes(unread, sys.byteorder)
 
     def taken(self, size: int) -> bytes | None:
-        """Return and remove `size` bytes of output; None if there are fewer bytes yet."""
+        """Remove `size` bytes from the received output and return them; None if there are fewer."""
         return None if len(self.received) < size else self._take(size)
 
     def _take(self, size: int) -> bytes:
@@ -446,7 +450,7 @@ Process = TypeVar("Process", bound=HasChild)
 
 
 class Succession(Generic[Process]):
-    """The process that draws, and a new process in its place each time that it ends.
+    """Replaces the process that draws by a new process each time that the process ends.
 
     When a process ends during a draw, the end is the outcome of this draw. Too many such ends are
     an error.
@@ -543,7 +547,11 @@ class Succession(Generic[Process]):
         return failure
 
     def _is_always(self, failure: Raised, dataset: Hashable) -> bool:
-        """Return whether all draws so far ended with `failure`, and each input has enough draws."""
+        """Return whether all draws so far ended the process in one way, often enough for an error.
+
+        failure: how the last draw ended the process.
+        dataset: value that identifies the input of the last draw.
+        """
         self._first = self._first or failure
         if self._varies or failure != self._first:
             self._varies = True

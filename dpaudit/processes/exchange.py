@@ -76,7 +76,8 @@ class _Pickler(pickle.Pickler):
 def request(name: str, arguments: Mapping[str, Any]) -> bytes:
     """Return the bytes of a request: the length of a pickle in 8 bytes, then the pickle.
 
-    name: method of `worker.Service` to call.  arguments: its arguments, plain values only.
+    name: name of the method of `worker.Service` to call.
+    arguments: name -> value for the arguments of the method; only plain values.
     """
     data = pickle.dumps((name, dict(arguments)), _PROTOCOL)
     return len(data).to_bytes(8, "little") + data

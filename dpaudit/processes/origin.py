@@ -45,9 +45,10 @@ def end_if_forked(owner: int, error: BaseException | None = None) -> None:
 
 
 def raised(error: BaseException) -> dict[str, list[str]]:
-    """Return an exception as a mapping for JSON, which exchange.py reads.
+    """Return a mapping for JSON that stands for an exception; exchange.py reads it.
 
-    The key is "$raised"; the value is a list of kind, message and origin.
+    The key is "$raised". The value lists the kind (name of the type), the message, and the file and
+    line.
     """
     kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
     return {"$raised": [kind, message_of(error), origin(error)]}

@@ -75,8 +75,9 @@ def _ahead_for(clock: Callable[[int], Any], shift: Any, clocks: list[int]) -> Ca
 
 
 def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -> Any:
-    """Return a function of `time` that uses the shifted present time if it gets no time.
+    """Return a version of a function of `time` that uses the shifted present time by default.
 
+    function: has an optional argument for a time, such as `time.ctime`.
     before: number of arguments before the time.
     now: returns the shifted present time, in the form that `function` takes.
     """

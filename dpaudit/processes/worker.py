@@ -82,11 +82,11 @@ def main(make: Callable[[], Service]) -> None:
 
 
 class Refused(BaseException):
-    """The mechanism or the request cannot be used; never counts as an outcome of a draw."""
+    """The mechanism or the request cannot be used. This never counts as an outcome of a draw."""
 
 
 class Layout:
-    """Views of the shared memory, which both processes use.
+    """Views of the memory that this process shares with dpaudit; a slot holds one draw's outcome.
 
     counters: number of finished draws, and number of bytes used on the heap.
     kinds: kind of the outcome in each slot (TEXT, FLOAT, INTEGER or BOOLEAN).
@@ -125,8 +125,8 @@ class Service:
         target: pickle that says how to make the mechanism.
         memory: file descriptor of the shared memory.
         path: folders to put at the start of sys.path.
-        main: script in which pickled objects are defined; None if there is none.
-        is_first: whether to reply with parameters; a process that replaces another need not.
+        main: path of the script in which pickled objects are defined; None if there is no script.
+        is_first: whether to reply with parameters; False for a process that replaces another one.
         """
         sys.path[:0] = [one for one in path if one not in sys.path]
         if main is not None:
@@ -152,7 +152,10 @@ class Service:
     def draw(self, count: int, seed: int, how: Any) -> Any:
         """Make `count` draws, one call each; write the outcomes to the shared memory.
 
-        `Layout.arms` holds the number of the dataset for each draw. For `how`, see `_prepared`.
+        Before, dpaudit writes the number of the dataset for each draw into `Layout.arms`.
+
+        seed: number from which all generators are seeded.
+        how: names of the parameters for a generator and for the dataset; see `_prepared`.
         """
         self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
         self._check_unchanged()
@@ -164,9 +167,10 @@ class Service:
         The reply has the key "failed" if the call raised, and "got" if its result does not have
         `size` outputs.
 
-        number: of the dataset.
+        number: number of the dataset.
+        seed: number from which all generators are seeded.
         batch: name of the parameter for the number of draws.
-        how: see `_prepared`.
+        how: names of the parameters for a generator and for the dataset; see `_prepared`.
         """
         dataset = self._datasets[number]
         try:
@@ -236,7 +240,10 @@ class Service:
     def _draw_singly(self, count: int, draw: Callable[..., Any]) -> None:
         """Make up to `count` draws, one call each, and write the outcomes to the shared memory.
 
-        The draws end early if the heap is full; the last outcome then begins the next request.
+        If the heap of the shared memory is full, the draws end early. The outcome that does not fit
+        is kept, and is the first outcome of the next request.
+
+        draw: makes one call for a dataset.
         """
         layout, process, datasets = self._layout, self._process, self._datasets
         counters = layout.counters
@@ -447,10 +454,7 @@ def _has_tables() -> bool:
 
 
 def generators() -> list[Any]:
-    """Return all random generators in this process that can be seeded.
-
-    The mechanism may use any of them.
-    """
+    """Return all random generators in this process that can be seeded, since any may be used."""
     gc.collect()  # afterwards `gc.get_objects` lists objects in a fixed order, by age
     numpy: Any = sys.modules.get("numpy")
     theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
@@ -493,7 +497,7 @@ def child_seed(seed: int, purpose: str) -> int:
 
 
 def encode(value: Any) -> Any:
-    """Return an outcome as a value for JSON, which `exchange.decode` reads.
+    """Return a value for JSON that stands for an outcome; `exchange.decode` reads it.
 
     A value without a form in JSON becomes a mapping with one key, which begins with "$". Raises
     Refused for a value that cannot be sent.
@@ -528,9 +532,11 @@ def encode(value: Any) -> Any:
 
 
 def _tabular(value: Any, frames: Any) -> Any:
-    """Return a data frame, a series, or a value of a cell, for JSON; None for any other value.
+    """Return a value for JSON that stands for a data frame, a series, or the value of a table cell.
 
-    frames: the module outcomes/frames.py, which reads pandas, polars and pyarrow.
+    None for any other value.
+
+    frames: the module outcomes/frames.py, which reads tables of pandas, polars and pyarrow.
     """
     kind = type(value)
     if frames.is_frame(kind):
@@ -564,9 +570,10 @@ def _encoded_array(value: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """Return a value of another type for JSON: an enum, a record, or a subclass of a plain type.
+    """Return a value for JSON that stands for an enum member, a record, or a derived value.
 
-    Records are data classes and named tuples. Raises Refused for any other type.
+    Records are data classes and named tuples. A derived value has a subclass of str, int, list or
+    another plain type as its type. Raises Refused for any other type.
     """
     kind, name = type(value), type(value).__qualname__
     if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
@@ -614,10 +621,10 @@ def _written(value: Any) -> bytes:
 
 
 def _sent(write: Callable[[Any], Any], output: Any) -> Any:
-    """Return `write(output)`, the output for JSON.
+    """Return `write(output)`, which turns an output into a value or a line of JSON.
 
-    An exception here is not the mechanism's, so it raises Refused and counts as no outcome. Only a
-    lack of memory counts as an outcome.
+    A MemoryError is returned as the outcome of the draw. Any other exception raises Refused: it is
+    not the mechanism's, and must not count as an outcome.
     """
     try:
         return write(output)

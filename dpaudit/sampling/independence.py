@@ -53,8 +53,8 @@ WARNED, CHECKS = 1e-4, 6
 # Phrase of the warning about caches. `dpaudit.auditing` finds the warning by this phrase, and drops
 # it after new processes have drawn, since a new process starts with an empty cache.
 STORED = "returns a stored result"
-# At most 20,000 learning draws are tested. Together with the first draws of counted blocks, at most
-# twice as many.
+# At most 20,000 learning draws are tested; together with the first draws of counted blocks, at most
+# 40,000 draws.
 _DRAWS = 20_000
 # Two blocks are compared in their first 16 draws, and in all draws only if these are equal. Nearly
 # all blocks of independent draws differ within 16 draws.

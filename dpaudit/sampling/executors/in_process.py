@@ -48,7 +48,7 @@ WORTHWHILE = 5.0
 _FIRST = 1.0
 # Test draws that each worker has to repeat before workers join.
 # _SHOWN: at most 64 test draws are made.
-# _SHOWING: at most as many as this process makes in 0.25 s, but at least 4.
+# _SHOWING: fewer are made if 64 would take this process more than 0.25 s, but at least 4.
 _SHOWN, _SHOWING = 64, 0.25
 # Key of the chunk of test draws; no chunk of an audit has this key.
 _KEY = (0, 99, 0)
