@@ -193,7 +193,7 @@ class Child:
         return not self.has_ended and self._process.poll() is None
 
     def send(self, data: bytes) -> None:
-        """Write data to the program; data for which the pipe has no room now follow in `wait`."""
+        """Write data to the program. If the pipe is full, `wait` writes the rest."""
         self._unsent = memoryview(bytes(self._unsent) + data if self._unsent else data)
         self._write()
 

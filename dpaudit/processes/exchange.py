@@ -38,7 +38,7 @@ _PROTOCOL = 4
 
 
 def pickled(value: Any, what: str) -> bytes:
-    """Return the pickle of a value, which worker.py can read under any version of Python and NumPy.
+    """Return a pickle of a value that worker.py can read under Python 3.8 or later and any NumPy.
 
     what: name of the value in the message. Raises TargetError if the value cannot be pickled.
     """

@@ -48,7 +48,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failures:
-    """Exceptions that the mechanism raised, which count as outcomes.
+    """Exceptions of the mechanism that were counted as outcomes.
 
     counts: kind of exception -> (number of draws of d1, number of draws of d2).
     first: kind of exception -> the first exception of that kind.
@@ -118,7 +118,7 @@ class Rare:
 
     kept: the rare draws.
     arms: number of draws of (d1, d2), rare or not, among which the rare draws were searched.
-    lost: number of rare draws that were found but not kept, since `MOST_RARE` were kept already.
+    lost: number of rare draws that were found but not kept, for lack of room (`MOST_RARE`).
     """
 
     kept: SelectionDraws

@@ -90,7 +90,7 @@ def reseed_globals(seeds: np.random.SeedSequence) -> None:
 
 @contextmanager
 def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
-    """Save the state of the global generators and of `generators`; restore it after the context."""
+    """Restore the state of the global generators and of `generators` after the context."""
     with ExitStack() as stack:
         stack.callback(random.setstate, random.getstate())
         stack.callback(np.random.set_state, np.random.get_state())
@@ -101,7 +101,7 @@ def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
 
 
 def restorer(generator: RandomSource) -> Callable[[], None]:
-    """Return a function that puts the generator back into the state that it has now."""
+    """Return a function that puts a generator back into its present state."""
     if isinstance(generator, np.random.Generator):
         bits = generator.bit_generator
         return partial(setattr, bits, "state", bits.state)

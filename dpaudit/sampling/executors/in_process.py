@@ -116,7 +116,7 @@ class InProcess(WorkerPool):
         return drawn
 
     def _look(self, *, now: bool = False) -> None:
-        """Start workers if they will save time, or let started workers join if they are ready.
+        """Start worker processes if that will save time; let started workers join if all are ready.
 
         now: start workers also within the first `_FIRST` seconds.
         """
@@ -173,7 +173,7 @@ class JoiningWorkers:
     """
 
     def __init__(self, setup: Setup, rate: float, used: float) -> None:
-        """Start the processes. Raises _CannotJoinError if they cannot be started.
+        """Start the worker processes. Raises _CannotJoinError if that is not possible.
 
         rate: draws per second in this process.
         used: number of cores that drawing in this process keeps busy.
@@ -244,7 +244,7 @@ class JoiningWorkers:
         self._pool.close(in_order=in_order and self.are_there)
 
     def _started(self, setup: Setup, few: ToLearn) -> ProcessPool:
-        """Make the test draws in this process twice, then start the workers on the same draws.
+        """Make some test draws twice in this process, then start workers that repeat the draws.
 
         Raises _CannotJoinError if the mechanism must not run in several processes: its calls change
         variables, or all of them write to one file.

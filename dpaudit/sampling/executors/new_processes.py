@@ -214,7 +214,7 @@ _forked: dict[int, Connection] = {}
 def _draw_in_fork(
     recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str]
 ) -> Done:
-    """Draw chunks in a forked process; fork it if that has not been done yet.
+    """Draw chunks in a fork of this process; make the fork first if it does not exist yet.
 
     This function runs in a new interpreter. It returns the results, or raises the fork's exception.
 
