@@ -1,1 +1,1 @@
-"""Processes that draw: start, exchange, end, replacement, and their number."""
+"""Processes that dpaudit starts: their number, start, end, replacement, and exchange of data."""

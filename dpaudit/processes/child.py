@@ -1,7 +1,10 @@
-"""Programs that dpaudit starts: exchange with a running program, its end, and its successors.
+"""Programs that dpaudit starts to draw: start, exchange of data, end, and replacement.
 
-Nothing that a program started survives dpaudit: every program has a session of its own, which is
-killed with it, and a guardian kills the sessions that are left when dpaudit itself has ended.
+dpaudit.adapters runs isolated mechanisms and programs of the user in this way. `Child` is a running
+program with pipes. `Succession` replaces a program that ends during a draw, and turns the end into
+the outcome of that draw. No process survives dpaudit: every program runs in a session (group of
+processes) of its own, which is killed as a whole; and a helper process, the guardian, kills all
+sessions after dpaudit itself has ended.
 """
 
 from __future__ import annotations
@@ -31,29 +34,35 @@ from dpaudit.outcomes import Raised
 from dpaudit.watching import Watch
 
 Result = TypeVar("Result")
-# Returns the number of seconds that are left.
+# A function that returns the seconds that are left until a time limit.
 Clock = Callable[[], float]
 
+# Kinds of exceptions (`Raised.kind`) for a draw that the end of its process cut short.
 CRASH, TIMEOUT = "crash", "timeout"
-# Seconds between two looks at a program for an end that its output does not show: another process
-# may keep that open.
+# While dpaudit waits for output, it looks every 0.25 s whether the program has ended. The pipe does
+# not always show the end of the program, since another process may keep the pipe open.
 GLANCE = 0.25
-# Seconds that a program has to end by itself after its input has ended.
+# A program has 1 s to end by itself after its input has ended; then it is killed.
 _GRACE = 1.0
-# Bytes of the error output that are kept; of a read, and of the pipe of the output.
+# _LAST_WORDS: the last 4,096 bytes of the program's error output are kept for messages.
+# _PIECE: at most 1 MiB is read from a pipe at a time.
+# _PIPE: size in bytes of the pipe for the program's output, 1 MiB (Linux).
 _LAST_WORDS, _PIECE, _PIPE = 4096, 1 << 20, 1 << 20
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-# Processes in a row that end during a draw, before an audit ends.
+# The audit ends with an error after 50 processes in a row that ended before they finished a draw.
 HOPELESS = 50
-# Processes in a row that end in the same way before a draw begins, which says nothing about inputs.
+# The audit ends with an error after 3 processes in a row that ended with one message before a draw
+# began: their ends do not depend on the input.
 _ALIKE = 3
-# Draws of each input that all end in the same way, before an audit ends, if no draw has ended
-# otherwise. A crash for one input alone is a leak.
+# The audit ends with an error after 20 draws of each input that all ended their process in one way,
+# if no draw has finished. (If only one input crashes, the crash is a leak, and no error.)
 _ALWAYS = 20
-# Seconds that such draws take before a warning, and after which `_ALIKE` draws suffice.
+# If such draws take more than 10 s in all, there is a warning, and `_ALIKE` draws of each input are
+# enough for the error.
 PATIENCE = 10.0
-# The guardian. Each line of its input is a sign and a session: + for a new one, - for one that has
-# ended. When the input ends, dpaudit has ended.
+# Shell script of the guardian. Each line of its input is a sign and the number of a session: "+"
+# for a session to kill at the end, "-" for a session that has ended. Its input ends when dpaudit
+# ends.
 _SCRIPT = """
 sessions=
 while read -r sign session; do
@@ -73,8 +82,10 @@ _log = logging.getLogger(__name__)
 
 
 class _Guardian:
-    """A process that kills the sessions of programs when this process has ended, however it did. It
-    lives as long as a program does."""
+    """A helper process that kills the sessions of all programs after this process has ended.
+
+    The helper runs `_SCRIPT` in a shell, while at least one program runs.
+    """
 
     def __init__(self) -> None:
         self._owner = os.getpid()
@@ -84,7 +95,7 @@ class _Guardian:
         self._lock = threading.RLock()
 
     def guard(self, session: int) -> None:
-        """Kill what is left of a session when this process has ended."""
+        """Have all processes of a session killed after this process has ended."""
         if self._owner != os.getpid():  # a fork has a guardian of its own
             self._owner, self._sessions, self._process = os.getpid(), set(), None
             self._lock = threading.RLock()
@@ -98,13 +109,13 @@ class _Guardian:
                         stdout=subprocess.DEVNULL,
                         stderr=subprocess.DEVNULL,
                         cwd="/",
-                        start_new_session=True,  # signals to this process's group are not for it
+                        start_new_session=True,  # signals to this process's group do not reach it
                     )
             self._sessions.add(session)
             self._tell("+", session)
 
     def forget(self, session: int) -> None:
-        """Note that a session has ended: its number may soon be that of another one."""
+        """Stop guarding a session that has ended: another session may soon have its number."""
         if self._owner != os.getpid():
             return
         with self._lock:
@@ -116,7 +127,7 @@ class _Guardian:
 
     def _tell(self, sign: str, session: int) -> None:
         if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError, ValueError):  # it was killed
+            with suppress(OSError, ValueError):  # the guardian was killed
                 self._process.stdin.write(f"{sign} {session}\n".encode())
 
 
@@ -124,21 +135,25 @@ _guardian = _Guardian()
 
 
 class Ended(Exception):
-    """The program has ended; the message says how."""
+    """The program has ended; the message says how: exit code or signal, and last error output."""
 
 
 class TimedOut(Exception):
-    """The program took longer than it may, and was killed."""
+    """The program exceeded a time limit and was killed."""
 
 
 class Child:
-    """A running program with pipes, in a session of its own.
+    """A running program with pipes, in a session (group of processes) of its own.
 
-    Ctrl-C does not reach it, and processes that it starts end with it. It is killed when this
-    object is deleted, and when this process ends.
+    Ctrl-C does not reach the program. The program and all processes that it starts are killed when
+    this object is deleted, and when this process ends.
 
-    memory: address space, at most, in bytes.  environment: further variables.  keep: descriptors
-    that it inherits.  Raises TargetError for a program that cannot be started.
+    words: the command: program and arguments.
+    memory: limit of the program's address space in bytes; None: no limit.
+    environment: environment variables to add.
+    keep: file descriptors that the program inherits.
+
+    Raises TargetError for a program that cannot be started.
     """
 
     def __init__(
@@ -149,9 +164,9 @@ class Child:
         environment: Mapping[str, str] | None = None,
         keep: Sequence[int] = (),
     ) -> None:
-        self.received = bytearray()  # output that has not been taken
+        self.received = bytearray()  # output that no method has returned yet
         self.has_ended = False
-        # Whether it has read any input; True while that is not known.
+        # Whether the program has read any input; set when it is killed, and True until then.
         self.has_read = True
         self._sent = 0
         self._unsent = memoryview(b"")
@@ -178,16 +193,22 @@ class Child:
         return not self.has_ended and self._process.poll() is None
 
     def send(self, data: bytes) -> None:
-        """Write data to the program: now, and the rest during later waits."""
+        """Write data to the program. If the pipe is full, `wait` writes the rest."""
         self._unsent = memoryview(bytes(self._unsent) + data if self._unsent else data)
         self._write()
 
     def wait(
         self, ready: Callable[[], Result | None], *left: Clock, glance: float = GLANCE
     ) -> Result:
-        """Return the first result of `ready` that is not None. Raises Ended, or TimedOut after
-        killing the program when a clock in `left` has run out; clocks are read at least every
-        `glance` seconds."""
+        """Exchange data with the program until `ready` returns a result (not None); return it.
+
+        ready: called without arguments after each exchange of data.
+        left: functions that return the seconds until a time limit.
+        glance: longest time, in seconds, between two calls of the functions in `left`.
+
+        Raises Ended if the program has ended. If a limit is reached, kills the program and raises
+        TimedOut.
+        """
         seconds = glance
         while (result := ready()) is None:
             if seconds <= 0:  # after a last look
@@ -200,16 +221,24 @@ class Child:
         return result
 
     def line(self, longest: int) -> bytes | None:
-        """Take a line of output without its end, or return None while there is no whole line.
-        Raises ValueError for a line of more than `longest` bytes."""
+        """Remove a line from the received output and return it; None if there is no whole line yet.
+
+        The line is returned without its end.
+
+        longest: limit of the length in bytes; ValueError is raised for a longer line.
+        """
         end = self.received.find(b"\n")
         if (len(self.received) if end < 0 else end) > longest:
             raise _too_long(longest)
         return None if end < 0 else self._take(end + 1)[:-1]
 
     def lines(self, longest: int) -> list[bytes] | None:
-        """Take all whole lines of output, or return None if there is none. Raises ValueError as
-        `line` does."""
+        """Remove all whole lines from the received output and return them; None if there are none.
+
+        The lines are returned without their ends.
+
+        longest: limit of the length in bytes; ValueError is raised for a longer line.
+        """
         end = self.received.rfind(b"\n")
         if end < 0:
             self.line(longest)
@@ -220,26 +249,28 @@ class Child:
         return lines
 
     def hears_more(self) -> bool:
-        """Return whether there is output that has not been taken."""
+        """Return whether there is received output that no method has returned yet."""
         if not self.received and not self.has_ended:
             self._exchange(0)
         return bool(self.received)
 
     def has_read_all(self) -> bool:
-        """Return whether the program has read its input, perhaps except the end of the last line.
-        True where the system does not say."""
+        """Return whether the program has read all its input, except perhaps the last line end.
+
+        True on systems other than Linux, where the amount of unread input is not known.
+        """
         if self._unsent:
             return False
         return sys.platform != "linux" or self.has_ended or self._unread() <= 1
 
     def _unread(self) -> int:
-        """Return the number of bytes in the pipe of its input."""
+        """Return the number of bytes in the pipe that the program has not read yet."""
         unread = bytearray(ctypes.sizeof(ctypes.c_int))
         fcntl.ioctl(self._in, termios.FIONREAD, unread)
         return int.from_bytes(unread, sys.byteorder)
 
     def taken(self, size: int) -> bytes | None:
-        """Take a number of bytes of output, or return None while there are fewer."""
+        """Remove `size` bytes from the received output and return them; None if there are fewer."""
         return None if len(self.received) < size else self._take(size)
 
     def _take(self, size: int) -> bytes:
@@ -248,7 +279,7 @@ class Child:
         return data
 
     def close(self) -> None:
-        """End the input, and kill the program if it does not end by itself soon."""
+        """End the program's input; kill the program if it does not end within `_GRACE` seconds."""
         if self.is_alive and self._process.stdin is not None:
             self._unsent = memoryview(b"")
             self._forget(self._in)
@@ -256,13 +287,13 @@ class Child:
             left = countdown(_GRACE)
             while not self.has_ended and left() > 0:
                 self._exchange(max(0.0, min(left(), GLANCE)))
-            # The output may end before the program does.
+            # The program may close its output some time before it ends.
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(0.0, left()))
         self.kill()
 
     def kill(self) -> None:
-        """Kill the program and the processes of its session."""
+        """Kill the program and all processes of its session."""
         pipe = self._process.stdin
         if sys.platform == "linux" and pipe is not None and not pipe.closed:
             self.has_read = self._unread() < self._sent
@@ -270,8 +301,10 @@ class Child:
         self._finalizer()
 
     def _exchange(self, seconds: float) -> None:
-        """Write and read what the pipes allow now. If they allow nothing, wait up to some
-        seconds."""
+        """Write and read as much as the pipes allow now.
+
+        seconds: longest wait if the pipes allow nothing.
+        """
         events = self._poll.poll(math.ceil(seconds * 1000))
         for pipe, _ in events:
             if pipe == self._in:
@@ -289,7 +322,7 @@ class Child:
                 self._sent, self._unsent = self._sent + written, self._unsent[written:]
         except BlockingIOError:
             pass
-        except BrokenPipeError:  # its last output is still to be read
+        except BrokenPipeError:  # the program has ended; its last output can still be read
             self._unsent = memoryview(b"")
         if self._unsent:
             self._poll.register(self._in, select.POLLOUT)
@@ -297,8 +330,10 @@ class Child:
             self._forget(self._in)
 
     def _read(self, pipe: int) -> bool:
-        """Read from a pipe. Return False at its end. Raises BlockingIOError if there are no
-        data."""
+        """Read from a pipe; return False at the end of the pipe, else True.
+
+        Raises BlockingIOError if there are no data now.
+        """
         data = os.read(pipe, _PIECE)
         if pipe == self._out:
             self.received += data
@@ -313,10 +348,11 @@ class Child:
             self._poll.unregister(pipe)
 
     def _how(self) -> str:
-        """Return how the program ended, with the last line of its error output."""
+        """Describe how the program ended: exit code or signal, and last line of error output."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GLANCE)
-        # It may have closed only its output, and go on writing errors.
+        # Read the error output for at most `GLANCE` seconds: the program may have closed only its
+        # output, and go on writing errors.
         left = countdown(GLANCE)
         with suppress(OSError, ValueError):
             while self._read(self._err) and left() > 0:
@@ -330,7 +366,7 @@ class Child:
 
 
 def countdown(seconds: float) -> Clock:
-    """Return a clock that counts down from a number of seconds, from now on."""
+    """Return a function that returns the seconds left of `seconds`, counted from now."""
     end = time.monotonic() + seconds
     return lambda: end - time.monotonic()
 
@@ -340,8 +376,10 @@ def _too_long(longest: int) -> ValueError:
 
 
 def ending(code: int) -> str:
-    """Return the exit code, or the signal, of a process in words. code: as `subprocess` gives
-    it."""
+    """Return the exit code or the signal of a process in words.
+
+    code: as `subprocess` gives it; a negative code is the number of a signal.
+    """
     if code >= 0:
         return f"exit code {code}"
     with suppress(ValueError):
@@ -375,7 +413,13 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _prepare(parent: int, memory: int | None) -> None:
-    """Set limits in the new process, before it becomes the program."""
+    """Set limits in the new process before the program replaces it.
+
+    On Linux, the process is killed when the thread that started it ends.
+
+    parent: id of the process that starts the program.
+    memory: limit of the address space in bytes; None: no limit.
+    """
     if _LIBC is not None:
         _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:
@@ -386,7 +430,7 @@ def _prepare(parent: int, memory: int | None) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:
-    if os.getpid() != owner:  # in a fork of the process that started it
+    if os.getpid() != owner:  # in a fork, which must not kill the program
         return
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -406,9 +450,15 @@ Process = TypeVar("Process", bound=HasChild)
 
 
 class Succession(Generic[Process]):
-    """Processes that draw, one after the other: `first`, then the results of `start`.
+    """Replaces the process that draws by a new process each time that the process ends.
 
-    When one ends, the draw under way is an outcome.  timeout: seconds of a draw, for messages.
+    When a process ends during a draw, the end is the outcome of this draw. Too many such ends are
+    an error.
+
+    name: name of the mechanism in messages.
+    first: the first process.
+    start: starts and returns a new process.
+    timeout: time limit of a draw in seconds, for messages; None: no limit.
     """
 
     def __init__(
@@ -416,19 +466,24 @@ class Succession(Generic[Process]):
     ) -> None:
         self._name, self._start, self._timeout = name, start, timeout
         self._process: Process | None = first
-        # Processes that ended in a row, and the messages of those that ended before a draw.
+        # _deaths: number of processes in a row that ended before they finished a draw.
+        # _unbegun: messages of the last processes in a row that ended before a draw began.
         self._deaths = 0
         self._unbegun: list[str] = []
         self._watch = Watch()
-        # Until draws vary: the first end, and the number of such ends by dataset.
+        # _varies: whether a draw has finished, or two draws have ended in different ways.
+        # _first: how the first draw ended its process.
+        # _alike: dataset -> number of draws that ended in this way.
         self._varies = False
         self._first: Raised | None = None
         self._alike: Counter[Hashable] = Counter()
         self._asked, self._seconds = time.monotonic(), 0.0
 
     def running(self) -> Process:
-        """Return the process, or a new one if it has ended; no draw is under way then. Raises
-        MechanismError when a new one cannot be started."""
+        """Return the process that draws; start a new process if the last one has ended.
+
+        Call this between draws. Raises MechanismError if a new process cannot be started.
+        """
         self._asked = time.monotonic()
         if self._process is None or not self._process.child.is_alive:
             self.close()
@@ -441,20 +496,24 @@ class Succession(Generic[Process]):
         return self._process
 
     def close(self) -> None:
-        """End the process; the next draw starts another one."""
+        """End the process; the next call of `running` starts a new process."""
         if self._process is not None:
             self._process.child.close()
             self._process = None
 
     def draw_ended(self) -> None:
-        """Note that a draw came to its end."""
+        """Record that a draw has finished."""
         self._deaths, self._unbegun, self._varies = 0, [], True
 
     def died(self, end: Ended | TimedOut, dataset: Hashable, *, has_begun: bool = True) -> Raised:
-        """Return the outcome of the draw that the end of the process cut short. Raises
-        MechanismError if the mechanism ends its process in every draw, or too many times in a row.
+        """Record that the process has ended; return the outcome of the draw that was under way.
 
-        dataset: stands for the input of the draw.  has_begun: whether the draw had begun.
+        end: how the process ended.
+        dataset: number of the input of the draw, or another value that identifies the input.
+        has_begun: whether the draw had begun.
+
+        Raises MechanismError if the mechanism ends its process in every draw, or too many times in
+        a row.
         """
         self.close()
         self._deaths += 1
@@ -488,7 +547,11 @@ class Succession(Generic[Process]):
         return failure
 
     def _is_always(self, failure: Raised, dataset: Hashable) -> bool:
-        """Return whether all draws have ended in this way, with enough draws of each input."""
+        """Return whether all draws so far ended the process in one way, often enough for an error.
+
+        failure: how the last draw ended the process.
+        dataset: value that identifies the input of the last draw.
+        """
         self._first = self._first or failure
         if self._varies or failure != self._first:
             self._varies = True
@@ -498,7 +561,7 @@ class Succession(Generic[Process]):
         return len(self._alike) > 1 and min(self._alike.values()) >= enough
 
     def words(self, end: Ended | TimedOut) -> str:
-        """Return how a process ended."""
+        """Describe how a process ended."""
         if isinstance(end, Ended):
             return str(end)
         return "no outcome in time" if self._timeout is None else f"over {self._timeout:g} s"

@@ -1,4 +1,9 @@
-"""How many processes can run at the same time, by cores and by memory."""
+"""Number of processes that can run at the same time, by usable cores and by free memory.
+
+Executors call `cores` and `room_for` to choose their number of workers. Both read limits of
+containers (Linux control groups). The parameter `root`, "/" except in tests, is the folder in which
+the files of the operating system are read.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +16,10 @@ _GROUPS = "sys/fs/cgroup"
 
 
 def cores(root: Path = Path("/")) -> int:
-    """Return the number of cores that this process may use, by its affinity and the limit of its
-    container. root: folder of the system's files."""
+    """Return the number of CPU cores that this process may use, at least 1.
+
+    This is the smaller of the process's CPU affinity and the CPU quota of its container.
+    """
     limits = [1.0 * _usable(), *_quotas(root)]
     return max(1, int(min(limits)))
 
@@ -26,12 +33,15 @@ def _usable() -> int:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """Yield the limits of control groups, in cores: for every group of this process in version 2,
-    for the container in version 1."""
+    """Yield the CPU quotas of control groups, in cores; nothing where there is no quota.
+
+    With control groups of version 2, these are the quotas of all groups that contain this process;
+    with version 1, it is the quota of the container.
+    """
     for folder in _groups(root):
         with suppress(OSError, ValueError, ZeroDivisionError):
             quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
-            yield int(quota) / int(period)  # not for "max"
+            yield int(quota) / int(period)  # quota is "max" if there is none: int raises
     with suppress(OSError, ValueError, ZeroDivisionError):
         quota, period = (
             (root / _GROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text(encoding="ascii")
@@ -42,7 +52,7 @@ def _quotas(root: Path) -> Iterator[float]:
 
 
 def _groups(root: Path) -> list[Path]:
-    """Return the folders of the control groups, version 2, of this process."""
+    """Return the folders of all control groups (version 2) that contain this process."""
     groups = root / _GROUPS
     own = groups
     with suppress(OSError, UnicodeDecodeError):
@@ -54,8 +64,11 @@ def _groups(root: Path) -> list[Path]:
 
 
 def room_for(processes: int, root: Path = Path("/")) -> int:
-    """Return how many of these processes fit in memory if each is as large as this one; all where
-    the system does not say."""
+    """Return the number of further processes that fit in free memory, at most `processes`.
+
+    Each process is assumed to need as much memory as this process does now. Returns `processes` if
+    the system does not report its memory.
+    """
     try:
         pages = int((root / "proc/self/statm").read_text(encoding="ascii").split()[1])
         left = min(_left(root))
@@ -65,8 +78,10 @@ def room_for(processes: int, root: Path = Path("/")) -> int:
 
 
 def _left(root: Path) -> Iterator[int]:
-    """Yield the free bytes of the machine, and of control groups, version 2. The cache of files
-    counts as free."""
+    """Yield the free memory, in bytes, of the machine and of each control group (version 2).
+
+    Memory that holds cached files counts as free.
+    """
     words = (root / "proc/meminfo").read_text(encoding="ascii").split()
     yield 1024 * int(words[words.index("MemAvailable:") + 1])
     for folder in _groups(root):

@@ -1,4 +1,10 @@
-"""Data to a worker process, and outcomes from it: never pickles, which could run any code."""
+"""Encode data for a drawing process (worker.py), and decode its outcomes.
+
+dpaudit.adapters.isolation uses this module to talk to the process of an isolated mechanism. Data
+for the process (requests, datasets, the mechanism) are pickled. Outcomes come back as JSON or as
+raw arrays of numbers and texts, never as pickles, since reading a pickle can run any code.
+`worker.encode` writes the JSON that `decode` reads.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +38,10 @@ _PROTOCOL = 4
 
 
 def pickled(value: Any, what: str) -> bytes:
-    """Return a pickle for a worker, with NumPy arrays in a form that any version of NumPy reads.
-    Raises TargetError, with `what` as the name of the value."""
+    """Return a pickle of a value that worker.py can read under Python 3.8 or later and any NumPy.
+
+    what: name of the value in the message. Raises TargetError if the value cannot be pickled.
+    """
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
@@ -48,8 +56,11 @@ def pickled(value: Any, what: str) -> bytes:
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Return the parts of an array, or of an object that is imported or made in the worker;
-        else None."""
+        """Return a replacement, made of plain values, for an object that is not pickled itself.
+
+        These objects are NumPy arrays, data frames, and objects that the drawing process imports or
+        makes. None means: pickle the object as usual. `worker._Unpickler` reads the replacements.
+        """
         if type(value) is Reference:
             return "import", value.path, value.called
         if type(value) is Inline:
@@ -63,13 +74,17 @@ class _Pickler(pickle.Pickler):
 
 
 def request(name: str, arguments: Mapping[str, Any]) -> bytes:
-    """Return a request: its length in 8 bytes, then a pickle of plain values."""
+    """Return the bytes of a request: the length of a pickle in 8 bytes, then the pickle.
+
+    name: name of the method of `worker.Service` to call.
+    arguments: name -> value for the arguments of the method; only plain values.
+    """
     data = pickle.dumps((name, dict(arguments)), _PROTOCOL)
     return len(data).to_bytes(8, "little") + data
 
 
 def parsed(text: bytes) -> Any:
-    """Return the outcome of a line of JSON. Raises ValueError if it is malformed."""
+    """Return the outcome in a line of JSON. Raises ValueError if the line is malformed."""
     try:
         return decode(json.loads(text))
     except (TypeError, KeyError, ArithmeticError, RecursionError) as error:
@@ -77,7 +92,10 @@ def parsed(text: bytes) -> Any:
 
 
 def decode(node: Any) -> Any:
-    """Return the value of parsed JSON, as `worker.encode` writes it."""
+    """Return the outcome that `worker.encode` turned into `node`, a value of parsed JSON.
+
+    A mapping with one key that begins with "$" stands for a value without a form in JSON.
+    """
     if type(node) is list:
         return [decode(one) for one in node]
     if type(node) is not dict:
@@ -89,12 +107,15 @@ def decode(node: Any) -> Any:
     if read is None:
         raise ValueError(f"the form {tag!r} is not known")
     body = node[tag]
-    # The body of a form with several parts is a list.
+    # A form in `_OF_PARTS` has several arguments, which `body` lists.
     return read(*body) if tag in _OF_PARTS else read(body)
 
 
 def array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
-    """Return an array of numbers or texts. Raises ValueError for other types."""
+    """Return an array of numbers or texts from its bytes.
+
+    Raises ValueError for an array of objects, and for data of a wrong length.
+    """
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise ValueError(f"an array of type {dtype}")
@@ -143,6 +164,7 @@ def _duration(name: str, days: int, seconds: int, microseconds: int, nanoseconds
     return duration
 
 
+# Tag of a form in JSON -> function of several arguments that makes the value.
 _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$raised": lambda *parts: Raised(*map(str, parts)),
     "$scalar": lambda dtype, value: np.dtype(dtype).type(value),
@@ -159,6 +181,7 @@ _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$duration": _duration,
     "$missing": lambda name, word: _derived_type(name, Missing)(word),
 }
+# Tag of any form in JSON -> function that makes the value; of one argument, unless in `_OF_PARTS`.
 _FORMS: Mapping[str, Callable[..., Any]] = {
     **_OF_PARTS,
     "$tuple": lambda body: tuple(map(decode, body)),

@@ -1,7 +1,9 @@
-"""Another clock for a process: `time` runs ahead by a fixed number of seconds, and so does
-`datetime` for the user's own code.
+"""Shift the clocks of this process: `time` and `datetime` run ahead by a fixed number of seconds.
 
-It runs in Python 3.8 and without dpaudit, since worker.py uses it in a process of its own.
+New processes that repeat the draws of a refutation (sampling/executors/new_processes.py) have such
+clocks: noise that a mechanism seeds by the time then differs between processes. All code sees the
+shifted `time`; only the user's own code sees the shifted `datetime`. The file runs under Python 3.8
+and without dpaudit, since worker.py may run under another Python interpreter.
 """
 
 from __future__ import annotations
@@ -17,27 +19,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# The environment variable with the number of seconds.
+# Name of the environment variable that holds the shift, in seconds.
 SHIFT = "DPAUDIT_CLOCK_SHIFT"
-# Clocks of time, as far as the system has them, without those of processor time.
+# Clocks of `time.clock_gettime` that are shifted, if the system has them. Clocks of processor time
+# are not shifted.
 _CLOCKS = ("REALTIME", "TAI", "MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "UPTIME_RAW")
-# Parts of the paths of modules that are installed.
+# Folder of the standard library.
 _PYTHONS = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # without pathlib
+# Parts of the paths of installed packages: /site-packages/ and /dist-packages/.
 _FOREIGN = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
-# Functions of `time` that take a time, and how many arguments come before it.
+# Functions of `time` with an optional time argument -> number of arguments before it. Without it,
+# the functions use the present time.
 _OF_TIMES = {"gmtime": 0, "localtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
 
 
 def shift_as_asked() -> None:
-    """Shift the clocks once, if the environment asks for it: before the import of the mechanism,
-    which may take functions from `time`."""
+    """Shift the clocks by the seconds in the environment variable `SHIFT`, if it is set; once only.
+
+    Call this before the mechanism is imported, since its modules may import functions from `time`.
+    """
     seconds = os.environ.get(SHIFT)
     if seconds and not hasattr(time.time, "shifted"):
         shift_clocks(float(seconds))
 
 
 def shift_clocks(seconds: float) -> None:
-    """Let all clocks of this process run ahead; differences of times stay the same."""
+    """Let all clocks of this process run ahead; durations do not change."""
     nanoseconds = round(seconds * 1e9)
     for name in ("time", "monotonic", "perf_counter"):
         _replace(name, _ahead(getattr(time, name), seconds))
@@ -68,7 +75,12 @@ def _ahead_for(clock: Callable[[int], Any], shift: Any, clocks: list[int]) -> Ca
 
 
 def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -> Any:
-    """Return a function of a time that uses the shifted time if it is given none."""
+    """Return a version of a function of `time` that uses the shifted present time by default.
+
+    function: has an optional argument for a time, such as `time.ctime`.
+    before: number of arguments before the time.
+    now: returns the shifted present time, in the form that `function` takes.
+    """
 
     def called(*arguments: Any) -> Any:
         is_given = len(arguments) > before and arguments[before] is not None
@@ -78,8 +90,10 @@ def _of_now(function: Callable[..., Any], before: int, now: Callable[[], Any]) -
 
 
 def _shift_dates() -> None:
-    """Replace `datetime` for the code of the user. Installed modules import the true one: some are
-    compiled for it."""
+    """Replace the module `datetime` in imports of the user's own code.
+
+    Installed modules still import the true `datetime`, since some are compiled for it.
+    """
     shifted = types.ModuleType("datetime")
     vars(shifted).update(vars(datetime))
     for kind in (datetime.date, datetime.datetime):
@@ -94,7 +108,10 @@ def _shift_dates() -> None:
 
 
 def _is_own(scope: Any) -> bool:
-    """Return whether the globals of a module belong to a file that is not installed."""
+    """Return whether a module is the user's own: its file is not in an installed package.
+
+    scope: globals of the module.
+    """
     file = (scope or {}).get("__file__") or ""
     return (
         bool(file) and not file.startswith(_PYTHONS) and not any(map(file.__contains__, _FOREIGN))
@@ -102,8 +119,11 @@ def _is_own(scope: Any) -> bool:
 
 
 def _with_shifted_present(true: Any) -> Any:
-    """Return a class that replaces `datetime.date` or `datetime.datetime`. It makes objects of the
-    true type, and counts them as its instances."""
+    """Return a class that replaces `true`, which is `datetime.date` or `datetime.datetime`.
+
+    Its methods `now`, `utcnow` and `today` use the shifted time. It makes objects of the true
+    class, and `isinstance` accepts these objects.
+    """
 
     class Alike(type):
         def __instancecheck__(cls, value: Any) -> bool:

@@ -1,14 +1,17 @@
-"""Draw for dpaudit in a process of its own: a script for Python 3.8 and later.
+"""Script of the separate process in which an isolated mechanism draws.
 
-It needs origin.py next to it and the standard library, and uses NumPy only if the mechanism does.
-dpaudit starts it, sends pickled requests to its standard input and reads the replies, one line of
-JSON each. The outcome of a single draw is written to shared memory and counted there immediately:
-if this process dies, no finished draw is lost, and dpaudit knows which draw was under way.
+dpaudit.adapters.isolation starts this script with the user's Python interpreter (3.8 or later). The
+script needs origin.py next to it and the standard library, and uses NumPy only if the mechanism
+does. dpaudit sends pickled requests to standard input and reads replies from standard output: a
+line of JSON, then raw bytes if the line announces some. If a call makes a single draw, its outcome
+is written to shared memory and counted there immediately. So if this process dies, no finished draw
+is lost, and dpaudit knows which draw was under way.
 """
 
 from __future__ import annotations
 
-# Few imports, since a process that crashes is started again: these take some 10 ms.
+# Only small modules are imported here (about 10 ms together), since a process that crashes is
+# started again.
 import binascii
 import functools
 import gc
@@ -34,28 +37,35 @@ if not __name__.startswith("dpaudit."):  # run as a script: origin must not hide
 else:
     from dpaudit.processes.origin import FAILURES, end_if_forked, post_processed, raised, words
 
-# Draws of a request, at most, and bytes for outcomes that are not plain numbers.
+# A request asks for at most 8,192 draws; the shared memory has a slot for each.
 SLOTS = 8192
+# Size in bytes of the heap, the part of the shared memory for outcomes that are not plain numbers.
 HEAP = 1 << 24
+# Size in bytes of the shared memory: two counters of 8 bytes, 10 bytes for each slot, and the heap.
 MEMORY = 16 + 10 * SLOTS + HEAP
-# Content of a slot: a number, or TEXT if the outcome is the next line on the heap.
+# Kinds of a slot. FLOAT, INTEGER, BOOLEAN: the slot holds the outcome, a number of this type.
+# TEXT: the outcome is the next line of JSON on the heap.
 TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
-# Number of finished draws before the first draw begins.
+# Value of the counter of finished draws before the first draw of a request begins.
 NOT_BEGUN = (1 << 64) - 1
-# Characters of a text whose JSON is kept for reuse, at most.
+# The JSON of texts with fewer than 64 characters is kept, since short texts often occur again.
 _SHORT = 64
-# Environment variable that other_clock.py reads.
+# Environment variable with the seconds by which clocks run ahead; other_clock.py reads it.
 _CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
-# The process that dpaudit has started; the mechanism may fork others.
+# Id of the process that dpaudit has started. Forks that the mechanism makes have other ids.
 _OWNER = os.getpid()
 
 
 def main(make: Callable[[], Service]) -> None:
-    """Serve requests until standard input ends."""
+    """Serve requests until standard input ends.
+
+    make: returns the object whose methods are the requests.
+    """
     sys.path[:] = [os.getcwd(), *(one for one in sys.path if one != __file__.rpartition(os.sep)[0])]
     if os.environ.get(_CLOCK_SHIFT):
         _file_of_dpaudit("processes", "other_clock.py").shift_as_asked()
-    # Input and output of the mechanism must not disturb requests and replies.
+    # Requests and replies get descriptors of their own. The mechanism reads nothing from standard
+    # input, and its standard output goes to standard error.
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -72,15 +82,17 @@ def main(make: Callable[[], Service]) -> None:
 
 
 class Refused(BaseException):
-    """The mechanism, or the request, cannot be used. It is no outcome of a draw."""
+    """The mechanism or the request cannot be used. This never counts as an outcome of a draw."""
 
 
 class Layout:
-    """The shared memory.
+    """Views of the memory that this process shares with dpaudit; a slot holds one draw's outcome.
 
-    counters: finished draws, and bytes on the heap.  kinds, arms: for each slot the kind of its
-    outcome, and the number of its dataset.  floats, integers: two views of the numbers of the
-    slots.  heap: outcomes as lines of JSON.
+    counters: number of finished draws, and number of bytes used on the heap.
+    kinds: kind of the outcome in each slot (TEXT, FLOAT, INTEGER or BOOLEAN).
+    arms: number of the dataset for the draw of each slot.
+    floats, integers: the number in each slot, as float and as integer (one memory).
+    heap: outcomes that are not plain numbers, as lines of JSON.
     """
 
     def __init__(self, memory: mmap.mmap) -> None:
@@ -94,7 +106,10 @@ class Layout:
 
 
 class Service:
-    """Requests that this process serves; each method returns the reply."""
+    """The requests of dpaudit: each public method serves a kind of request and returns the reply.
+
+    A reply is a mapping for JSON, or a mapping with raw bytes to send after it.
+    """
 
     def __init__(self) -> None:
         self._datasets: dict[int, Any] = {}
@@ -105,7 +120,14 @@ class Service:
     def set_up(
         self, target: bytes, memory: int, path: list[str], main: str | None, is_first: bool
     ) -> Any:
-        """Make the mechanism. main: the script that its pickled objects refer to."""
+        """Make the mechanism; reply with the parameters of the mechanism and of post-processing.
+
+        target: pickle that says how to make the mechanism.
+        memory: file descriptor of the shared memory.
+        path: folders to put at the start of sys.path.
+        main: path of the script in which pickled objects are defined; None if there is no script.
+        is_first: whether to reply with parameters; False for a process that replaces another one.
+        """
         sys.path[:0] = [one for one in path if one not in sys.path]
         if main is not None:
             module = types.ModuleType("__mp_main__")
@@ -128,13 +150,28 @@ class Service:
         return {}
 
     def draw(self, count: int, seed: int, how: Any) -> Any:
-        """Make single draws, for the datasets whose numbers are in the shared memory."""
+        """Make `count` draws, one call each; write the outcomes to the shared memory.
+
+        Before, dpaudit writes the number of the dataset for each draw into `Layout.arms`.
+
+        seed: number from which all generators are seeded.
+        how: names of the parameters for a generator and for the dataset; see `_prepared`.
+        """
         self._with_torch_seeded(lambda: self._draw_singly(count, self._prepared(seed, how)))
         self._check_unchanged()
         return {}
 
     def draw_batch(self, number: int, size: int, seed: int, batch: str, how: Any) -> Any:
-        """Make many draws in one call; reply with an array, or with a list."""
+        """Make `size` draws in one call; reply with the outputs, as an array or as a line of JSON.
+
+        The reply has the key "failed" if the call raised, and "got" if its result does not have
+        `size` outputs.
+
+        number: number of the dataset.
+        seed: number from which all generators are seeded.
+        batch: name of the parameter for the number of draws.
+        how: names of the parameters for a generator and for the dataset; see `_prepared`.
+        """
         dataset = self._datasets[number]
         try:
             outputs = self._with_torch_seeded(
@@ -160,8 +197,10 @@ class Service:
         return {"array": None}, _sent(_text, [self._processed(one) for one in listed])
 
     def _with_torch_seeded(self, run: Callable[[], Any]) -> Any:
-        """Return the result of a run. Repeat a run that has imported torch, since its generators
-        were not seeded."""
+        """Return `run()`. If the run has imported torch, run again and return the second result.
+
+        In the first run, the generators of torch were not seeded.
+        """
         had_torch = _has_torch()
         result = run()
         if _has_torch() and not had_torch:
@@ -172,16 +211,19 @@ class Service:
     def _prepared(
         self, seed: int, how: Any, batch: dict[str, int] | None = None
     ) -> Callable[..., Any]:
-        """Seed every generator; return a function that draws, given a dataset.
+        """Seed every generator; return a function that makes a call for a dataset.
 
-        how: names of the parameters that take a generator (NumPy's, or without NumPy a
-        `random.Random`) and the dataset, or None.  batch: the parameter for the number of draws.
+        seed: number from which the seed of each generator is derived.
+        how: a pair. First the name of the parameter for a random generator (a NumPy Generator, or a
+            `random.Random` if NumPy is not installed); None if there is no such parameter. Second
+            the name of the parameter for the dataset; None if the dataset is the first argument.
+        batch: name of the parameter for the number of draws -> number of draws.
         """
         rng, data = how
         if rng is not None and "numpy" not in sys.modules and importlib.util.find_spec("numpy"):
             importlib.import_module("numpy")
         numpy: Any = sys.modules.get("numpy")
-        if self._requests < 2:  # the first call may make a generator
+        if self._requests < 2:  # also in the second request: the first call may make a generator
             self._generators = generators()
         self._requests += 1
         for place, generator in enumerate(self._generators):
@@ -196,7 +238,13 @@ class Service:
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 
     def _draw_singly(self, count: int, draw: Callable[..., Any]) -> None:
-        """Write outcomes to the shared memory, as far as its heap has room."""
+        """Make up to `count` draws, one call each, and write the outcomes to the shared memory.
+
+        If the heap of the shared memory is full, the draws end early. The outcome that does not fit
+        is kept, and is the first outcome of the next request.
+
+        draw: makes one call for a dataset.
+        """
         layout, process, datasets = self._layout, self._process, self._datasets
         counters = layout.counters
         kinds, floats, integers = layout.kinds, layout.floats, layout.integers
@@ -228,7 +276,7 @@ class Service:
                     raise Refused(
                         f"an output of more than {HEAP:,} bytes; shorten it with post_process"
                     )
-                if used + len(text) > HEAP:  # begins the next request
+                if used + len(text) > HEAP:  # the outcome is kept for the next request
                     self._left_over = text
                     break
                 layout.heap[used : used + len(text)] = text
@@ -262,8 +310,11 @@ def _digest(dataset: Any) -> int:
 
 class _Unpickler(pickle.Unpickler):
     def persistent_load(self, parts: Any) -> Any:
-        """Return an object that is imported or made here: not every version of NumPy reads the
-        pickles of another."""
+        """Return the object for a replacement that `exchange.pickled` has put into the pickle.
+
+        Replacements are used for objects that are imported or made here, for data frames, and for
+        arrays, since not every version of NumPy can read the pickles of another version.
+        """
         kind, what, how = parts
         if kind == "import":
             return resolved(what)() if how else resolved(what)
@@ -273,7 +324,10 @@ class _Unpickler(pickle.Unpickler):
 
 
 def loaded(data: bytes, what: str) -> Any:
-    """Return the object of a pickle. Raises Refused, with `what` as its name."""
+    """Return the object in a pickle. Raises Refused if it cannot be read here.
+
+    what: name of the object in the message.
+    """
     try:
         return _Unpickler(io.BytesIO(data)).load()
     except FAILURES as error:
@@ -281,7 +335,11 @@ def loaded(data: bytes, what: str) -> Any:
 
 
 def _built(asked: dict[str, Any]) -> Callable[..., Any]:
-    """Return the mechanism of an import path: a function, or an object made with `init`."""
+    """Return the mechanism as a callable: imported, made from its class, or made by its factory.
+
+    asked: how to make it: "path" (import path), "init" (arguments of the class or factory),
+        "factory" (whether to call a function first) and "call" (name of the method that draws).
+    """
     made, init, path = resolved(asked["path"]), asked["init"], asked["path"]
     if asked["factory"] or isinstance(made, type):
         try:
@@ -301,7 +359,10 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
 
 
 def _signature(function: Any) -> Any:
-    """Return names, kinds and defaults of parameters; None where they cannot be read."""
+    """Return [name, kind, whether required] for each parameter; None if they cannot be read.
+
+    Raises Refused for an async function and for a generator function.
+    """
     inspect: Any = importlib.import_module("inspect")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         name = getattr(function, "__qualname__", repr(function))
@@ -317,7 +378,10 @@ def _signature(function: Any) -> Any:
 
 
 def resolved(path: str) -> Any:
-    """Return the object of an import path, `module:attribute` or `file.py:attribute`."""
+    """Return the object at an import path, `module:attribute` or `file.py:attribute`.
+
+    Raises Refused if the object cannot be imported.
+    """
     module, _, attribute = path.rpartition(":")
     is_file = module.endswith(".py") or os.sep in module
     try:
@@ -349,7 +413,12 @@ def _file(path: str) -> Any:
 
 @functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8
 def _file_of_dpaudit(*names: str) -> Any:
-    """Return a file of dpaudit, which need not be installed here, as a module."""
+    """Import a file of dpaudit by its path, and return the module.
+
+    dpaudit need not be installed for this Python interpreter.
+
+    names: folder inside of dpaudit, if any, and name of the file.
+    """
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     return _load("dpaudit_" + names[-1].partition(".")[0], os.path.join(folder, *names))  # noqa: PTH118
 
@@ -385,13 +454,13 @@ def _has_tables() -> bool:
 
 
 def generators() -> list[Any]:
-    """Return all generators of this process that take a seed: any may be the mechanism's."""
-    gc.collect()  # puts all objects in one order, by age
+    """Return all random generators in this process that can be seeded, since any may be used."""
+    gc.collect()  # afterwards `gc.get_objects` lists objects in a fixed order, by age
     numpy: Any = sys.modules.get("numpy")
     theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
     every = gc.get_objects()
     kept = [one for one in every if issubclass(type(one), (random.Random, *theirs))]
-    if _has_torch():  # the collector does not list generators of torch
+    if _has_torch():  # `gc.get_objects` lists no generators of torch, but objects that hold them
         kinds = _torch().generator_types()
         own = [one for one in gc.get_referents(*every) if issubclass(type(one), kinds)]
         kept += {id(one): one for one in own}.values()
@@ -399,7 +468,10 @@ def generators() -> list[Any]:
 
 
 def _reseed(generator: Any, seed: int, purpose: str) -> bool:
-    """Return whether a generator could be seeded."""
+    """Seed a generator; return whether this was possible.
+
+    purpose: text that makes this generator's seed differ from the seeds of other generators.
+    """
     number = child_seed(seed, purpose)
     try:
         if hasattr(generator, "bit_generator"):
@@ -417,16 +489,19 @@ def _reseed(generator: Any, seed: int, purpose: str) -> bool:
 
 
 def child_seed(seed: int, purpose: str) -> int:
-    """Return 256 bits that differ for every purpose."""
-    return random.Random(f"{seed} {purpose}").getrandbits(256)  # by SHA-512
+    """Return a number of 256 random bits, derived from the seed and the purpose."""
+    return random.Random(f"{seed} {purpose}").getrandbits(256)  # `random` hashes texts by SHA-512
 
 
-# Outcomes as JSON; exchange.py reads them.
+# Outcomes as JSON, which exchange.py reads.
 
 
 def encode(value: Any) -> Any:
-    """Return an outcome as JSON. A value without a form in JSON becomes a mapping with one key,
-    which starts with a dollar sign. Raises Refused for a value that cannot be sent."""
+    """Return a value for JSON that stands for an outcome; `exchange.decode` reads it.
+
+    A value without a form in JSON becomes a mapping with one key, which begins with "$". Raises
+    Refused for a value that cannot be sent.
+    """
     kind = type(value)
     if kind in (float, str, bool, type(None)):
         return value
@@ -437,7 +512,8 @@ def encode(value: Any) -> Any:
             node = {key: encode(one) for key, one in value.items()}
         else:
             node = {"$dict": [[encode(key), encode(one)] for key, one in value.items()]}
-        # The auditing process has another hash seed.
+        # Whether the keys have the order of a set is decided here, since that order depends on the
+        # hash seed, which differs in the auditing process.
         is_as_in_a_set = len(value) > 1 and _set_order().as_in_a_set(tuple(value))
         return {"$as_in_a_set": node} if is_as_in_a_set else node
     if kind in (list, tuple, set, frozenset):
@@ -456,8 +532,12 @@ def encode(value: Any) -> Any:
 
 
 def _tabular(value: Any, frames: Any) -> Any:
-    """Return a frame, a series, or one of their values; None for any other value. frames: the
-    module that takes them apart."""
+    """Return a value for JSON that stands for a data frame, a series, or the value of a table cell.
+
+    None for any other value.
+
+    frames: the module outcomes/frames.py, which reads tables of pandas, polars and pyarrow.
+    """
     kind = type(value)
     if frames.is_frame(kind):
         frame = frames.as_frame(value)
@@ -490,7 +570,11 @@ def _encoded_array(value: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """Return a value of another type by its fields, or as the plain type that it derives from."""
+    """Return a value for JSON that stands for an enum member, a record, or a derived value.
+
+    Records are data classes and named tuples. A derived value has a subclass of str, int, list or
+    another plain type as its type. Raises Refused for any other type.
+    """
     kind, name = type(value), type(value).__qualname__
     if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
         return {"$enum": [name, value.name or repr(value.value)]}
@@ -501,7 +585,7 @@ def _described(value: Any) -> Any:
     bases: tuple[Any, ...] = (str, int, float, bytes, dict, list, tuple, set, frozenset)
     for base in (one for one in bases if isinstance(value, one)):
         return {"$derived": [name, encode(base(value))]}
-    # A file that was run by its path has a module name of ours.
+    # A module that was imported by its file's path has a name that dpaudit made up: leave it out.
     module = "" if kind.__module__.startswith("dpaudit_file_") else f"{kind.__module__}."
     raise Refused(
         f"the mechanism returns a value of type {module}{name}, which cannot be sent between "
@@ -514,7 +598,8 @@ def _base64(data: Any) -> str:
     return binascii.b2a_base64(data, newline=False).decode()
 
 
-# By name, to import nothing that the mechanism does without.
+# (module, name) of a type -> function that turns a value of this type into a value for JSON. Types
+# are given by name, so that no module is imported that the mechanism does not use.
 _FORMS: dict[tuple[str, str], Callable[[Any], Any]] = {
     **dict.fromkeys([("builtins", "bytes"), ("builtins", "bytearray")], _base64),
     **dict.fromkeys([("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")], str),
@@ -536,7 +621,11 @@ def _written(value: Any) -> bytes:
 
 
 def _sent(write: Callable[[Any], Any], output: Any) -> Any:
-    """Return `write(output)`. Its exceptions are not the mechanism's, except a lack of memory."""
+    """Return `write(output)`, which turns an output into a value or a line of JSON.
+
+    A MemoryError is returned as the outcome of the draw. Any other exception raises Refused: it is
+    not the mechanism's, and must not count as an outcome.
+    """
     try:
         return write(output)
     except RecursionError:

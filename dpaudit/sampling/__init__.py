@@ -1,1 +1,1 @@
-"""Sampling: random streams, chunks, the pools that draw them, and checks of independence."""
+"""Sampling: random streams, chunks of draws, pools that draw chunks, and tests of independence."""

@@ -1,4 +1,11 @@
-"""Chunks, the units of sampling, and their results. Each kind of chunk is one type."""
+"""Chunks, the units of sampling, and their results.
+
+A chunk is a request for a number of draws of one pair, with random streams of its own. The audit
+(`dpaudit.auditing`) makes chunks, `Sampler.draw` makes the draws and returns a result, and worker
+processes exchange both as pickles. The type of a chunk says what happens to its draws: `ToLearn`
+keeps all outcomes, `ToCount` keeps counts only, and the draws of `ToProbe`, `ToTime` and
+`FirstCalls` are not used by any bound or bet.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +24,21 @@ from dpaudit.outcomes import KeyArray, Outcomes, Raised
 
 Key = tuple[int, ...]
 
-# Draws at the start of a counted chunk whose keys are kept.
+# Number of draws at the start of a counted chunk whose keys are compared with other chunks: a chunk
+# that repeats another one repeats its start.
 HEAD = 64
-# Rare draws of one input that are kept of a counted chunk, at most.
+# At most this many rare draws are kept of each group of outcomes that is counted together, so that
+# memory and pickles stay small.
 MOST_RARE = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """First impression of a mechanism.
+    """Properties of a mechanism, measured by its first calls.
 
-    reproducible: whether equal seeds gave equal outcomes.  columns: columns of an outcome.
-    seconds: duration of a call.
+    reproducible: whether equal seeds gave equal outcomes (True if that was not tested).
+    columns: number of values (columns) in an outcome.
+    seconds: mean duration of a call; 0 if calls were not timed.
     """
 
     reproducible: bool
@@ -38,7 +48,11 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failures:
-    """Draws that were exceptions. counts: by kind, for (d1, d2).  first: by kind, the first one."""
+    """Exceptions of the mechanism that were counted as outcomes.
+
+    counts: kind of exception -> (number of draws of d1, number of draws of d2).
+    first: kind of exception -> the first exception of that kind.
+    """
 
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     first: Mapping[str, Raised] = field(default_factory=dict)
@@ -57,8 +71,13 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Keys of the first draws of a counted chunk, in order, and whether each is of d1. They only
-    show whether another chunk repeats them."""
+    """Keys of the first draws of a counted chunk, to detect chunks that repeat each other.
+
+    A key is a hash of a whole outcome: equal outcomes have equal keys.
+
+    keys: (draws,), in the order of the draws.
+    is_d1: (draws,), whether the input of each draw was d1.
+    """
 
     keys: KeyArray
     is_d1: NDArray[np.bool_]
@@ -69,7 +88,13 @@ class Head:
 
     @classmethod
     def mixed(cls, d1: Outcomes, d2: Outcomes, coins: np.random.Generator) -> Head:
-        """Return the first draws of both inputs in random order, as if drawn in turns."""
+        """Return the keys of the first draws of d1 and of d2, put together in a random order.
+
+        For a mechanism that makes many draws of one input per call. With one call per draw, the
+        inputs alternate at random, and `of` returns the keys in the order of the draws.
+
+        coins: generator of the random order.
+        """
         is_d1 = coins.permutation(np.repeat([True, False], [d1.size, d2.size]))
         keys = np.empty(len(is_d1), dtype=np.uint64)
         keys[is_d1], keys[~is_d1] = d1.keys(), d2.keys()
@@ -78,7 +103,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learning:
-    """Result of `ToLearn`: draws to bet on first, and then to learn from."""
+    """Result of `ToLearn`: draws that the audit first bets on and then learns from."""
 
     fresh: FreshDraws
     failures: Failures
@@ -86,10 +111,14 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rare:
-    """Draws with rare outputs, among counted draws to learn from.
+    """Draws with rare outputs, kept from a chunk whose other draws are only counted.
 
-    kept: the rare draws.  arms: draws of d1 and of d2 from which they were taken.  lost: further
-    rare draws, for which there was no room.
+    An output is rare if learning saw one of its values rarely or never (`Measure.rare_filter`). The
+    audit learns from the draws that are kept.
+
+    kept: the rare draws.
+    arms: number of draws of (d1, d2), rare or not, among which the rare draws were searched.
+    lost: number of rare draws that were found but not kept, for lack of room (`MOST_RARE`).
     """
 
     kept: SelectionDraws
@@ -103,9 +132,18 @@ class Rare:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """Counts of draws by the levels of one rule; counts of parts add up.
+    """Result of `ToCount`: counts of draws by level (bin of outcomes) and input.
 
-    heads: keys of the first draws.  atoms, declared, others, rare, unseen: see `Measure`.
+    Two results with one `Measure` are added by `+`.
+
+    tally: counts by the levels of `Measure.portfolio`.
+    atoms: counts of the single outputs in `Measure.atoms`.
+    declared: counts of the outputs in `Measure.declared`.
+    failures: exceptions among the draws.
+    heads: keys of the first draws of each chunk.
+    others: counts by the levels of each counter in `Measure.others`.
+    rare: draws that `Measure.rare_filter` lets through.
+    unseen: number of draws of (d1, d2) with outputs that are new to `Measure.seen`.
     """
 
     tally: Tally
@@ -138,12 +176,15 @@ Result = TypeVar("Result", Learning, Counted, Probe)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """What is counted of each draw.
+    """What to count of each draw of a `ToCount` chunk. An attribute that is None is not counted.
 
-    portfolio: gives its level.  atoms: single outputs, each counted.  declared: keys, in rising
-    order, of the outputs that the user declared to be all.  others: further maps to levels, for
-    draws to learn from.  rare_filter: draws to learn from that it passes are kept.  seen: draws
-    with outputs that it has not seen are counted by input.
+    portfolio: frozen rules; draws are counted by the levels (bins of outcomes) of these rules.
+    atoms: single outputs that are counted one by one.
+    declared: keys, in rising order, of all outputs that are possible according to the user.
+    others: further maps from outcomes to levels; learning uses their counts.
+    rare_filter: filter of rare outputs; the draws with such outputs are kept whole.
+    seen: filter of outputs with a value that learning never saw; the number of such draws is
+        counted for each input.
     """
 
     portfolio: Portfolio
@@ -156,9 +197,11 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk(Generic[Result]):
-    """A unit of sampling.
+    """A request for draws; the type parameter is the type of its result.
 
-    key: names its random streams; begins with the number of the pair.  size: draws.
+    key: numbers from which the random streams of the chunk are derived, together with the seed of
+        the audit; key[0] is the index of the pair of inputs.
+    size: number of draws.
     """
 
     key: Key
@@ -171,15 +214,16 @@ class Chunk(Generic[Result]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToLearn(Chunk[Learning]):
-    """Draws whose outcomes are kept."""
+    """A request for draws whose whole outcomes are kept, to learn from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToCount(Chunk[Counted]):
-    """Draws that are only counted.
+    """A request for draws that are counted; only rare outcomes are kept, the others discarded.
 
-    in_memory: draws whose outcomes are in memory at the same time.  heads: whether to keep the keys
-    of the first draws.
+    measure: what to count.
+    in_memory: largest number of outcomes that are in memory at the same time.
+    heads: whether to keep the keys of the first `HEAD` draws.
     """
 
     measure: Measure
@@ -189,9 +233,9 @@ class ToCount(Chunk[Counted]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToTime(ToCount):
-    """Draws that are timed to plan their number.
+    """A request for draws that measure how fast the mechanism draws, to plan the budget.
 
-    patience: seconds to wait until all workers have started.
+    patience: longest wait, in seconds, for worker processes to start before the first such chunk.
     """
 
     patience: float = 15.0
@@ -199,9 +243,15 @@ class ToTime(ToCount):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToProbe(Chunk[Probe]):
-    """Draws that are made twice, to see whether a seed repeats them. They count for nothing."""
+    """A request to make draws twice from one seed, to test whether the seed determines outcomes.
+
+    No bound or bet uses these draws.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstCalls(Chunk[Probe]):
-    """First calls of the mechanism, one by one. They count for nothing."""
+    """A request for the first calls of the mechanism, to measure duration and output length.
+
+    No bound or bet uses these draws.
+    """

@@ -1,9 +1,12 @@
-"""Random generators: how a seed reaches the draws of a chunk, and which generators a mechanism
-carries (docs/method.md §11).
+"""Random generators: find all generators that a mechanism may use, and seed each for every chunk.
 
-Every chunk has streams of its own, and seeds all other generators that a mechanism could draw from;
-they are restored afterwards. Without that, copies of a mechanism in several processes would repeat
-the same noise.
+A chunk (a request for draws) has random streams of its own, derived from the seed of the audit and
+the key of the chunk (docs/method.md §11). Before its draws, `chunk_streams` also re-seeds the
+generators that the mechanism may use without being given them: the global generators of `random`,
+`numpy.random` and torch, and the generators that the mechanism carries in attributes, closures and
+module globals. Otherwise copies of a mechanism in several processes would draw equal noise.
+`preserved` restores these generators after the draws. `dpaudit.sampling.state` uses the
+functions that decide which modules are the user's own.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from numpy.typing import NDArray
 
 from dpaudit import torch_use
 
-# Generators of torch count too; torch is never imported for this.
+# Generators of NumPy and of `random`. Generators of torch are accepted, too, but are not named in
+# the type, since torch must not be imported for this.
 RandomSource = np.random.Generator | np.random.RandomState | random.Random
 
 
@@ -34,15 +38,25 @@ def is_generator(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChunkStreams:
-    """Random streams of one chunk: coins that pick inputs, and the `rng` of the mechanism."""
+    """Random streams of one chunk.
+
+    coins: generator of the coins that pick d1 or d2 for each draw.
+    mechanism: generator that the mechanism gets as its parameter `rng`, if it has one.
+    """
 
     coins: np.random.Generator
     mechanism: np.random.Generator
 
 
 def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]) -> ChunkStreams:
-    """Return the streams of a chunk. Seed all other generators that the mechanism could draw from,
-    the global ones and those that it carries, each from a stream of its own."""
+    """Return the random streams of a chunk, and re-seed all other generators.
+
+    These are the global generators and the generators in `carried`; each gets a seed of its own.
+
+    seed: of the audit.
+    key: numbers of the chunk, from which the streams are derived together with the seed.
+    carried: generators that the mechanism holds, from `carried_generators`.
+    """
     coins, mechanism, for_globals = (
         np.random.SeedSequence(seed, spawn_key=(*key, purpose)) for purpose in range(3)
     )
@@ -53,7 +67,7 @@ def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]
 
 
 def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) -> None:
-    """Re-seed each generator in place, from a child of `seeds` of its own."""
+    """Re-seed each generator in place; every generator gets a different child of `seeds`."""
     for generator, child in zip(generators, seeds.spawn(len(generators)), strict=True):
         if isinstance(generator, np.random.Generator):
             bits = generator.bit_generator
@@ -67,7 +81,7 @@ def reseed(generators: Sequence[RandomSource], seeds: np.random.SeedSequence) ->
 
 
 def reseed_globals(seeds: np.random.SeedSequence) -> None:
-    """Re-seed the global generators of `random`, `numpy.random` and, if it is loaded, torch."""
+    """Re-seed the global generators of `random`, of `numpy.random` and, if loaded, of torch."""
     words = seeds.generate_state(24)
     random.seed(_integer(words[:8]))
     np.random.seed(words[8:16])
@@ -76,7 +90,7 @@ def reseed_globals(seeds: np.random.SeedSequence) -> None:
 
 @contextmanager
 def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
-    """Restore the global generators, and those given, to their present state afterwards."""
+    """Restore the state of the global generators and of `generators` after the context."""
     with ExitStack() as stack:
         stack.callback(random.setstate, random.getstate())
         stack.callback(np.random.set_state, np.random.get_state())
@@ -87,7 +101,7 @@ def preserved(generators: Sequence[RandomSource] = ()) -> Iterator[None]:
 
 
 def restorer(generator: RandomSource) -> Callable[[], None]:
-    """Return a function that sets a generator to its present state."""
+    """Return a function that puts a generator back into its present state."""
     if isinstance(generator, np.random.Generator):
         bits = generator.bit_generator
         return partial(setattr, bits, "state", bits.state)
@@ -102,21 +116,26 @@ def _integer(words: NDArray[np.unsignedinteger]) -> int:
     return int.from_bytes(words.tobytes(), "little")
 
 
-# Levels of data that are searched, and objects in all: a mechanism of a large library reaches much
-# of that library, and the search looks at its own attributes first.
+# Limits of the search for generators that a mechanism carries.
+# DEPTH: attributes, list entries and dict values are searched at most 4 levels deep.
+# LIMIT: at most 20,000 objects are searched, near objects first: a mechanism from a large library
+# refers to much of this library.
 DEPTH, LIMIT = 4, 20_000
 
 
 def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
-    """Return the generators that callables carry, each once, in a fixed order except those in sets.
+    """Return the random generators that callables refer to, each generator once.
 
-    The search covers attributes of the bound object (up to four levels deep), closures, default
-    arguments, functools.partial, and module globals that the code names, or code that it calls in
-    its own package. It leaves out the global generators of `random`, `numpy.random` and torch, and
-    sources that cannot be seeded, such as `random.SystemRandom`.
+    The search covers attributes of a method's object (up to `DEPTH` levels deep), closures, default
+    arguments, arguments of functools.partial, and module globals that the code uses. Functions of
+    the user's own package are searched, too, if the code calls them. The result leaves out the
+    global generators of `random`, `numpy.random` and torch, and sources that cannot be seeded, such
+    as `random.SystemRandom`. Its order is the same in every process, except for generators in sets.
+
+    parts: functions, methods, partial objects or other objects that make up the mechanism.
     """
     home = set().union(*map(home_of, parts))
-    # The singletons behind the functions of `random`, `numpy.random` and torch.
+    # The global generators of `random`, `numpy.random` and torch, which `reseed_globals` seeds.
     shared = {id(getattr(random.seed, "__self__", None)), id(np.random.mtrand._rand)}
     shared.add(id(getattr(sys.modules.get("torch"), "default_generator", None)))
     carried: list[RandomSource] = []
@@ -133,7 +152,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
         if is_generator(value) and _takes_seeds(value):
             carried.append(value)
             continue
-        # Code is followed however long the chain of calls; data only to a certain depth.
+        # Code is followed through calls of any number, data only to `DEPTH`.
         queue.extend((part, 0) for part in _code(value, home))
         queue.extend((part, depth + 1) for part in _data(value))
         if isinstance(value, MethodType | BuiltinFunctionType):
@@ -142,7 +161,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
 
 
 def _takes_seeds(generator: RandomSource) -> bool:
-    """Return whether a generator can be seeded and restored; leave its state unchanged."""
+    """Return whether a generator can be seeded and restored; its state is the same afterwards."""
     try:
         restore = restorer(generator)
         reseed([generator], np.random.SeedSequence(0))
@@ -153,7 +172,10 @@ def _takes_seeds(generator: RandomSource) -> bool:
 
 
 def _code(value: Any, home: set[str]) -> Iterator[Any]:
-    """Yield functions, and objects that they hold, through which a value may draw."""
+    """Yield the functions and objects that a value may call or use when it draws.
+
+    home: packages and folders of the user's code, from `home_of`.
+    """
     if isinstance(value, FunctionType):
         yield from _held(value)
         yield from _named(value, home)
@@ -162,7 +184,7 @@ def _code(value: Any, home: set[str]) -> Iterator[Any]:
     elif isinstance(value, partial):
         yield value.func
     elif not isinstance(value, ModuleType):
-        # Methods and class attributes: a method may draw through another one.
+        # All methods and class attributes, since one method may draw by calling another method.
         for base in (value if isinstance(value, type) else type(value)).__mro__:
             if is_home(base, home):
                 for member in list(vars(base).values()):
@@ -170,7 +192,13 @@ def _code(value: Any, home: set[str]) -> Iterator[Any]:
 
 
 def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
-    """Yield the globals that a function's code names, also those of the user's own modules."""
+    """Yield the values of the global variables whose names occur in a function's code.
+
+    These are the globals of the function's module and of the user's own modules that the code
+    names, without modules and without functions and classes of libraries.
+
+    home: packages and folders of the user's code, from `home_of`.
+    """
     names = set(code_names(function.__code__))
     scopes = [function.__globals__]
     for name in sorted(names & function.__globals__.keys()):
@@ -189,7 +217,10 @@ _LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.gen
 
 
 def home_of(start: Any) -> set[str]:
-    """Return the names of the packages, and the folders, that define a callable."""
+    """Return the top-level packages and the folders in which a callable is defined.
+
+    Code in these packages and folders counts as the user's own; other code counts as a library.
+    """
     while isinstance(start, partial):
         start = start.func
     owner = getattr(start, "__self__", start)
@@ -199,13 +230,12 @@ def home_of(start: Any) -> set[str]:
 
 
 def is_home(value: Any, home: set[str]) -> bool:
-    """Return whether a value is defined in the packages and folders of `home_of`."""
+    """Return whether a value is defined in the user's own code. home: from `home_of`."""
     return comes_from(getattr(value, "__module__", None) or "", home)
 
 
 def comes_from(module: str, home: set[str]) -> bool:
-    """Return whether a module is in the packages and folders of `home_of`. Library code is not
-    searched."""
+    """Return whether a module, given by name, is the user's own code. home: from `home_of`."""
     return module.partition(".")[0] in home or _folder(module) in home
 
 
@@ -222,7 +252,7 @@ def code_names(code: CodeType) -> Iterator[str]:
 
 
 def _held(function: FunctionType) -> Iterator[Any]:
-    """Yield the defaults and closure of a function, and the function that it wraps."""
+    """Yield a function's default arguments, closure variables and wrapped function."""
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
     for cell in function.__closure__ or ():
@@ -244,10 +274,10 @@ def _data(value: Any) -> Iterator[Any]:
 
 
 def slots_of(kind: type) -> Iterator[str]:
-    """Yield the names of the slots that objects of a class have."""
+    """Yield the attribute names in `__slots__` of a class and of its base classes."""
     for base in kind.__mro__:
         slots = vars(base).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            # Python mangles private names.
+            # Python stores the private slot __x of class C as the attribute _C__x.
             is_private = name.startswith("__") and not name.endswith("__")
             yield f"_{base.__name__.lstrip('_')}{name}" if is_private else name

@@ -1,10 +1,12 @@
-"""Whether draws of a mechanism can be independent of each other (docs/method.md §11).
+"""Tests of the assumption that the draws of a mechanism are independent (docs/method.md §11).
 
-Most checks use learning draws, which certify nothing. Behaviour that independent draws cannot show
-is an error; behaviour that they show rarely is a warning with its p-value. Two checks compare the
-frequencies of events between calls, or between processes: noise that is drawn once for a batch, or
-a state that changes slowly, makes draws of one call alike and calls different. Ten thousand such
-draws may be worth a dozen independent ones.
+`dpaudit.auditing.checks` passes draws, or their counts, to a check. A check returns warnings in
+words if chance rarely explains the draws, and raises DependentDrawsError if chance is excluded
+(p < 1e-12). A cached or repeated draw, a copied generator, and noise that many draws share are
+found in this way. Terms: a *block* is the draws of one chunk; a *level* is a bin of outcomes; a
+*guess* is the input that a learned rule names at a level (1: d1, -1: d2, 0: abstain); an *e-value*
+has expectation at most 1 for independent draws, so that it exceeds 1 / α with probability at
+most α.
 """
 
 from __future__ import annotations
@@ -38,47 +40,63 @@ from dpaudit.wording import shortened
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-# Logarithm of an e-value, and the part of the draws that it is about.
+# A pair: the log of an e-value, and the name of the tested draws for messages, such as "d1".
 Evidence = tuple[float, str]
 
-# A p-value below this is an error.
+# A p-value below 1e-12 is an error, not a warning.
 IMPOSSIBLE = 1e-12
-# Probability that any check warns about a correct mechanism, and the checks that share it: one
-# output for each input; serial dependence; and calls that differ, in four places (learning draws
-# that are kept, those that are counted, certification, further draws).
+# WARNED: probability that a correct mechanism gets any warning, over all checks of an audit.
+# CHECKS: number of checks that share this probability equally. They are: one output for each
+# input; serial dependence; and differences between calls, tested in four places (buffered learning
+# draws, counted learning draws, certification, further draws).
 WARNED, CHECKS = 1e-4, 6
-# Part of a warning that new processes can settle: they give the stored result too, or not.
+# Phrase of the warning about caches. `dpaudit.auditing` finds the warning by this phrase, and drops
+# it after new processes have drawn, since a new process starts with an empty cache.
 STORED = "returns a stored result"
-# Draws that are looked at, at most: of learning draws, and of the heads of blocks.
+# At most 20,000 learning draws are tested; together with the first draws of counted blocks, at most
+# 40,000 draws.
 _DRAWS = 20_000
-# Draws in which nearly all blocks differ: compared first.
+# Two blocks are compared in their first 16 draws, and in all draws only if these are equal. Nearly
+# all blocks of independent draws differ within 16 draws.
 _FIRST = 16
-# Ljung-Box test: columns, at most; lags; draws in a series, at least.
+# Limits of the Ljung-Box test of serial dependence.
+# _SERIES_COLUMNS: at most this many columns of the output are tested.
+# _LAGS: autocorrelations at the lags 1 to 10 enter the test statistic.
+# _SERIES_DRAWS: a series needs at least 1,000 draws, since the test is asymptotic.
 _SERIES_COLUMNS, _LAGS, _SERIES_DRAWS = 4, 10, 1_000
-# Factor for the tail of Ljung-Box, which is heavier than its limit (measured: 12 times at 2e-5).
+# Factor by which Ljung-Box p-values are raised: small p-values of independent draws are more
+# frequent than the chi-squared limit says (measured: 12 times as frequent at p = 2e-5).
 _HEAVIER = 100.0
-# Share of draws with one value above which too few others are left for an asymptotic test.
+# A series in which more than 90 % of the draws have one value is not tested: an asymptotic test
+# needs variation.
 _NEARLY_ALL = 0.9
-# Runs into which each input's draws of a block are split, as the sampler's calls split them.
+# The draws of one input in a block are split into 4 runs, which are compared with each other; in
+# small learning blocks the sampler makes 4 calls for each input.
 _RUNS = 4
-# Columns whose events are compared between runs, and the quantiles that bound these events.
+# _CALL_COLUMNS: at most this many columns of the output are compared between runs.
+# _QUANTILES: the compared events are "the value is at most this quantile of its column".
 _CALL_COLUMNS, _QUANTILES = 8, (0.25, 0.5, 0.75)
-# Draws after which a value that never repeats is noticed, and the largest share of distinct values
-# in a part that repeats.
+# _MANY: a note about a value that never repeats needs at least 500 draws.
+# _REPEATING: the note also needs a column whose number of distinct values is at most 10 % of the
+# number of draws.
 _MANY, _REPEATING = 500, 0.1
-# Outputs of a computation that computed nothing.
+# Outputs, in words, of a mechanism that computed nothing.
 _EMPTY = {"None", "NaN"}
 _REMEDY = "use one generator for all calls and never reset it, or take rng as a parameter"
 
 
 class DependentDrawsError(MechanismError):
-    """The draws repeat or differ in a way that independent draws cannot."""
+    """The draws cannot be independent: they repeat, or change between calls, beyond chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Texts about draws that differ from part to part: what differs (with a place for the part),
-    the cause where chance is excluded, and advice where it is not."""
+    """Texts of a message about draws whose distribution changes between calls or parts of a file.
+
+    words: what changes, with the placeholder {} for the name of the tested draws.
+    cause: the likely cause, for an error (chance is excluded).
+    advice: what to check, for a warning (chance is unlikely, but possible).
+    """
 
     words: str
     cause: str
@@ -103,7 +121,12 @@ _FROM_PROCESSES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """Draws in an order in which they should be independent: those of one input, or of both."""
+    """Draws of one input, or of both inputs, in the order in which they were made.
+
+    words: name of the draws in messages, such as "draws of d1".
+    keys: (draws,), a hash of each outcome.
+    rows: (draws,), the index of each draw among all draws.
+    """
 
     words: str
     keys: KeyArray
@@ -111,7 +134,10 @@ class Series:
 
 
 def check_uncached(name: str, functions: Sequence[Any]) -> None:
-    """Raise MechanismError for a function that returns earlier results again."""
+    """Raise MechanismError if functools.cache or lru_cache wraps one of the functions.
+
+    name: name of the mechanism in the message.
+    """
     for function in functions:
         if hasattr(function, "cache_info") and hasattr(function, "cache_clear"):
             raise MechanismError(
@@ -127,10 +153,13 @@ def check_independence(
     point: ProfilePoint,
     level: float = WARNED / CHECKS,
 ) -> list[str]:
-    """Return warnings about draws that do not look independent.
+    """Return warnings about learning draws that repeat, or that depend on the draws before them.
 
-    blocks: sizes of the blocks, in order.  point: the claim.  level: probability that one check
-    warns about independent draws.  Raises DependentDrawsError for draws that cannot be independent.
+    blocks: number of draws in each block (draws of one chunk), in order.
+    point: ε and δ of the claim.
+    level: probability that one check warns about independent draws.
+
+    Raises DependentDrawsError for draws that cannot be independent.
     """
     draws = _beginning(draws)
     keys = draws.outcomes.keys()
@@ -149,8 +178,14 @@ def check_independence(
 
 
 def check_heads(draws: SelectionDraws, heads: Sequence[Head]) -> None:
-    """Raise DependentDrawsError when certification blocks begin with earlier draws: a process with
-    a copied generator that starts late repeats what another process drew before."""
+    """Raise DependentDrawsError if the first draws of counted chunks repeat earlier draws.
+
+    A worker process that has a copy of another process's generator, and starts late, repeats draws
+    that the other process made long before.
+
+    draws: learning draws, which were made before.
+    heads: first draws of each counted chunk.
+    """
     draws = _beginning(draws)
     keys = np.concatenate([draws.outcomes.keys(), *(head.keys for head in heads)])[: 2 * _DRAWS]
     is_d1 = np.concatenate([draws.is_d1, *(head.is_d1 for head in heads)])[: 2 * _DRAWS]
@@ -165,8 +200,15 @@ def _beginning(draws: SelectionDraws) -> SelectionDraws:
 def series_of(
     what: str, keys: KeyArray, is_d1: BoolArray, *, in_turns: bool = True, but: Container[str] = ()
 ) -> Iterator[Series]:
-    """Yield series of draws: all of them (draws of different inputs never count as equal), and
-    those of each input that is not in `but`."""
+    """Yield the series to test: all draws together, then the draws of d1, then the draws of d2.
+
+    In the series of all draws, the keys of d2 are inverted, so that draws of different inputs never
+    count as equal.
+
+    what: "draws" or "rows", for messages.
+    in_turns: whether to yield the series of all draws.
+    but: names of inputs ("d1", "d2") whose series is not yielded.
+    """
     if in_turns:
         yield Series(what, np.where(is_d1, keys, ~keys), np.arange(len(keys)))
     for name, arm in (("d1", is_d1), ("d2", ~is_d1)):
@@ -176,14 +218,23 @@ def series_of(
 
 
 def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]) -> None:
-    """Raise when one block begins like another, as after a copy of a generator's state."""
+    """Raise DependentDrawsError if two blocks begin with equal outcomes, beyond chance.
+
+    This happens if the state of a generator is copied. Outcomes with few values may be equal by
+    chance, with probability Σ p² (docs/method.md §11) for each draw. The probability for all draws
+    of the shorter block must be below `IMPOSSIBLE`, corrected for the number of pairs of blocks.
+
+    keys: (draws,), hash of each outcome.
+    blocks: number of draws in each block (draws of one chunk), in order.
+    """
     ends = np.cumsum(blocks)[:-1]
     ends = ends[ends < len(keys)]
     parts = list(zip(np.split(keys, ends), np.split(is_d1, ends), strict=True))
     longest, arm = max(parts, key=lambda part: len(part[0]))
     log_chances = [math.log(collision_bound(longest[mask])) for mask in (arm, ~arm)]
     limit = math.log(IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
-    # By arm as well: batches of different sizes shift the draws of d2.
+    # The draws of each input are also compared by themselves: where one call makes all draws of an
+    # input, a block with more draws of d1 has shifted draws of d2.
     by_arm = [(part, arms, (part[arms], part[~arms])) for part, arms in parts]
     for (first, block), (second, later) in combinations(enumerate(by_arm, start=1), 2):
         log_chance = min(
@@ -207,8 +258,14 @@ def _log_chance_in_turns(
     later: tuple[KeyArray, BoolArray],
     log_chances: Sequence[float],
 ) -> float:
-    """Return the log of the chance that two blocks are equal wherever their coins are; 0 when they
-    differ there."""
+    """Return the log of the probability that two blocks of draws have equal outcomes by chance.
+
+    Draws are compared position by position, where both blocks have the same input. The result is 0
+    (probability 1) if any outcomes differ there.
+
+    block, later: keys (hashes) of the outcomes, and whether each input was d1.
+    log_chances: log of an upper bound for Pr[two draws are equal], for d1 and d2.
+    """
     (keys, is_d1), (later_keys, later_is_d1) = block, later
     size = min(len(keys), len(later_keys))
     same = is_d1[:size] == later_is_d1[:size]
@@ -225,8 +282,10 @@ def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
 
 
 def _check_repeats(series: Series) -> None:
-    """Raise when draws repeat earlier ones at a fixed distance, as after the period of a
-    generator."""
+    """Raise DependentDrawsError if draws repeat earlier draws at a fixed distance.
+
+    A generator with a short period causes this, for example.
+    """
     chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         raise DependentDrawsError(
@@ -241,7 +300,13 @@ def _check_repeats(series: Series) -> None:
 def _stored_results(
     draws: SelectionDraws, keys: KeyArray, point: ProfilePoint, level: float
 ) -> list[str]:
-    """Warn of one output for each input, where that alone refutes the claim."""
+    """Return a warning if d1 always gave one output, d2 always gave another, and this alone refutes
+    the claim.
+
+    Either the mechanism is not random, or it returns the result of its first call again.
+
+    level: p-value of the claim below which the claim is refuted.
+    """
     d1, d2 = np.flatnonzero(draws.is_d1), np.flatnonzero(~draws.is_d1)
     if len(d1) == 0 or len(d2) == 0 or keys[d1[0]] == keys[d2[0]]:
         return []
@@ -261,8 +326,11 @@ def _stored_results(
 def least_serial(
     outcomes: Outcomes, is_d1: BoolArray, every: Sequence[Series]
 ) -> tuple[float, str]:
-    """Return the smallest p-value of "draws do not depend on those just before them" over columns
-    and series, corrected for their number, and the dependence in words."""
+    """Return a p-value of "no draw depends on the draws just before it", and a text for messages.
+
+    The p-value is the smallest Ljung-Box p-value over columns and series, corrected for the number
+    of tests. It is 1, and the text is empty, if no column can be tested.
+    """
     tests = [
         (ljung_box(scores[series.rows], _LAGS), series, column)
         for column in filter(_is_informative, outcomes.columns[:_SERIES_COLUMNS])
@@ -279,13 +347,19 @@ def least_serial(
 
 
 def _is_informative(column: Column) -> bool:
-    """Return whether a column varies enough for tests of dependence. Elapsed times are left out:
-    how busy the machine is lasts for more than a draw."""
+    """Return whether a column varies enough to test it for dependence between draws.
+
+    The column of elapsed times is never tested: the load of the machine changes slowly, so that the
+    times of successive draws depend on each other.
+    """
     return column.name != ELAPSED and _varies(numbers(column))
 
 
 def _varies(values: NDArray[np.float64]) -> bool:
-    """Return whether no value has more than 90 % of the draws. Only the median can."""
+    """Return whether every value occurs in at most 90 % of the draws.
+
+    Only the median is counted: a value in more than half of the draws is the median.
+    """
     if len(values) == 0:
         return True
     half = len(values) // 2
@@ -295,8 +369,11 @@ def _varies(values: NDArray[np.float64]) -> bool:
 
 
 def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
-    """Return ranks among the draws of the same input, divided by their number: the distribution is
-    the same for both inputs."""
+    """Return the rank of each value among the values of its input, as a fraction of their number.
+
+    Ranks within each input have one distribution for both inputs, so that both can be tested as one
+    series.
+    """
     values = numbers(column)
     scores = np.empty(len(values))
     for arm in (is_d1, ~is_d1):
@@ -305,8 +382,11 @@ def _scores(column: Column, is_d1: BoolArray) -> NDArray[np.float64]:
 
 
 def numbers(column: Column) -> NDArray[np.float64]:
-    """Return entries as numbers. Labels become numbers beyond all others, in alphabetical order:
-    the order of their codes depends on the order of the draws."""
+    """Return the entries of a column as numbers, (draws,).
+
+    Labels (texts) become very large numbers, ordered by text. The integer codes of the labels would
+    not do, since a code depends on the draw in which its label first occurred.
+    """
     if column.codes is None:
         return column.numbers
     places = np.empty(len(column.labels), dtype=np.float64)
@@ -316,11 +396,16 @@ def numbers(column: Column) -> NDArray[np.float64]:
 
 
 def check_calls(draws: SelectionDraws, blocks: Sequence[int], level: float) -> list[str]:
-    """Return a warning about learning draws that differ from call to call more than chance allows.
+    """Return a warning if the distribution of learning draws changes from call to call.
 
-    blocks: sizes of the blocks, in order.  Raises DependentDrawsError for draws that cannot be
-    independent. Learned rules are not used: they fit the draws that they were learned from better
-    than later ones, which proves nothing.
+    The compared events are "a column of the output is at most a quartile". Learned rules are not
+    used here: a rule fits the draws from which it was learned better than other draws, also if all
+    draws are independent.
+
+    blocks: number of draws in each block (draws of one chunk), in order.
+    level: probability of a warning for independent draws.
+
+    Raises DependentDrawsError for draws that cannot be independent.
     """
     return judged(_between_calls(draws, blocks), level, _CALLS)
 
@@ -332,26 +417,44 @@ def check_further(
     level: float,
     before: float = 0.0,
 ) -> list[str]:
-    """Return a warning, as `check_calls` does, about draws that were made only for this check: by
-    their entries, and by their levels, with one tally for each block.
+    """Return a warning if the distribution changes from call to call in draws made for this check.
 
-    before: the result of `doubt` for earlier draws.
+    The draws are compared by quartiles of the output columns, as in `check_calls`, and by the
+    levels (bins) of the rule, as in `check_blocks`.
+
+    draws: all draws, block after block.
+    tallies: counts by level and input, one tally for each block.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    level: probability of a warning for independent draws.
+    before: log of the e-value of the certification draws, from `doubt`.
     """
     evidence = _between_calls(draws, [one.draws for one in tallies])
     return judged(evidence + _between_blocks(tallies, guesses), level, _CALLS, before)
 
 
 def check_blocks(tallies: Sequence[Tally], guesses: IntArray, level: float) -> list[str]:
-    """Return a warning, as `check_calls` does, about certification draws that differ from block to
-    block; each block has calls of its own for each input."""
+    """Return a warning if the distribution over a rule's levels (bins) changes between blocks.
+
+    A block is the draws of one chunk. Different blocks never share a call, so a change shows noise
+    that the draws of a call share, or state that calls change.
+
+    tallies: counts by level and input, one tally for each block; made after the rule was fixed.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    level: probability of a warning for independent draws.
+
+    Raises DependentDrawsError for draws that cannot be independent.
+    """
     return judged(_between_blocks(tallies, guesses), level, _CALLS)
 
 
 def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
-    """Return the log of the e-value against "certification draws are the same in all blocks".
+    """Return the log of an e-value against "all certification blocks have one distribution".
 
-    Its product with the e-value of later draws is an e-value too: given the first, the expectation
-    is at most the first. So a test may warn at either time, at the level of one test (Ville).
+    The product of this e-value with the e-value of later draws is again an e-value. So one error
+    probability suffices for a test that warns either now or after the later draws (Ville).
+
+    tallies: counts by level and input, one tally for each block.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
     """
     return log_mean_e_value(log for log, _ in _between_blocks(tallies, guesses))
 
@@ -359,10 +462,15 @@ def doubt(tallies: Sequence[Tally], guesses: IntArray) -> float:
 def between_processes(
     first: Tally, others: Sequence[Tally], guesses: IntArray, level: float
 ) -> tuple[float, str]:
-    """Return the log of an e-value against "all processes draw from one distribution", and the
-    difference in words; no words if the e-value is below 1 / level.
+    """Return the log of an e-value against "all processes draw from one distribution", and a text.
 
-    first: certification draws of the first process.  others: one tally for each new process.
+    The text is an error message that says how the draws differ; it is empty if the e-value is below
+    1 / level.
+
+    first: counts by level and input of the certification draws, made by the auditing process.
+    others: counts by level and input, one tally for each new process.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    level: probability of a text for independent draws.
     """
     every = _between_blocks([first, *others], guesses)
     evidence = log_mean_e_value(log for log, _ in every)
@@ -383,10 +491,16 @@ def between_processes(
 def judged(
     every: Sequence[Evidence], level: float, difference: Difference, before: float = 0.0
 ) -> list[str]:
-    """Return a warning if the mean of e-values, which is an e-value, exceeds 1 / level. Raises
-    DependentDrawsError if chance is excluded.
+    """Return a warning that draws are dependent if the mean of e-values is at least 1 / level.
 
-    before: log of an e-value of earlier draws.
+    Otherwise the list is empty. The mean of e-values is an e-value, whatever their dependence.
+
+    every: the e-values, as logs with the names of their draws.
+    level: probability of a warning for independent draws.
+    difference: texts of the warning and of the error.
+    before: log of an e-value of earlier draws, which multiplies the mean.
+
+    Raises DependentDrawsError if the e-value is at least 1 / `IMPOSSIBLE`.
     """
     evidence = before + log_mean_e_value(log for log, _ in every)
     if evidence < -math.log(level):
@@ -399,7 +513,13 @@ def judged(
 
 
 def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidence]:
-    """Return evidence that entries differ between runs of a block, for each input and event."""
+    """Return e-values against "all runs of draws have one distribution", for each input and event.
+
+    A run is a quarter of the draws of one input in a block, in order. An event is "the value of a
+    column is at most a quartile of the column".
+
+    blocks: number of draws in each block (draws of one chunk), in order.
+    """
     draws = _beginning(draws)
     events = [
         values <= cut
@@ -420,7 +540,13 @@ def _between_calls(draws: SelectionDraws, blocks: Sequence[int]) -> list[Evidenc
 
 
 def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidence]:
-    """Return evidence that level sets differ between blocks, for each input and set."""
+    """Return e-values against "all blocks have one distribution", for each input and event.
+
+    An event is one of the sets of levels (bins) that `level_sets` returns.
+
+    tallies: counts by level and input, one tally for each block (draws of one chunk).
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    """
     counts = np.stack([tally.counts for tally in tallies])  # (blocks, levels, arms)
     return [
         (log_e_value(by_block[:, chosen].sum(axis=1), by_block.sum(axis=1)), name)
@@ -430,24 +556,33 @@ def _between_blocks(tallies: Sequence[Tally], guesses: IntArray) -> list[Evidenc
 
 
 def level_sets(counts: IntArray, guesses: IntArray) -> list[BoolArray]:
-    """Return three sets of levels: where the rule guesses d1, where it guesses d2, and the lower
-    half of the draws, as nearly as levels allow."""
+    """Return three sets of levels (bins of outcomes), each as a mask of shape (levels,).
+
+    The sets are: the levels at which the rule guesses d1; the levels at which the rule guesses d2;
+    and the lowest levels that together hold about half of the draws.
+
+    counts: (levels,), number of draws at each level.
+    guesses: (levels,), guess of the rule at each level: 1, -1 or 0.
+    """
     lower = np.cumsum(counts)
     half = np.argmin(np.abs(lower - lower[-1] / 2))
     return [guesses > 0, guesses < 0, np.arange(len(counts)) <= half]
 
 
 def all_equal(outcomes: Outcomes) -> bool:
-    """Return whether there are outcomes, and all are equal."""
+    """Return whether all outcomes are equal; False if there are none."""
     keys = outcomes.keys()
     return len(keys) > 0 and bool((keys == keys[0]).all())
 
 
 def constant(output: str, arms: tuple[int, int], level: float) -> str:
-    """Return a warning that all draws gave one output, with an upper bound on the probability of
-    any other output.
+    """Return the warning that all draws gave one output.
 
-    arms: draws of d1 and of d2.  level: error probability of the bound.
+    The warning states an upper (Clopper-Pearson) bound on the probability of any other output.
+
+    output: the output, in words.
+    arms: number of draws of (d1, d2).
+    level: error probability of the bound.
     """
     hidden = clopper_pearson_upper(0, min(arms), level)
     return (
@@ -457,8 +592,10 @@ def constant(output: str, arms: tuple[int, int], level: float) -> str:
 
 
 def check_computed(outcomes: Outcomes) -> None:
-    """Raise MechanismError when the only output of all draws is None, NaN or infinite: the
-    mechanism computed nothing."""
+    """Raise MechanismError if every value of the first output is None, NaN or infinite.
+
+    Call this only if all outputs are equal. Such a mechanism computed nothing.
+    """
     columns = outcomes.columns
     if columns and all(map(_is_empty, columns)):
         word, cause = outcomes.word(0), "did the function forget to return?"
@@ -474,12 +611,17 @@ def _is_empty(column: Column) -> bool:
 
 
 def never_repeated(draws: SelectionDraws) -> list[str]:
-    """Return a note on a whole number, or a text, that differs in every draw, next to a part of the
-    output that repeats. It is usually the seed of a hash function, which no event can use."""
+    """Return a note about an output column whose value never repeats; else an empty list.
+
+    The column must hold whole numbers or texts, and another column must repeat its values often.
+    Such a column is usually the seed of a hash function (local hashing), which no event can use, so
+    the note advises to post-process the output.
+    """
     columns = draws.outcomes.columns
     if draws.size < _MANY or len(columns) < 2:
         return []
-    # Other numbers are noise, and need not be sorted to be left out.
+    # `_is_discrete` is tested first, since `_distinct` sorts the column. A column with fractions is
+    # ordinary noise.
     discrete = [one for one in columns if _is_discrete(one) and _distinct(one) == draws.size]
     if not discrete or min(map(_distinct, columns)) > draws.size * _REPEATING:
         return []
@@ -495,7 +637,7 @@ def _distinct(column: Column) -> int:
 
 
 def _is_discrete(column: Column) -> bool:
-    """Return whether all entries are texts, or all are whole numbers."""
+    """Return whether all entries are texts, or all entries are whole numbers."""
     if column.codes is not None and np.all(column.codes > 0):
         return True
     return column.codes is None and bool(np.all(column.numbers == np.rint(column.numbers)))

@@ -1,7 +1,11 @@
-"""Whether the order of recorded rows is that of independent draws (docs/method.md §11).
+"""Tests of whether the rows of recorded outputs are independent, by their order in the file.
 
-All rows are checked, also those that certify: the checks decide no event. They end the audit, or
-add a warning.
+`dpaudit.auditing.recorded` calls these checks with one row for each recorded output
+(docs/method.md §11, "Recorded rows"). A check returns warnings in words, or raises an error if the
+rows cannot be independent. The checks choose no event and change no bound, so they may use all
+rows, including the rows that certify. A *level* is a bin of outcomes, a *guess* the input that a
+learned rule names at a level. An *e-value* has expectation at most 1 for independent rows, so that
+it exceeds 1 / α with probability at most α.
 """
 
 from __future__ import annotations
@@ -32,17 +36,20 @@ from dpaudit.sampling.independence import (
 from dpaudit.stats.dependence import log_e_value, repetition_p_value
 
 FloatArray = NDArray[np.float64]
-# From the name of a sorted input to the column that it is sorted by.
+# Name of an input whose rows are sorted -> name of the column by which the rows are sorted.
 Sorted = Mapping[str, str]
 
 INPUTS = ("d1", "d2")
-# Numbers of segments into which the rows of an input are split. Few segments show a slow change,
-# many show rows that depend on their neighbours.
+# The rows of an input are split into this many segments (fewer if a segment would have less than
+# two rows), and the segments are compared. A split into 16 shows slow changes, a split into 8,192
+# shows rows that depend on their neighbours.
 _SEGMENTS = (16, 128, 1024, 8192)
-# Columns that are compared, at most.
+# At most this many columns are compared.
 _COLUMNS = 8
-# Rows in which most columns are seen not to be sorted, or numbered.
+# The first 64 rows are looked at first: they show that most columns are neither sorted nor row
+# numbers, which saves a look at all rows.
 _GLANCE = 64
+# Used in messages as the column name if rows are sorted by the number of equal rows.
 _BY_COUNT = "how often they occur"
 _REMEDY = (
     "every bound is for independent rows: record one row for each run, each run with fresh "
@@ -57,9 +64,9 @@ _ROWS = Difference(
 
 
 def sorted_inputs(outcomes: Outcomes, is_d1: BoolArray, level: float = WARNED) -> dict[str, str]:
-    """Return the inputs whose recorded rows are sorted, each with the column they are sorted by.
+    """Return the inputs whose rows are sorted: name of the input -> column by which it is sorted.
 
-    level: probability that rows in the order of the draws are taken for sorted ones.
+    level: probability that independent rows, in the order of the draws, are considered sorted.
     """
     columns = {name: _sorted_by(table, level) for name, table in _tables(outcomes, is_d1)}
     return {name: column for name, column in columns.items() if column is not None}
@@ -74,10 +81,14 @@ def check_rows(
     level: float = WARNED,
 ) -> list[str]:
     """Return warnings about recorded rows that do not look independent, or cannot be checked.
-    Raises MechanismError for rows that cannot be independent.
 
-    in_turns: whether rows of both inputs were recorded in one order.  level: probability of a
-    warning for independent rows, over all checks.
+    outcomes: the rows, in the order of the file.
+    is_d1: (rows,), whether the input of each row was d1.
+    is_sorted: inputs whose rows are sorted, from `sorted_inputs`; their order is not tested.
+    in_turns: whether one file holds the rows of both inputs, in the order of the draws.
+    level: probability of a warning for independent rows, over all checks.
+
+    Raises MechanismError for rows that cannot be independent, and for a column of row numbers.
     """
     tables = _tables(outcomes, is_d1)
     _check_numbered([*tables, ("d1 and d2", outcomes)] if in_turns else tables)
@@ -114,8 +125,14 @@ def check_guesses(
     is_sorted: Sorted,
     level: float = WARNED,
 ) -> list[str]:
-    """Return a warning, as `check_rows` does for entries, about certifying rows whose levels differ
-    from part to part of the recording. guesses: guess of the rule at each level."""
+    """Return a warning if the levels (bins) of the certifying rows change along the recording.
+
+    levels: (rows,), level of each row by the rule that certifies, in the order of the file.
+    is_d1: (rows,), whether the input of each row was d1.
+    guesses: (levels,), guess of the rule at each level: 1 for d1, -1 for d2, 0 for none.
+    is_sorted: inputs whose rows are sorted; their order is not tested.
+    level: probability of a warning for independent rows, over all checks.
+    """
     every_evidence = [
         (evidence, f"{name} (the event)")
         for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True)
@@ -127,7 +144,7 @@ def check_guesses(
 
 
 def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
-    """Return the rows of each input; contiguous rows are not copied."""
+    """Return (name of the input, its rows) for d1 and d2; contiguous rows are not copied."""
     tables = []
     for name, arm in zip(INPUTS, (is_d1, ~is_d1), strict=True):
         rows = np.flatnonzero(arm)
@@ -138,7 +155,10 @@ def _tables(outcomes: Outcomes, is_d1: BoolArray) -> list[tuple[str, Outcomes]]:
 
 
 def _check_numbered(tables: Sequence[tuple[str, Outcomes]]) -> None:
-    """Raise for a column that numbers the rows: it would distinguish files of different lengths."""
+    """Raise MechanismError for a column of row numbers, such as a saved index of a data frame.
+
+    The largest row numbers would reveal which input has more rows.
+    """
     for name, table in tables:
         for column in filter(_is_numbering, table.columns):
             raise MechanismError(
@@ -154,7 +174,7 @@ def _is_numbering(column: Column) -> bool:
         return False
     values = column.numbers
     for part in (values[:_GLANCE], values):
-        with np.errstate(invalid="ignore"):  # infinities
+        with np.errstate(invalid="ignore"):  # inf - inf is NaN, and equals no other step
             steps = np.diff(part)
         if not (len(steps) and steps[0] != 0 and (steps == steps[0]).all()):
             return False
@@ -162,7 +182,7 @@ def _is_numbering(column: Column) -> bool:
 
 
 def _check_repeats(series: Series) -> None:
-    """Raise when rows repeat earlier ones at a fixed distance."""
+    """Raise MechanismError if rows repeat earlier rows at a fixed distance."""
     chance, lag = repetition_p_value(series.keys)
     if chance < IMPOSSIBLE:
         where = "the row before them" if lag == 1 else f"those {lag:,} rows before them"
@@ -175,8 +195,12 @@ def _check_repeats(series: Series) -> None:
 
 
 def _sorted_by(table: Outcomes, level: float) -> str | None:
-    """Return the column that the rows are sorted by, or "how often they occur" for a histogram that
-    was unrolled. None if independent rows may have such an order, which few values allow."""
+    """Return the name of the column by which the rows are sorted, or None.
+
+    The result is `_BY_COUNT` if the rows are sorted by the number of rows that equal them, as rows
+    made from a histogram are. None is also returned if a sorted order is not unlikely, because
+    there are few rows or few distinct values.
+    """
     limit = math.log(level / CHECKS / len(INPUTS) / (len(table.columns) + 1))
     for column in table.columns:
         if _is_sorted(numbers(column), limit):
@@ -186,9 +210,13 @@ def _sorted_by(table: Outcomes, level: float) -> str | None:
 
 
 def _is_sorted(values: FloatArray, limit: float) -> bool:
-    """Return whether values rise or fall throughout, and the log of the chance of that is below
-    `limit`: values that occur c times each have n!/Π c! equally likely orders, two of them
-    sorted."""
+    """Return whether values rise or fall throughout, and rarely would in a random order.
+
+    If the k-th distinct value occurs c_k times among n values, there are n! / Π c_k! orders, all
+    equally likely for independent rows. Two of these orders are sorted.
+
+    limit: largest log-probability of a sorted order that counts as rare.
+    """
     for part in (values[:_GLANCE], values):
         rises, falls = part[1:] >= part[:-1], part[1:] <= part[:-1]
         if not (rises.all() or falls.all()):
@@ -199,8 +227,10 @@ def _is_sorted(values: FloatArray, limit: float) -> bool:
 
 
 def _events(values: FloatArray) -> Iterator[BoolArray]:
-    """Yield events to compare between segments: entries up to each quartile, and the most frequent
-    entry."""
+    """Yield the events whose frequency is compared between segments, each as a mask over the rows.
+
+    The events are: a value up to each quartile, and the most frequent value.
+    """
     ordered = np.sort(values)
     places = [len(values) * quarter // 4 for quarter in (1, 2, 3)]
     yield from (values <= cut for cut in np.unique(ordered[places]))
@@ -211,8 +241,13 @@ def _events(values: FloatArray) -> Iterator[BoolArray]:
 
 
 def _by_segments(event: BoolArray) -> Iterator[float]:
-    """Yield logs of e-values against "all orders of these rows are equally likely", for each number
-    of segments."""
+    """Yield logs of e-values against "all orders of the rows are equally likely".
+
+    For each number in `_SEGMENTS`, the rows are split into that number of segments, and an e-value
+    compares the frequency of the event between the segments.
+
+    event: (rows,), whether each row is in the event.
+    """
     so_far = np.append(0, np.cumsum(event))
     for segments in sorted({min(most, len(event) // 2) for most in _SEGMENTS} - {0, 1}):
         ends = np.arange(segments + 1) * len(event) // segments

@@ -1,4 +1,11 @@
-"""How often circular garbage is looked for while the outputs of a block are read."""
+"""The `Sampler`: makes the draws of a chunk and returns the outcomes, or counts of the outcomes.
+
+Pools of workers (`dpaudit.sampling.executors`) give chunks to a sampler; every process that draws
+has a sampler of its own. The sampler flips the coins that choose d1 or d2, calls the mechanism,
+reads the outputs into tables of columns, and counts exceptions. It also raises an error if the
+mechanism changes its inputs or earlier outputs. The last functions of the module count outcomes;
+audits of recorded outputs use these functions, too.
+"""
 
 from __future__ import annotations
 
@@ -54,20 +61,25 @@ from dpaudit.targets.target import AnyTarget
 if TYPE_CHECKING:  # a worker needs no claims
     from dpaudit.claims.base import Adversary
 
-# New objects after which Python looks for circular garbage while outputs are read. With more,
-# reading is not noticeably faster.
+# While outputs are read, Python's cyclic garbage collector runs after every 10,000 new objects,
+# less often than by default. A larger number does not make reading noticeably faster.
 _OBJECTS = 10_000
-# Bytes of the largest block by which glibc learns: 32 MiB, less room for its own data.
+# Size in bytes of the array that teaches glibc to keep freed memory: 32 MiB, the largest size to
+# which glibc adapts, minus room for glibc's own data.
 _LARGEST = (32 << 20) - (64 << 10)
-# Calls for each input of a block with fewer than `_SMALL` draws, of a mechanism that makes many
-# draws in a call: noise that the draws of one call share would look like a property of the input.
+# A mechanism that makes many draws per call is called 4 times (`_CALLS`) for each input of a
+# learning block with fewer than 1,000 draws (`_SMALL`). With one call, noise that all draws of the
+# call share would look like a property of the input.
 _CALLS, _SMALL = 4, 1_000
 
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Look for circular garbage rarely while outputs are read: lists and dicts are many objects
-    without cycles. It is found as usual while the mechanism runs, since a call may leave much."""
+    """Run Python's cyclic garbage collector rarely inside the context, in which outputs are read.
+
+    Reading makes many lists and dicts, none of them in cycles, and each run of the collector would
+    visit them all. The context does not include calls of the mechanism, which may leave cycles.
+    """
     before = gc.get_threshold()
     here = (_OBJECTS, *before[1:])
     if 0 < before[0] < _OBJECTS:
@@ -75,26 +87,30 @@ def rarely_collecting() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_threshold() == here:  # not changed by other code
+        if gc.get_threshold() == here:  # otherwise other code has set a threshold of its own
             gc.set_threshold(*before)
 
 
 def keep_freed_memory() -> None:
     """Keep freed memory in the process instead of returning it to the operating system.
 
-    Every block needs arrays of some megabytes, and the system clears each page of memory that it
-    gives. glibc keeps blocks up to the size of the largest one that was freed so far (mallopt(3),
-    M_MMAP_THRESHOLD), so allocate a large one and free it; untouched, it takes no memory. Other C
-    libraries ignore this.
+    Each chunk needs arrays of some megabytes, and the operating system would clear every page of
+    newly given memory, which takes time. glibc keeps freed arrays up to the size of the largest
+    array that was freed before (mallopt(3), M_MMAP_THRESHOLD). So this function allocates and frees
+    a large array, which takes no memory since nothing is written to it. With other C libraries, the
+    function has no effect.
     """
     np.empty(_LARGEST, dtype=np.uint8)
 
 
 class Sampler:
-    """Draws chunks in this process.
+    """Makes the draws of chunks in this process.
 
-    If a seed reaches all randomness of the mechanism, chunks with equal keys have equal draws, in
-    any order and in any process.
+    If the mechanism takes all its randomness from generators that can be seeded, chunks with equal
+    keys have equal draws, in any process and in any order of the chunks.
+
+    changes_environment: whether a draw has changed an environment variable.
+    carried: random generators that the mechanism holds, which every chunk re-seeds.
     """
 
     def __init__(
@@ -111,14 +127,16 @@ class Sampler:
         """Load the mechanism.
 
         fail_on_error: raise MechanismError for an exception, instead of counting it as an outcome.
-        adversary: replaces each output by its answer.  timing: add the duration of each call to
-        its outcome.  text_orders: all processes that draw have the same hash seed, so the order of
-        text keys may count.
+        adversary: function that gets each output; its answer replaces the output.
+        timing: add the duration of each call to its outcome.
+        text_orders: whether outcomes may differ in the order of text keys. That order depends on
+            the hash seed, so all processes that draw must have one hash seed.
         """
         keep_freed_memory()
         self.mechanism: Mechanism = add_adversary(load_mechanism(target), adversary)
         self._timed = timed_calls(self.mechanism) if timing else None
-        # Compared chunk by chunk: libraries that attacks import in between change it, too.
+        # Environment variables are compared before and after each chunk, since libraries that
+        # attacks import between chunks change variables, too.
         self.changes_environment = False
         self._target = target
         self.carried = carried_generators(*self.mechanism.parts)
@@ -129,7 +147,11 @@ class Sampler:
         self._digests = [(fingerprint(pair.d1), fingerprint(pair.d2)) for pair in pairs]
 
     def draw(self, chunk: Chunk[Result]) -> Result:
-        """Draw one chunk. Raises MechanismError for behaviour that makes the audit meaningless."""
+        """Make the draws of a chunk and return the result for its type.
+
+        Raises MechanismError if the mechanism behaves in a way that makes the audit meaningless,
+        for example if it changes its input.
+        """
         environment = _environment()
         kinds: dict[type, Callable[[Any], Any]] = {
             ToLearn: self.learn,
@@ -140,7 +162,7 @@ class Sampler:
         }
         had_torch = torch_use.is_loaded()
         result: Result = kinds[type(chunk)](chunk)
-        if torch_use.is_loaded() and not had_torch:  # a draw has imported it, unseeded
+        if torch_use.is_loaded() and not had_torch:  # torch was imported, unseeded, by a draw
             result = kinds[type(chunk)](chunk)
         self.changes_environment |= _environment() != environment
         return result
@@ -169,11 +191,15 @@ class Sampler:
         return chunk_streams(self._seed, chunk.key, self.carried)
 
     def close(self) -> None:
-        """End processes that the mechanism started; the next draw starts them again."""
+        """End the processes in which the mechanism runs, if any; the next draw starts new ones."""
         self.mechanism.close()
 
     def probe(self, chunk: ToProbe) -> Probe:
-        """Draw the chunk twice, and return whether the outcomes are equal. No draw counts."""
+        """Make the draws of the chunk twice from one seed; return whether all outcomes are equal.
+
+        Raises TargetError if a package that the mechanism imports is not installed, and
+        MechanismError if a later call changes an earlier output.
+        """
         learning = ToLearn(chunk.key, chunk.size)
         drawn = self.learn(learning)
         check_found(drawn.failures.first, self._target)
@@ -182,8 +208,11 @@ class Sampler:
         return Probe(bool(np.array_equal(first.keys(), second.keys())), len(first.columns))
 
     def first(self, chunk: FirstCalls) -> Probe:
-        """Time one call for each input, after one that may have to import modules. Raises
-        MechanismError for an output that is too long to draw many of them."""
+        """Return the mean duration of a call for one draw, and the length of the longest output.
+
+        A first call for each input is not timed, since it may import modules. Raises MechanismError
+        for an output that is too long to keep many outputs of this length.
+        """
         pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
         both = (pair.d1, pair.d2)
         longest = max(checked_length(self.mechanism.sample(one, 1, rng)[0]) for one in both)
@@ -195,10 +224,13 @@ class Sampler:
     def _in_turns(
         self, chunk: Chunk[Any], streams: ChunkStreams
     ) -> tuple[Any, Outcomes, NDArray[np.bool_]]:
-        """Draw with one call each: every coin picks the input of the next call."""
+        """Make each draw by a call of its own; a fair coin picks the input of each call.
+
+        Returns the raw outputs, the table of outcomes, and whether each input was d1, (draws,).
+        """
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
-        # Taking inputs from an array costs a few nanoseconds per draw.
+        # An array of two objects: taking the input of each draw from it takes a few nanoseconds.
         both = np.empty(2, dtype=object)
         both[0], both[1] = pair.d2, pair.d1
         inputs = both.take(is_d1.astype(np.intp)).tolist()
@@ -217,13 +249,16 @@ class Sampler:
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
-        """Draw with a few calls for many draws each; coins decide the number of draws of d1."""
+        """Make the draws by a few calls for many draws each, of a mechanism that allows this.
+
+        A fair coin picks the input of each draw, as if each draw had a call of its own.
+        """
         pair = self._pairs[chunk.pair]
         is_d1 = streams.coins.random(chunk.size) < 0.5
         size = int(is_d1.sum())
         sizes = _calls(size, chunk.size), _calls(chunk.size - size, chunk.size)
         calls = [(pair.d1, draws) for draws in sizes[0]] + [(pair.d2, draws) for draws in sizes[1]]
-        # In random order, so that traces of earlier calls favour neither input.
+        # The calls have a random order, so that effects of earlier calls favour neither input.
         raw: list[Any] = [None] * len(calls)
         for number in streams.coins.permutation(len(calls)).tolist():
             dataset, draws = calls[number]
@@ -242,8 +277,8 @@ class Sampler:
         arms = ((pair.d1, size), (pair.d2, chunk.size - size))
         parts: list[Counted] = []
         first: dict[int, Outcomes] = {}
-        # One input after the other, so that outputs are still in the cache when they are read; a
-        # coin picks the first.
+        # The outputs of one input are counted before the other input is drawn, while they are still
+        # in the CPU cache. A coin picks the input that is drawn first.
         for arm in streams.coins.permutation(2).tolist():
             raw = self._batch(*arms[arm], streams)
             with rarely_collecting():
@@ -305,7 +340,7 @@ class Sampler:
         return Failures({kind: (counts[kind, True], counts[kind, False]) for kind in first}, first)
 
     def _check_kept(self, chunk: Chunk[Any]) -> None:
-        """Raise when a later call changes the output of an earlier one."""
+        """Raise MechanismError if a later call changes the output of an earlier call."""
         pair, rng = self._pairs[chunk.pair], self._prepared(chunk).mechanism
         raw = self.mechanism.sample(pair.d1, 1, rng)
         before = self._read(raw).keys()
@@ -329,19 +364,24 @@ class Sampler:
 
 
 def _environment() -> dict[Any, Any]:
-    """Return the environment variables as Python keeps them: decoding them takes longer than a few
-    draws."""
+    """Return the environment variables as name -> value, both as Python stores them.
+
+    On Linux these are bytes: decoding them would take longer than a few draws.
+    """
     return dict(getattr(os.environ, "_data", os.environ))
 
 
 def _calls(draws: int, block: int) -> list[int]:
-    """Return the sizes of the calls for the draws of one input of a learning block."""
+    """Return the number of draws of each call for one input of a learning block.
+
+    draws: number of draws of this input.  block: number of draws of both inputs.
+    """
     calls = min(draws, _CALLS if block < _SMALL else 1)
     return [draws // calls + (number < draws % calls) for number in range(calls)]
 
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
-    """Return how many outcomes of d1 and of d2 were exceptions, by kind."""
+    """Return the number of draws that raised: kind of exception -> (draws of d1, draws of d2)."""
     if not failures(outcomes):  # the usual case, without copies
         return {}
     d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
@@ -349,18 +389,28 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
 
 
 def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the number of outcomes with each of the keys, by arm."""
+    """Return the number of draws of d1 and of d2 that gave each of some outputs.
+
+    keys: (outputs,), the keys (hashes) of these outputs, in rising order.
+    """
     return _counted(find(keys, outcomes.keys()), len(keys), is_d1)
 
 
 def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
-    """Return the number of draws at each place below `atoms`, by arm."""
+    """Return the number of draws of d1 and of d2 that gave each of some outputs.
+
+    place: (draws,), the index of the output of each draw; `atoms` for any other output.
+    atoms: number of these outputs.
+    """
     counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
 
 def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.int64]:
-    """Return the number of outcomes by level and arm, (levels, 2), when all are of one input."""
+    """Return the number of outcomes by level (bin) and input, (levels, 2).
+
+    outcomes: all of one input.  arm: 0 if this input is d1, 1 if it is d2.
+    """
     counts = np.zeros((counter.levels, 2), dtype=np.int64)
     counts[:, arm] = counter.counts(outcomes)
     return counts
@@ -369,8 +419,12 @@ def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.in
 def rare(
     rare_filter: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_], most: int = MOST_RARE
 ) -> Rare:
-    """Return the draws that a filter passes. If they are more than `most`, return the first of
-    them, and count only the draws up to there."""
+    """Return the draws with rare outputs: outputs that the filter lets through.
+
+    Of more than `most` rare draws, only the first `most` are kept. Then `arms` of the result counts
+    only the draws before the first rare draw that is not kept, so that the share of rare draws is
+    not understated.
+    """
     rows = np.flatnonzero(rare_filter.is_rare(outcomes))
     kept = rows[:most]
     draws = int(rows[most]) if len(rows) > most else outcomes.size
@@ -380,7 +434,10 @@ def rare(
 
 
 def unseen(seen: RareFilter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return how many outcomes of d1 and of d2 have an entry that was not seen before."""
+    """Return the number of outcomes of d1 and of d2 with a value that learning never saw.
+
+    seen: filter that lets such outcomes through.
+    """
     is_new = seen.is_rare(outcomes)
     new = int(np.count_nonzero(is_new))
     d1 = int(np.count_nonzero(is_new & is_d1)) if new else 0

@@ -1,8 +1,11 @@
-"""State that a mechanism keeps between calls: a digest of each variable, and the files it writes.
+"""State that a mechanism keeps between calls: its variables, and the files that it writes.
 
-A counter, a cache or noise that is drawn once makes draws depend on each other, often without any
-trace in the draws. A variable that has changed while they were made is such a trace. Two processes
-that write the same file disturb each other.
+A counter, a cache, or noise that is drawn once makes draws depend on each other, often without
+any visible effect on the outputs. So an audit takes a digest (16-byte hash) of each variable
+before and after the draws (`kept_state`), and names the variables that have changed (`changed`) in
+a warning or an error (docs/method.md §11, "State"). `Written` collects the paths of files that
+calls write. A mechanism that changes variables, or writes one file in every call, is not moved to
+worker processes.
 """
 
 from __future__ import annotations
@@ -30,22 +33,29 @@ from dpaudit.sampling.generators import (
     slots_of,
 )
 
-# Limits of a digest: entries of one variable, levels, and bytes of an array.
+# Limits of a digest, which bound its cost. A change beyond a limit is not noticed.
+# _ENTRIES: at most 2,000 objects inside one variable are read.
+# _DEPTH: at most 4 levels of lists, dicts and attributes inside one variable are read.
+# _BYTES: at most the first 1 MiB of an array or buffer is read.
 _ENTRIES, _DEPTH, _BYTES = 2_000, 4, 1 << 20
-# Functions and objects whose variables are read.
+# The variables of at most 500 functions and objects are read.
 _FUNCTIONS = 500
+# Types of values that have no parts.
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
+# Name of a variable -> digest of its value.
 State = dict[str, bytes]
 
 
 def kept_state(*parts: Any) -> State:
-    """Return a digest of each variable that callables can reach, by the name that messages use.
+    """Return a digest of each variable that the mechanism can reach, as name -> digest.
 
-    These are module globals, closures, context variables, caches and arguments of functools;
-    attributes and slots of the object of a method, of its class and of the functions themselves;
-    and variables of other modules that the code names. Random generators are left out: their state
-    has to change.
+    Variables are module globals, closure variables, context variables, caches of functools and
+    arguments of functools.partial; attributes and slots of a method's object, of its class and of
+    functions; and variables of other modules whose names occur in the code. Random generators are
+    left out, since every draw changes their state.
+
+    parts: functions, methods, partial objects or other objects that make up the mechanism.
     """
     state: State = {}
     home = set().union(*map(home_of, parts))
@@ -66,13 +76,19 @@ def kept_state(*parts: Any) -> State:
 
 
 def changed(before: State, after: State) -> tuple[str, ...]:
-    """Return the names of the variables that have changed, in alphabetical order."""
+    """Return the names of variables whose digests differ, in alphabetical order.
+
+    A variable that only one of the two states has counts as changed.
+    """
     every = {**before, **after}
     return tuple(sorted(name for name in every if before.get(name) != after.get(name)))
 
 
 def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the variables of a function, or of an object, with their names."""
+    """Yield (name, value) for each variable of a function, class, partial or other object.
+
+    home: packages and folders of the user's code, from `home_of`.
+    """
     if isinstance(value, FunctionType):
         scope, names = value.__globals__, set(code_names(value.__code__))
         for name in sorted(names & scope.keys()):
@@ -99,8 +115,15 @@ def _variables(value: Any, home: set[str]) -> Iterator[tuple[str, Any]]:
 def _of_modules(
     names: set[str], scope: Mapping[str, Any], home: set[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the variables of modules that code names: all of the user's own modules, and of others
-    the ones that the code names as well."""
+    """Yield (name, value) for variables of other modules that a function's code uses.
+
+    Of the user's own modules, all variables are read; of other modules, only variables whose names
+    occur in the code.
+
+    names: all names that occur in the code.
+    scope: globals of the function.
+    home: packages and folders of the user's code, from `home_of`.
+    """
     for name in sorted(names):
         module = scope.get(name, sys.modules.get(name))
         if not isinstance(module, ModuleType) or vars(module) is scope:
@@ -109,19 +132,22 @@ def _of_modules(
         kept = there.keys() if comes_from(module.__name__, home) else names & there.keys()
         for key in sorted(one for one in kept if not one.startswith("__")):
             is_kept = not (_is_code(there[key]) or callable(there[key]))
-            if is_kept and there[key] is not os.environ:  # compared call by call
+            if is_kept and there[key] is not os.environ:  # `Sampler` compares os.environ
                 yield f"{name}.{key}", there[key]
 
 
 def _of_class(value: type) -> Iterator[tuple[str, Any]]:
-    """Yield the variables of a class, without methods, properties and slots."""
+    """Yield (name, value) for variables of a class, except methods, properties and slots."""
     for name, one in vars(value).items():
         if not (name.startswith("__") or hasattr(type(one), "__get__") or _is_code(one)):
             yield f"{value.__name__}.{name}", one
 
 
 def _behind(value: Any) -> Iterator[Any]:
-    """Yield the functions and objects that a callable calls."""
+    """Yield functions and objects that run when a callable is called.
+
+    Examples are the object and function of a method, and the methods of a class.
+    """
     if isinstance(value, MethodType):
         yield from (value.__self__, value.__func__)
     elif isinstance(value, partial):
@@ -140,15 +166,17 @@ def _is_code(value: Any) -> bool:
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:
-    """Return the attributes of an object, with those in slots."""
+    """Return the attributes of an object, including attributes in slots: name -> value."""
     attributes = getattr(value, "__dict__", None)
     held = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
     return {**held, **attributes} if isinstance(attributes, Mapping) else held
 
 
 def _digest(value: Any) -> bytes:
-    """Return a digest of a variable. It is empty where the user's class raises, which must not end
-    the audit."""
+    """Return the digest of a value; empty if code of the user's classes raises an exception.
+
+    Such an exception must not end the audit.
+    """
     try:
         return _digested(value)
     except Exception:  # noqa: BLE001  # whatever the user's classes raise
@@ -169,20 +197,23 @@ def _digested(value: Any) -> bytes:
 
 
 def _mark(value: Any) -> bytes:
-    """Return bytes that identify a value without its parts."""
+    """Return bytes for a value itself; the objects inside are added by `_digested`.
+
+    For a container, the bytes are its type and length.
+    """
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.ravel()[: _BYTES // max(1, value.itemsize)].tobytes()
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"int:{value:x};".encode()  # decimals have a limit of digits
+        return f"int:{value:x};".encode()  # int -> str raises for long numbers; hex does not
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__}:{value!r};".encode(errors="backslashreplace")
-    if callable(getattr(value, "cache_info", None)):  # functools.cache, by its use
+    if callable(getattr(value, "cache_info", None)):  # functools.cache: hits, misses, size
         return f"{value.cache_info()};".encode()
     if isinstance(value, count):
         return f"{value!r};".encode()
-    if isinstance(value, GeneratorType):  # where it is suspended; -1: it has ended
+    if isinstance(value, GeneratorType):  # the instruction where it is suspended; -1: ended
         return f"generator:{-1 if value.gi_frame is None else value.gi_frame.f_lasti};".encode()
-    with suppress(TypeError):  # bytearray, array.array, memoryview, ctypes, mmap
+    with suppress(TypeError):  # raised unless it is a bytearray, array, memoryview, ctypes, mmap
         return bytes(memoryview(value).cast("B")[:_BYTES])
     size = len(value) if isinstance(value, Sequence | Mapping | set | frozenset) else 0
     return f"{type(value).__name__}:{size};".encode()
@@ -202,14 +233,17 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 _WRITES = os.O_WRONLY | os.O_RDWR
-# Devices do not count as files.
+# Files in this folder are devices: processes that write to a device do not disturb each other.
 _DEVICES = "/dev/"
 
 
 class Written:
-    """Context that collects the paths that Python code, in any thread, opens for writing.
+    """Context that collects the paths of files that Python code opens for writing, in any thread.
 
-    Files that must be new, and files that other programs open, do not count.
+    Left out are files that are new for certain (opened with O_EXCL, as by mode "x"), devices, and
+    files that other programs open.
+
+    files: the paths so far.
     """
 
     _listening: Written | None = None
@@ -230,7 +264,10 @@ class Written:
 
 
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
-    """Note a file. An exception here would be raised where the file is opened."""
+    """Add the path of a file that is opened for writing (an audit hook of Python).
+
+    This function must not raise: the exception would reach the code that opens the file.
+    """
     listening = Written._listening
     if listening is None or event != "open" or len(arguments) != 3:
         return
@@ -239,7 +276,7 @@ def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
     if not is_named or not flags & _WRITES or flags & os.O_EXCL:
         return
     name = os.fsdecode(path)
-    # A temporary file is opened by the name of its folder.
-    is_folder = os.path.isdir(name)  # noqa: PTH112  # never raises, unlike that of a Path
+    # An unnamed temporary file is opened by the path of its folder, so a folder does not count.
+    is_folder = os.path.isdir(name)  # noqa: PTH112  # never raises, unlike Path.is_dir
     if not is_folder and not name.startswith(_DEVICES):
         listening.files.add(name)

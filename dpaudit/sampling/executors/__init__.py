@@ -1,6 +1,10 @@
-"""Where the chunks of an audit are drawn: in this process, in others, or on other machines.
+"""Choose where the chunks of an audit are drawn: this process, other processes, other machines.
 
-The draws are the same everywhere, since the random streams of a chunk follow from its key.
+A chunk is a request for draws. `drawing` yields a `WorkerPool`, which takes an iterable of chunks
+and yields the result of each chunk in order. The user's options `executor` and `workers` decide
+which pool it is: `InProcess`, `ProcessPool`, or a pool on Dask or on an executor of the user. The
+draws are equal in all of them, since the random streams of a chunk follow from the seed and the
+key of the chunk.
 """
 
 from __future__ import annotations
@@ -23,28 +27,31 @@ if TYPE_CHECKING:
 
 Workers = int | Literal["auto"]
 EXECUTORS = ("serial", "processes", "dask")
-# Names of worker processes begin with this.
+# Names of worker processes begin with this, so that a worker can recognise itself as a worker.
 WORKER = "dpaudit-worker"
 _DASK_ADDRESS = "dask://host:8786"
 
 
 class Drawer(Protocol):
-    """Draws chunks."""
+    """A function that draws chunks."""
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the result of each chunk, in order. Chunks are taken as they are needed, some
-        ahead; closing the iterator discards those under way."""
+        """Yield the result of each chunk, in the order of the chunks.
+
+        Chunks may be taken from the iterable before the results of earlier chunks are used. Closing
+        the returned iterator discards the chunks that are being drawn.
+        """
         ...
 
 
 class WorkerPool(ABC):
-    """Draws the chunks of an audit, as a `Drawer`.
+    """A `Drawer` with information about the processes that draw.
 
-    workers: processes that draw at the same time.
-    is_here: whether the next chunk is drawn in this process, when its result is asked for.
-    others_drew: whether other processes have drawn.
-    differed: whether another process gave other outputs for the same seed.
-    note: why no other processes draw, though drawing takes long; else None.
+    workers: number of processes that draw at the same time.
+    is_here: whether the next chunk will be drawn in this process, when its result is requested.
+    others_drew: whether other processes have made draws of this audit.
+    differed: whether another process gave different outputs for an equal seed.
+    note: reason why only this process draws although drawing takes long; else None.
     """
 
     workers: int = 1
@@ -55,16 +62,18 @@ class WorkerPool(ABC):
 
     @abstractmethod
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the result of each chunk, in order."""
+        """Yield the result of each chunk, in the order of the chunks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """The parts from which a pool is made.
+    """The arguments from which a pool is made.
 
-    sampler: draws in this process.  make: returns such a sampler elsewhere; it is pickled.
-    workers: processes that may draw at the same time.  left: returns the seconds of drawing that
-    are left, given a rate in draws per second; None if no workers should join later.
+    sampler: makes the draws in this process.
+    make: returns an equal sampler in another process; it is sent there as a pickle.
+    workers: largest number of processes that draw at the same time.
+    left: is called with a rate in draws per second and returns the seconds of drawing that the
+        audit still needs at this rate. None: no worker processes may join a serial audit.
     """
 
     sampler: Sampler
@@ -74,7 +83,10 @@ class Setup:
 
 
 def check_executor(executor: Executor | str | None, asked: Workers) -> None:
-    """Raise UsageError for an unknown executor, or one that cannot have this many workers."""
+    """Raise UsageError for an unknown executor, or an executor that contradicts `workers`.
+
+    asked: the user's number of workers.
+    """
     if executor is None:
         return
     if not isinstance(executor, str):
@@ -128,7 +140,7 @@ def _check_given(executor: object) -> None:
 
 
 def threads_refused() -> UsageError:
-    """Return the error of an executor that draws in threads of this process."""
+    """Return the error for an executor that runs its tasks in threads of this process."""
     return UsageError(
         "the executor runs its tasks in threads of the auditing process. Threads share global "
         "random generators, so draws would depend on each other; give an executor that uses "
@@ -138,7 +150,7 @@ def threads_refused() -> UsageError:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error in one line, with its type unless it is an error of dpaudit."""
+    """Return an error in one line: "type: message", or only the message of a DpauditError."""
     message = " ".join(str(error).split())
     if isinstance(error, DpauditError) and message:
         return message
@@ -146,13 +158,16 @@ def in_a_line(error: BaseException) -> str:
 
 
 def is_serial(executor: Executor | str | None, workers: Workers) -> bool:
-    """Return whether the audit begins without worker processes."""
+    """Return whether the audit begins in this process alone, without worker processes."""
     return executor == "serial" or (executor is None and workers in (1, "auto"))
 
 
 def resolved(executor: Executor | str | None, workers: Workers) -> int:
-    """Return the number of workers. `auto` is the number of cores, or 1 where workers are started
-    elsewhere."""
+    """Return the number of worker processes as an integer.
+
+    "auto" becomes the number of usable cores. With the executor "serial", with an executor object
+    of the user, or with the address of a cluster, "auto" becomes 1.
+    """
     if workers != "auto":
         return workers
     is_given = executor is not None and not isinstance(executor, str)
@@ -165,13 +180,16 @@ def resolved(executor: Executor | str | None, workers: Workers) -> int:
 
 @contextmanager
 def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPool]:
-    """Yield the pool that draws; it ends with the context.
+    """Yield the pool that draws, and close it after the context.
 
-    executor: None means this process for one worker (others may join later), and worker processes
-    for several.  Raises UsageError for an executor that cannot be reached or is not installed, and
-    for a mechanism that cannot be sent there.
+    executor: name, address or object of the executor. None means this process if `setup.workers` is
+        1 (worker processes may join later), and worker processes otherwise.
+
+    Raises UsageError for an executor that cannot be reached or is not installed, and for a
+    mechanism that cannot be pickled.
     """
-    # Imported here: most audits need only one of these, and no other process.
+    # Pools are imported here, since an audit needs only one of them, and most audits need no other
+    # process.
     if is_serial(executor, setup.workers):
         from dpaudit.sampling.executors.in_process import InProcess
 
@@ -200,7 +218,10 @@ def drawing(executor: Executor | str | None, setup: Setup) -> Iterator[WorkerPoo
 
 @contextmanager
 def _closing(close: Callable[..., None]) -> Iterator[None]:
-    """Call `close(in_order=...)` afterwards; False if an exception ended the context."""
+    """Call `close(in_order=...)` after the context.
+
+    close: called with in_order=True, or in_order=False if an exception ended the context.
+    """
     is_over = False
     try:
         yield
@@ -210,9 +231,12 @@ def _closing(close: Callable[..., None]) -> Iterator[None]:
 
 
 def _unless_preparing(setup: Setup) -> Setup:
-    """Return the setup without workers that join if this process is a child of another one and is
-    still importing its script, which then audits again. Raises SystemExit in a worker of
-    dpaudit."""
+    """Return `setup`, with `left` set to None if this process is still importing its script.
+
+    A spawned process first imports the script of its parent. A script that audits outside of
+    `if __name__ == "__main__":` then audits again, and must not start further processes. Raises
+    SystemExit if this process is a worker of dpaudit.
+    """
     process = sys.modules.get("multiprocessing.process")
     if setup.left is None or process is None:
         return setup
@@ -220,5 +244,5 @@ def _unless_preparing(setup: Setup) -> Setup:
     if not getattr(current, "_inheriting", False):
         return setup
     if current.name.startswith(WORKER):
-        raise SystemExit(1)  # the auditing process sees that this one has ended
+        raise SystemExit(1)  # the auditing process notices this and reports an error
     return replace(setup, left=None)

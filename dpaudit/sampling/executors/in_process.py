@@ -1,8 +1,11 @@
-"""Drawing in the auditing process, which worker processes join when an audit takes long.
+"""The pool of an audit without `workers`: the auditing process draws, and workers may join later.
 
-The random streams of a chunk follow from its key, so it does not matter which process draws it, as
-long as all draw alike. Workers show that before they join, on a few draws that count for nothing.
-Until then, and if they cannot, this process goes on alone.
+`InProcess` draws every chunk in this process at first. If the audit will take several seconds more,
+it starts worker processes (`JoiningWorkers`), as many as cores and memory allow, and goes on
+drawing while they start. Before workers join, each worker has to repeat a few test draws of this
+process from an equal seed. If any test draw differs, or the mechanism keeps state between calls,
+this process draws alone. The draws of the audit do not depend on when workers join, since the
+random streams of a chunk follow from the seed and the key of the chunk.
 """
 
 from __future__ import annotations
@@ -37,22 +40,27 @@ from dpaudit.sampling.state import Written, changed, kept_state
 if TYPE_CHECKING:  # most audits start no process, and this import takes some 30 ms
     from dpaudit.sampling.executors.processes import ProcessPool
 
-# Seconds of drawing left that justify workers: each takes about a second to start.
+# Workers are started only if drawing would take at least 5 s more in this process alone: a worker
+# takes about 1 s to start.
 WORTHWHILE = 5.0
-# Seconds that an audit draws before workers are started, since it may soon find a violation.
+# Workers are started at the earliest 1 s after the first draw, since an audit may find a violation
+# before that.
 _FIRST = 1.0
-# Draws on which workers show that they draw alike, at most, and the seconds that these may take
-# here.
+# Test draws that each worker has to repeat before workers join.
+# _SHOWN: at most 64 test draws are made.
+# _SHOWING: fewer are made if 64 would take this process more than 0.25 s, but at least 4.
 _SHOWN, _SHOWING = 64, 0.25
-# Key of these draws; no chunk of an audit has it.
+# Key of the chunk of test draws; no chunk of an audit has this key.
 _KEY = (0, 99, 0)
-# Variables that a note names.
+# A note names at most 3 of the variables that calls change.
 _NAMED = 3
 
 
 class InProcess(WorkerPool):
-    """Draws each chunk in this process when its result is asked for. If the setup says how much is
-    left, worker processes join when that takes long."""
+    """Draws each chunk in this process when its result is requested.
+
+    If `setup.left` is not None, and says that drawing will take long, worker processes join.
+    """
 
     is_here, others_drew = True, False
 
@@ -60,8 +68,9 @@ class InProcess(WorkerPool):
         self._setup = setup
         self._joining: JoiningWorkers | None = None
         self._may_join = setup.left is not None
-        # Clock when drawing began; seconds of drawing and of processor time since; the last rate,
-        # in draws per second.
+        # _since: clock, in seconds, when drawing began; NaN before.
+        # _drew, _busy: seconds of wall time and of processor time that drawing took so far.
+        # _rate: draws per second in the last chunk.
         self._since, self._drew, self._busy, self._rate = math.nan, 0.0, 0.0, 0.0
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
@@ -70,13 +79,13 @@ class InProcess(WorkerPool):
         return self._drawn(iter(chunks))
 
     def close(self, *, in_order: bool) -> None:
-        """End the workers. in_order: as `ProcessPool.close` has it."""
+        """End the workers. in_order: let workers end by themselves for some seconds, then kill."""
         if self._joining is not None:
             self._joining.close(in_order=in_order)
 
     def _drawn(self, source: Iterator[Chunk[Any]]) -> Iterator[Any]:
         for chunk in source:
-            if isinstance(chunk, ToTime):  # its rate should be that of all workers
+            if isinstance(chunk, ToTime):  # measures the rate of all workers: let them join first
                 self._look(now=True)
                 if self._joining is not None:
                     self._joining.wait(chunk.patience)
@@ -86,11 +95,11 @@ class InProcess(WorkerPool):
                 yield from self._joining.draw(chain([chunk], source))
                 return
             yield self._timed(chunk)
-            # The audit has used the draws, and may need no more.
+            # Only here, after the audit has used the result, is it known how many draws are left.
             self._look()
 
     def _timed(self, chunk: Chunk[Any]) -> Any:
-        """Draw a chunk, and measure the rate."""
+        """Draw a chunk in this process, and update the rate of draws per second."""
         start, busy = time.perf_counter(), time.process_time()
         if math.isnan(self._since):
             self._since = start
@@ -99,7 +108,7 @@ class InProcess(WorkerPool):
         self._drew += seconds
         self._busy += time.process_time() - busy
         if isinstance(chunk, FirstCalls):
-            # The time of one call says nothing about draws that share a call.
+            # If a call makes many draws, the time of a call for one draw shows no rate.
             is_single = self._setup.sampler.mechanism.interleaved
             self._rate = 1 / max(drawn.seconds, 1e-9) if is_single else 0.0
         elif not isinstance(chunk, ToProbe):
@@ -107,9 +116,9 @@ class InProcess(WorkerPool):
         return drawn
 
     def _look(self, *, now: bool = False) -> None:
-        """Start workers when that is worth while, and let them join when they can.
+        """Start worker processes if that will save time; let started workers join if all are ready.
 
-        now: even if drawing has not taken long so far.
+        now: start workers also within the first `_FIRST` seconds.
         """
         left = self._setup.left
         if not self._may_join or left is None:
@@ -126,8 +135,10 @@ class InProcess(WorkerPool):
             self._stay(reason)
 
     def _can_send(self, chunk: Chunk[Any]) -> bool:
-        """Return whether workers can draw this chunk: a rule of the user's attack may not be
-        picklable."""
+        """Return whether workers have joined and the chunk can be pickled.
+
+        A chunk that counts may contain a rule of the user's own attack, which may not be picklable.
+        """
         if self._joining is None or not self._joining.are_there:
             return False
         try:
@@ -137,7 +148,7 @@ class InProcess(WorkerPool):
         return self._may_join
 
     def _stay(self, reason: _CannotJoinError) -> None:
-        """Draw everything in this process from now on."""
+        """End the workers, and draw everything in this process from now on."""
         self.close(in_order=False)
         self._joining, self._may_join, self.is_here = None, False, True
         self.differed = reason.differed
@@ -146,24 +157,26 @@ class InProcess(WorkerPool):
 
 
 class _CannotJoinError(Exception):
-    """Workers cannot join; the message says why, and is empty if there is nothing to say.
+    """Workers cannot join; the message gives the reason, or is empty if no note is needed.
 
-    differed: whether they gave other outputs for the same seed.
+    differed: whether a worker gave different outputs for an equal seed.
     """
 
     differed = False
 
 
 class JoiningWorkers:
-    """A worker process for each core that this process leaves.
+    """Worker processes that start while the auditing process draws, and that join when ready.
 
-    workers: how many there are.  are_there: whether they draw.
+    workers: number of worker processes.
+    are_there: whether the workers have joined, so that they make all further draws.
     """
 
     def __init__(self, setup: Setup, rate: float, used: float) -> None:
-        """Start the processes. Raises _CannotJoinError.
+        """Start the worker processes. Raises _CannotJoinError if that is not possible.
 
-        rate: draws per second in this process.  used: cores that they take.
+        rate: draws per second in this process.
+        used: number of cores that drawing in this process keeps busy.
         """
         self._sampler = setup.sampler
         self.are_there = self._has_waited = False
@@ -187,7 +200,10 @@ class JoiningWorkers:
             raise _CannotJoinError(f"no process can be started ({error})") from None
 
     def look(self) -> None:
-        """Let the workers draw if all have started and draw alike. Raises _CannotJoinError."""
+        """Let the workers join if all have started and have repeated the test draws.
+
+        Raises _CannotJoinError if a worker failed to start, or made different test draws.
+        """
         if self.are_there or not all(future.done() for future in self._pool.started):
             return
         for error in filter(None, (future.exception() for future in self._pool.started)):
@@ -207,13 +223,13 @@ class JoiningWorkers:
         self.are_there = True
 
     def wait(self, seconds: float) -> None:
-        """Wait until the workers have started, once, and only for some seconds."""
+        """Wait, at most `seconds`, until the workers have started; later calls do not wait."""
         if not self._has_waited:
             self._pool.settle(seconds)
         self._has_waited = True
 
     def check(self, chunk: Chunk[Any]) -> None:
-        """Raise _CannotJoinError for a chunk that cannot be sent."""
+        """Raise _CannotJoinError for a chunk that cannot be pickled."""
         if isinstance(chunk, ToCount) and chunk.measure is not self._sent:
             try:
                 pickle.dumps(chunk)
@@ -228,8 +244,13 @@ class JoiningWorkers:
         self._pool.close(in_order=in_order and self.are_there)
 
     def _started(self, setup: Setup, few: ToLearn) -> ProcessPool:
-        """Start the processes, unless a few draws here show that the mechanism belongs to one
-        process alone: it keeps state, or its calls write to one file."""
+        """Make some test draws twice in this process, then start workers that repeat the draws.
+
+        Raises _CannotJoinError if the mechanism must not run in several processes: its calls change
+        variables, or all of them write to one file.
+
+        few: chunk of the test draws.
+        """
         from dpaudit.sampling.executors.pools import Recipe
         from dpaudit.sampling.executors.processes import ProcessPool
 
@@ -247,7 +268,8 @@ class JoiningWorkers:
             )
         if files := sorted(once.files & twice.files):
             raise _CannotJoinError(f"its calls all write to {files[0]}")
-        # Without a seed that reaches the mechanism, there is nothing to compare.
+        # If two runs from one seed differ, the seed does not determine the draws, and the draws of
+        # workers cannot be compared with draws of this process.
         self._shown = keys if np.array_equal(keys, again) else None
         return ProcessPool(recipe, self.workers, [few])
 
@@ -257,7 +279,10 @@ def _keys(drawn: Learning) -> KeyArray:
 
 
 def _is_in_no_file() -> bool:
-    """Return whether the program that runs is in no file, so that no other process can run it."""
+    """Return whether the running program has no file, so that a new process cannot import it.
+
+    Programs from standard input are an example.
+    """
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     return main.__spec__ is None and file is not None and not Path(file).exists()

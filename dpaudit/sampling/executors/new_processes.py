@@ -1,7 +1,11 @@
-"""New processes that draw again what refuted a claim, for comparison (docs/method.md §11).
+"""New processes that repeat the draws of a refutation, to detect noise that a process draws once.
 
-Each imports the mechanism for itself: a fork of this process would share the noise that was drawn
-at import. Their clocks run ahead. They are kept for later refutations.
+After draws have refuted a claim, `dpaudit.auditing.checks` asks `NewProcesses.draw` for counts of
+draws by up to eight new processes, and compares these counts with the counts that refuted
+(docs/method.md §11, "New processes"). Each new process imports the mechanism for itself, since a
+fork of this process would share noise that was drawn when the mechanism was imported. The clock of
+each process runs ahead by another number of hours, which shows noise that is seeded by the time.
+The processes are kept for later refutations of the same command or test run.
 """
 
 from __future__ import annotations
@@ -33,29 +37,32 @@ if TYPE_CHECKING:  # most audits start no process, and these imports take some 3
 
     from dpaudit.sampling.executors.processes import ProcessPool
 
-# Processes that are compared with the first one; 0: no refutation is compared.
+# Number of new processes for each refutation: noise that a process draws once goes unnoticed with
+# probability 0.1 % (11 % with two processes; simulated, docs/method.md §11). 0: never compare.
 PROCESSES = 8
-# Processes that draw at the same time, at least; fewer show too little.
+# At least 2 processes draw at the same time, and an audit waits longer for the first 2: a single
+# new process would miss 28 % of the noise that a process draws once.
 _FEWEST = 2
-# Seconds that all of them may take together, and until `_FEWEST` have drawn: imports of the
-# mechanism may be slow.
+# SECONDS: time for all new processes of a refutation together.
+# PATIENCE: longest time until `_FEWEST` processes have drawn, since an import may be slow.
 SECONDS, PATIENCE = 5.0, 60.0
-# Seconds between two looks at the results.
+# While new processes draw, this process looks for results every 0.1 s.
 _LOOK = 0.1
-# Seconds by which the clock of each further process runs ahead: hours, soon days, and no whole
+# The clock of the k-th process runs k times this many seconds ahead: hours or days, and no whole
 # number of minutes or seconds.
 _AHEAD = 7 * 3600 + 13 * 60 + 17.371
-# Elsewhere, system libraries that NumPy uses may not survive a fork.
+# Forks are used on Linux only. On other systems, libraries that NumPy uses may fail after a fork.
 _MAY_FORK = sys.platform == "linux"
 _HASH_SEED = "PYTHONHASHSEED"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """Draws of new processes.
+    """Result of `NewProcesses.draw`.
 
-    drawn: counts, in the order of the chunks.  why: why some chunks are missing; empty if none
-    are.  failed: whether a process could not draw.
+    drawn: counts of each chunk that was drawn, in the order of the chunks.
+    why: reason why chunks are missing; empty if all chunks were drawn.
+    failed: whether a process could not draw; then `drawn` is empty.
     """
 
     drawn: list[Counted]
@@ -64,21 +71,22 @@ class Answers:
 
 
 class _CannotDrawError(Exception):
-    """A new process cannot draw; the message says why."""
+    """A new process cannot draw; the message gives the reason."""
 
 
 class NewProcesses:
-    """Processes that are started when they are first needed; `close` ends them.
+    """Starts new processes when they are first needed, and keeps them until `close`.
 
-    An interpreter imports NumPy and dpaudit, which takes most of the time that a small mechanism
-    needs to start, and forks its processes before they import the mechanism. Where a fork is not
-    safe, every process is an interpreter.
+    On Linux, a few new Python interpreters import NumPy and dpaudit, which takes most of the time
+    until a small mechanism can draw. Each then forks several processes, and every fork imports the
+    mechanism for itself. On other systems, every process is a Python interpreter of its own.
     """
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
-        """preload: further modules that mechanisms import, and that draw no noise."""
+        """preload: names of modules to import before the fork; their import must draw no noise."""
         self._preload = tuple(preload)
-        # Interpreters by number, and by whether each has a hash seed of its own.
+        # The Python interpreters. Key: whether the interpreter has a hash seed of its own, and its
+        # number.
         self._pools: dict[tuple[bool, int], ProcessPool] = {}
 
     def draw(
@@ -89,10 +97,14 @@ class NewProcesses:
         own_hashes: bool = False,
         look: Callable[[], None] = lambda: None,
     ) -> Answers:
-        """Draw each chunk in a process of its own, as far as time allows.
+        """Return the counts of each chunk, each drawn in a new process of its own.
 
-        own_hashes: give every interpreter another hash seed, if that of this process is fixed.
-        look: called while the processes draw; may raise.
+        Chunks are left out when time runs out: after `SECONDS`, or after `PATIENCE` if fewer than
+        `_FEWEST` processes have drawn by then.
+
+        recipe: makes the sampler in the new processes.
+        own_hashes: give every interpreter a different hash seed, if PYTHONHASHSEED is a number.
+        look: called without arguments about every `_LOOK` seconds; may raise to stop drawing.
         """
         from concurrent.futures import FIRST_COMPLETED, wait
 
@@ -100,7 +112,7 @@ class NewProcesses:
 
         workers = min(len(chunks), max(_FEWEST, min(cores(), room_for(len(chunks)))))
         is_own = own_hashes and has_fixed_hashes()
-        # Each interpreter has its turn with every `workers`-th process.
+        # Indices of the chunks of each interpreter: interpreter k has chunks k, k + workers, ...
         queues = [list(range(len(chunks)))[start::workers] for start in range(workers)]
         running: dict[Future[Done], tuple[int, int]] = {}
         drawn: dict[int, Counted] = {}
@@ -136,12 +148,17 @@ class NewProcesses:
         return Answers(in_order, "" if len(drawn) == len(chunks) else late(len(drawn)))
 
     def close(self) -> None:
-        """End all processes."""
+        """Kill all processes."""
         while self._pools:
             self._pools.popitem()[1].close(in_order=False)
 
     def _pool(self, recipe: Recipe, number: int, *, is_own: bool) -> ProcessPool:
-        """Return the interpreter of this number. Raises _CannotDrawError."""
+        """Return the new Python interpreter with this number; start it if it does not run yet.
+
+        is_own: whether the interpreter has a hash seed of its own.
+
+        Raises _CannotDrawError if the interpreter cannot be started.
+        """
         from dpaudit.sampling.executors.processes import ProcessPool
 
         if (is_own, number) not in self._pools:
@@ -156,8 +173,12 @@ class NewProcesses:
 
 @contextmanager
 def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
-    """Start a process with a hash seed, and without the program that runs here unless the mechanism
-    is part of it."""
+    """Change this process inside the context so that processes started there get these settings.
+
+    hash_seed: PYTHONHASHSEED of the process; None: as in this process.
+    has_main: whether the process imports the program that runs here, which it must if the mechanism
+        is defined in this program.
+    """
     main, seed = sys.modules["__main__"], os.environ.get(_HASH_SEED)
     if hash_seed is not None:
         os.environ[_HASH_SEED] = str(hash_seed)
@@ -174,22 +195,32 @@ def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
 def _draw_here(
     recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, _: Sequence[str] = ()
 ) -> Done:
-    """Draw with the clock of the process of this number. Return also the seconds that it took, with
-    the import of the mechanism."""
+    """Draw chunks in this process, which imports the mechanism first; return the results.
+
+    The seconds in the result include the import.
+
+    place: number of the process, which decides how far its clock runs ahead.
+    """
     os.environ[SHIFT] = str((place + 1) * _AHEAD)
     shift_as_asked()
     begun = time.perf_counter()
     return Done(draw(recipe, chunks).drawn, time.perf_counter() - begun)
 
 
-# In an interpreter: connections to the processes that it has forked, by number.
+# In an interpreter: number of a forked process -> connection to this process.
 _forked: dict[int, Connection] = {}
 
 
 def _draw_in_fork(
     recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str]
 ) -> Done:
-    """Draw in the fork of this number, which imports the mechanism for itself."""
+    """Draw chunks in a fork of this process; make the fork first if it does not exist yet.
+
+    This function runs in a new interpreter. It returns the results, or raises the fork's exception.
+
+    place: number of the forked process.
+    preload: names of modules to import before the fork.
+    """
     from dpaudit.sampling.executors.processes import ask, result_of
 
     if place not in _forked:
@@ -205,21 +236,24 @@ def _draw_in_fork(
 
 
 def _fork() -> Connection:
-    """Fork this process; return the connection to a fork that serves tasks until this process
-    ends."""
+    """Fork this process, and return a connection to the fork.
+
+    The fork serves tasks until this process ends or closes the connection.
+    """
     from multiprocessing import Pipe
 
     from dpaudit.sampling.executors.processes import serve
 
     here, there = Pipe()
     with warnings.catch_warnings():
-        # The other thread waits for the end of the program, and holds no lock.
+        # Python warns of a fork with several threads. The only other thread here waits for the end
+        # of the auditing process, and holds no lock.
         warnings.simplefilter("ignore", DeprecationWarning)
         is_fork = os.fork() == 0
     if is_fork:
         for connection in (here, *_forked.values()):
             connection.close()
-        np.random.seed()  # as `random` does by itself
+        np.random.seed()  # else all forks draw equal numbers; `random` re-seeds itself in a fork
         try:
             serve(there)
         finally:
@@ -229,17 +263,18 @@ def _fork() -> Connection:
 
 
 def has_fixed_hashes() -> bool:
-    """Return whether equal texts have equal hashes in every process that this one starts."""
+    """Return whether PYTHONHASHSEED is a number, so that all processes hash texts equally."""
     return os.environ.get(_HASH_SEED, "random").isdecimal()
 
 
-# Processes of the audits under way: those of a command, or of a test run, share them.
+# The new processes of each open `compared_with` context, the innermost last. All audits of a
+# command or of a test run share one entry.
 _current: list[NewProcesses] = []
 
 
 @contextmanager
 def compared_with(processes: NewProcesses) -> Iterator[None]:
-    """Compare refutations by all audits inside the context with draws of these processes."""
+    """Make all audits inside the context compare their refutations with draws of `processes`."""
     _current.append(processes)
     try:
         yield
@@ -248,12 +283,15 @@ def compared_with(processes: NewProcesses) -> Iterator[None]:
 
 
 def current() -> NewProcesses | None:
-    """Return the processes of the innermost `compared_with`; None outside."""
+    """Return the processes of the innermost `compared_with` context; None outside any."""
     return _current[-1] if _current else None
 
 
 def late(drawn: int) -> str:
-    """Return why only this number of processes has drawn: the others took too long."""
+    """Return the message that new processes did not draw in time.
+
+    drawn: number of processes that did draw in time.
+    """
     if drawn:
         return f"the others had not drawn within {SECONDS:g} s"
     return f"none had drawn within {PATIENCE:g} s"

@@ -1,7 +1,10 @@
-"""Pools of workers: chunks go out in bundles, and results come back in the order of the chunks.
+"""Pools of workers that send out chunks in bundles and return results in the order of the chunks.
 
-Every pool shares one merge, `OrderedPool`, and one function that workers run, `draw`. An executor
-that the caller made, and a Dask cluster, differ only in what their errors say.
+A *bundle* is a list of chunks that one worker draws as one task. `OrderedPool` makes bundles, keeps
+enough of them under way for all workers, and yields the results in order. `draw` is the function
+that a worker runs for a bundle; `Recipe` tells the worker how to make its sampler. The subclasses
+differ in where tasks run: `ExecutorPool` on an executor of the user, `_DaskPool` on a Dask cluster,
+`ProcessPool` (processes.py) on processes of its own.
 """
 
 from __future__ import annotations
@@ -34,24 +37,31 @@ from dpaudit.sampling.sampler import Sampler
 from dpaudit.version import __version__
 from dpaudit.wording import install_command
 
-# Bundles under way for each worker: one that it draws, one that waits.
+# Number of bundles under way for each worker: the worker draws one while the other waits.
 _AHEAD = 2
-# Seconds of drawing in a bundle, at least: sending one between processes takes a millisecond, and
-# Dask spends some ten milliseconds of CPU on a task.
+# Seconds of drawing that a bundle should take at least, so that sending is cheap in comparison.
+# _BUNDLE: for processes, where sending a bundle takes about 1 ms.
+# _BUNDLE_FOR_DASK: for Dask, which spends about 10 ms of CPU time on a task.
 _BUNDLE, _BUNDLE_FOR_DASK = 0.1, 0.5
-# The same for every bundle under way: all of them pass through the auditing process.
+# A bundle should also take at least 3 ms times the number of bundles under way, since the auditing
+# process handles all of them one after the other.
 _FOR_EACH = 0.003
-# Chunks of a bundle, at most.
+# A bundle has at most 256 chunks.
 _MOST_CHUNKS = 256
-# Audits whose samplers a worker keeps; several programs may use it in turn.
+# A worker keeps the samplers of at most 4 audits, since several programs may use a worker in turn.
 _KEPT = 4
-# Distinguishes this process from those on other machines. A fork has it too, but not its number.
+# Random name of this process, which no process on another machine has. A fork inherits the name,
+# but has another process id.
 _PROCESS = secrets.token_hex(8)
-# How long to wait for a Dask scheduler, and seconds between two counts of its workers.
+# _TO_CONNECT: longest wait for a Dask scheduler, in Dask's notation.
+# _COUNTED: the number of workers of a Dask cluster is asked for every 2 s.
 _TO_CONNECT, _COUNTED = "10 s", 2.0
+# Environment variables for the number of threads of numeric libraries: 1 in each Dask worker.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-# Workers of a local Dask cluster need no profiling, which takes a tenth of the time of a mechanism
-# in Python, and should not give back memory that the next draws need again.
+# Settings of a local Dask cluster. Profiling is off, since it takes a tenth of the time of a
+# mechanism in Python. The last entry replaces the environment variables that Dask sets in workers.
+# So it drops Dask's setting to return freed memory to the operating system, which the next draws
+# would need again.
 _LOCAL_CLUSTER = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "2s",
@@ -64,10 +74,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a worker makes its sampler.
+    """Instructions for a worker process to make its sampler; part of every task.
 
-    run: name of the audit.  made: pickled function that makes a sampler.  origin: process and
-    thread of the audit.  versions: of everything that decides what a seed draws.
+    run: random name of the audit.
+    made: pickle of a function that makes a sampler.
+    origin: random name of the auditing process, its process id, and the id of its thread.
+    versions: versions of dpaudit, NumPy and Python, on which the draws of a seed depend.
     """
 
     run: str
@@ -79,7 +91,10 @@ class Recipe:
     def of(
         cls, make: Callable[[], Sampler], dumps: Callable[[object], bytes] = pickle.dumps
     ) -> Recipe:
-        """Return the recipe of this audit. Raises UsageError if it cannot be pickled."""
+        """Return the recipe for an audit.
+
+        make: makes a sampler; is pickled by `dumps`. Raises UsageError if it cannot be pickled.
+        """
         try:
             made = dumps(make)
         except Exception as error:  # whatever a user's object raises when it is pickled
@@ -94,22 +109,32 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done:
-    """Results of a bundle, chunk by chunk, and the seconds that drawing took."""
+    """Results of a bundle: a list of chunks that one worker draws as one task.
+
+    drawn: result of each chunk, in order.
+    seconds: duration of drawing.
+    """
 
     drawn: list[Any]
     seconds: float
 
 
+# Held while this worker draws: all threads share the global random generators.
 _lock = threading.Lock()
+# Name of an audit (`Recipe.run`) -> sampler of this worker for the audit, the last used at the end.
 _samplers: OrderedDict[str, Sampler] = OrderedDict()
 
 
 def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
-    """Draw chunks one after the other, in a worker that may do other work before and after."""
+    """Draw some chunks in this worker process, and return the result of each.
+
+    The state of global random generators is restored afterwards, since the worker may do other
+    work. Raises UsageError if this worker is a thread of the auditing process.
+    """
     process, number, thread = recipe.origin
     if (process, number) == (_PROCESS, os.getpid()) and thread != threading.get_ident():
         raise threads_refused()
-    with _lock, auditor_errstate():  # threads share the global generators
+    with _lock, auditor_errstate():
         sampler = _sampler(recipe)
         start = time.perf_counter()
         with preserved(sampler.carried):
@@ -118,7 +143,10 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
 
 
 def forget(run: str) -> None:
-    """Close the sampler of an audit that has ended, unless this process is drawing."""
+    """Close the sampler of an audit that has ended, unless this worker is drawing.
+
+    run: name of the audit.
+    """
     if _lock.acquire(blocking=False):
         try:
             if run in _samplers:
@@ -150,31 +178,40 @@ def _versions() -> tuple[str, ...]:
 
 
 class OrderedPool(WorkerPool):
-    """Workers that draw bundles of chunks; results come back in the order of the chunks."""
+    """A pool that sends bundles of chunks to workers and yields the results in order.
 
-    # Seconds of drawing in a bundle, at least.
+    Subclasses implement `submit`.
+    """
+
+    # Seconds of drawing that a bundle should take at least.
     bundle_seconds = _BUNDLE
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def ahead(self) -> int:
-        """Return how many bundles should be under way now."""
+        """Return the number of bundles of chunks that should be sent before results come back."""
         return _AHEAD * self.workers
 
     @abstractmethod
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]: ...
 
     def result(self, future: Future[Done], /) -> Done:
-        """Wait for a bundle."""
+        """Wait for a bundle (list of chunks that one worker draws), and return its results."""
         return future.result()
 
     def settle(self, seconds: float) -> None:
-        """Wait until all workers have started, at most some seconds: before draws are timed."""
+        """Wait until all workers have started, at most `seconds`; called before draws are timed.
+
+        By default this does not wait, since an executor does not report when workers have started.
+        """
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
-        """Yield the results. Bundles depend on the clock, draws do not: every chunk has random
-        streams of its own."""
+        """Yield the result of each chunk, in the order of the chunks.
+
+        The sizes of bundles depend on the clock. The draws do not, since every chunk has random
+        streams of its own.
+        """
         waiting: deque[Future[Done]] = deque()
         source, size, is_settled = iter(chunks), 1, False
         try:
@@ -194,7 +231,12 @@ class OrderedPool(WorkerPool):
                 future.cancel()
 
     def _next_size(self, done: Done) -> int:
-        """Return how many chunks fill a bundle, at most twice as many as the last one had."""
+        """Return the number of chunks that the next worker task should have.
+
+        The number doubles at most from task to task.
+
+        done: results of the last task, which show how long a chunk takes.
+        """
         seconds = max(self.bundle_seconds, _FOR_EACH * self.ahead())
         size = len(done.drawn)
         fitting = max(1.0, seconds * size / max(done.seconds, 1e-9))
@@ -202,8 +244,13 @@ class OrderedPool(WorkerPool):
 
 
 def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
-    """Return the next chunks, none if there are no more. Learning chunks, for which the audit
-    waits, and timed chunks are bundles of their own."""
+    """Return the next chunks from `source` for one worker task; empty if there are no more.
+
+    The list ends after a chunk of any type other than `ToCount`: the audit waits for the result of
+    a learning chunk, and must time a timed chunk by itself.
+
+    size: largest number of chunks.
+    """
     bundle: list[Chunk[Any]] = []
     for chunk in source:
         bundle.append(chunk)
@@ -213,10 +260,11 @@ def _bundle(source: Iterator[Chunk[Any]], size: int) -> list[Chunk[Any]]:
 
 
 class ExecutorPool(OrderedPool):
-    """Draws with nothing but the `submit` of an executor, which stays open. A task carries all that
-    a worker needs.
+    """Draws on an executor of the user, by its method `submit`; the executor is not closed.
 
-    lost: remedy when the executor has lost its workers.
+    Each task contains the recipe, so that any worker can draw any task.
+
+    lost: advice in the message that the executor has lost its workers.
     """
 
     lost = "use an executor that replaces dead workers, such as processes or dask"
@@ -229,7 +277,10 @@ class ExecutorPool(OrderedPool):
         return self._executor.submit(draw, self._recipe, list(chunks))
 
     def result(self, future: Future[Done], /) -> Done:
-        """Wait for a bundle. Raises MechanismError when the workers are lost."""
+        """Wait for a bundle (list of chunks that one worker draws), and return its results.
+
+        Raises MechanismError if the workers were lost, and UsageError if a worker lacks a module.
+        """
         try:
             return future.result()
         except (BrokenExecutor, CancelledError) as error:
@@ -245,7 +296,7 @@ class ExecutorPool(OrderedPool):
                 code="module-not-found",
             ) from error
         except Exception as error:
-            # By name, since Dask is imported only by those who use it.
+            # Classes of Dask are compared by name, since Dask may not be installed.
             if type(error).__name__ == "KilledWorker":
                 killed: Any = error
                 raise MechanismError(
@@ -265,13 +316,14 @@ class ExecutorPool(OrderedPool):
 
 
 class _DaskPool(ExecutorPool):
-    """Draws with the executor of a Dask client, whose workers may come and go."""
+    """Draws on a Dask cluster, whose number of workers may change during the audit."""
 
     bundle_seconds = _BUNDLE_FOR_DASK
     lost = "start the Dask scheduler again"
 
     def __init__(self, client: Any, recipe: Recipe) -> None:
-        # The result of a task, since data that is merely scattered is lost with its worker.
+        # The recipe is sent as the result of a task. Dask repeats the task if the worker that holds
+        # the result dies; scattered data would be lost.
         there = client.submit(_same, recipe, pure=False)
         super().__init__(client.get_executor(pure=False), there)
         self._client, self._asked = client, -_COUNTED
@@ -285,8 +337,13 @@ class _DaskPool(ExecutorPool):
 
 @contextmanager
 def dask_pool(setup: Setup, address: str) -> Iterator[WorkerPool]:
-    """Yield a pool on the cluster at an address, or on a local one with some worker processes. Dask
-    runs again any task that was lost with a worker. Raises UsageError."""
+    """Yield a pool on a Dask cluster. Dask repeats tasks that are lost with a worker.
+
+    address: address of the scheduler, or path of its .json file. Empty: start a cluster on this
+        machine, with `setup.workers` worker processes.
+
+    Raises UsageError if Dask is not installed or no scheduler answers.
+    """
     try:
         import distributed
     except ModuleNotFoundError as error:
@@ -309,7 +366,7 @@ def dask_pool(setup: Setup, address: str) -> Iterator[WorkerPool]:
 
 
 async def _forget(run: str) -> None:
-    """Run on a Dask worker, which does not wait for a coroutine."""
+    """Call `forget` on a Dask worker. `Client.run` can start a coroutine without waiting for it."""
     forget(run)
 
 
@@ -319,7 +376,10 @@ def _same(recipe: Recipe) -> Recipe:
 
 @contextmanager
 def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
-    """Yield a cluster of this machine, without dashboard; its workers have one thread each."""
+    """Yield a Dask cluster on this machine: `workers` processes with one thread each, no dashboard.
+
+    The worker processes are killed if an exception ends the context.
+    """
     import dask
 
     with dask.config.set(_LOCAL_CLUSTER):
@@ -328,7 +388,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
             threads_per_worker=1,
             dashboard_address=None,
             worker_dashboard_address=None,
-            # Any port: the usual one may be that of another cluster.
+            # Port 0 means any free port: another cluster may use the default port.
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
             memory_limit=0,
             silence_logs=logging.CRITICAL,
@@ -336,7 +396,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
     try:
         yield cluster
     except BaseException:
-        # Kill the workers, whatever they are drawing.
+        # Kill the workers, since a draw may never end.
         for nanny in cluster.workers.values():
             nanny.auto_restart = False
             with suppress(ProcessLookupError, TypeError):  # ended, or not begun
@@ -347,7 +407,10 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
 
 
 def _connected(distributed: Any, place: Any) -> Any:
-    """Return a client of a cluster, of an address, or of a scheduler's file."""
+    """Return a Dask client.
+
+    place: a cluster object, the address of a scheduler, or the path of its .json file.
+    """
     if not isinstance(place, str):
         return distributed.Client(place)
     try:
@@ -365,8 +428,10 @@ def _connected(distributed: Any, place: Any) -> Any:
 
 
 def _await(file: Path) -> None:
-    """Wait for the file of a scheduler that is starting: Dask would wait forever. Raises OSError
-    after the time that a connection may take."""
+    """Wait until a Dask scheduler that is starting has written its file.
+
+    Raises FileNotFoundError after `_TO_CONNECT`; Dask itself would wait forever.
+    """
     from dask.utils import parse_timedelta
 
     deadline = time.monotonic() + parse_timedelta(_TO_CONNECT)

@@ -1,7 +1,11 @@
-"""Worker processes on this machine, which are replaced when something outside kills them.
+"""Worker processes on this machine: start, tasks, replacement and end.
 
-A thread of the auditing process serves each worker: it takes a task, sends it, and waits for the
-reply or for the end of the process.
+`ProcessPool` starts the processes and queues tasks (a function and its arguments, usually `draw`
+and some chunks). Each process has a thread in the auditing process (`_Worker`), which takes a task
+from the queue, sends the task, and waits for the reply or for the end of the process. A process
+that is killed from outside, for example when memory runs out, is replaced, and its task is
+repeated. A process that ends for any other reason ends the audit with an error. `NewProcesses` uses
+this pool, too.
 """
 
 from __future__ import annotations
@@ -33,15 +37,16 @@ from dpaudit.sampling.executors import WORKER
 from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe, draw
 from dpaudit.watching import Watch
 
-# Signals that come from outside: a system short of memory, a job scheduler, a person. The mechanism
-# is the cause of all others.
+# A process that ends by one of these signals was killed from outside: by a system short of memory,
+# a job scheduler or a person. Any other end is caused by the mechanism.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# How often a worker is replaced for one task.
+# A process is replaced at most 3 times for one task.
 _REPLACED = 3
-# Seconds that workers have to end by themselves after the last task.
+# Workers have 2 s to end by themselves after the last task; then they are killed.
 _GRACE = 2.0
-# Signals to a whole process group. Only the process that the user talks to acts on them, and ends
-# its workers; a worker that ended by itself at that moment would look like a crash.
+# Signals that a terminal or a scheduler sends to a whole group of processes. Workers block these
+# signals while they start: only the auditing process acts on a signal, and ends its workers. A
+# worker that the signal ended directly would look like a crash.
 _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -53,10 +58,12 @@ class _Task:
 
 
 class ProcessPool(OrderedPool):
-    """A pool of new processes, each with a sampler of its own.
+    """A pool of new processes on this machine, each with a sampler of its own.
 
-    A chunk that is lost with its process is drawn again from the same seed, so it is the same.
-    Processes are spawned, never forked: a fork would copy the state of every generator, and locks.
+    If a process is killed, its chunk is drawn again from the chunk's seed, which gives equal draws.
+    Processes are never forked, since a fork would copy the state of random generators and of locks.
+
+    started: futures of the first results of the processes, if processes begin with chunks.
     """
 
     def __init__(
@@ -68,21 +75,25 @@ class ProcessPool(OrderedPool):
     ) -> None:
         """Start the processes.
 
-        first: every process begins with these chunks; `started` has the results. None: processes
-        begin with nothing.  starting: context in which each process is started.
+        recipe: makes the sampler of each process.
+        workers: number of processes.
+        first: chunks that every process draws first; `started` has the results. An empty sequence:
+            every process makes its sampler and draws nothing. None: neither.
+        starting: returns the context in which a process is started.
         """
         super().__init__(workers)
         self._recipe = recipe
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         context = multiprocessing.get_context("spawn")
         show = warnings.showwarning
-        # Where the command line shows warnings in its own way, its workers do so too.
+        # If the command line has replaced `warnings.showwarning`, workers replace it, too.
         is_ours = getattr(show, "__module__", "").startswith("dpaudit.")
         arguments = (context.Lock(), show if is_ours else None)
         begin = [None if first is None else self._task(draw, recipe, first) for _ in range(workers)]
         self.started = [task.future for task in begin if task is not None]
         self._workers: list[_Worker] = []
-        # At exit, Python waits for its processes, also for those of a pool that was not closed.
+        # At exit, Python waits for its child processes. So kill the processes of a pool that was
+        # not closed.
         util.Finalize(self, _kill, args=(self._workers,), exitpriority=10)
         try:
             for number, task in enumerate(begin):
@@ -96,7 +107,7 @@ class ProcessPool(OrderedPool):
         return self.call(draw, self._recipe, chunks)
 
     def call(self, function: Callable[..., Done], *arguments: Any) -> Future[Done]:
-        """Have the next free process call a function."""
+        """Queue a call of a function in the next free process; return the future of its result."""
         task = self._task(function, *arguments)
         self._tasks.put(task)
         return task.future
@@ -105,8 +116,11 @@ class ProcessPool(OrderedPool):
         wait(self.started, seconds)
 
     def close(self, *, in_order: bool) -> None:
-        """End the processes. in_order: give them some seconds to end by themselves; otherwise kill
-        them immediately, since a draw may never end."""
+        """End the processes.
+
+        in_order: give processes `_GRACE` seconds to end by themselves. Otherwise kill them
+            immediately, since a draw may never end.
+        """
         for worker in self._workers:
             worker.is_wanted = False
             self._tasks.put(None)
@@ -128,9 +142,9 @@ def _kill(workers: Sequence[_Worker]) -> None:
 
 
 class _Worker(threading.Thread):
-    """A process, and the thread that serves it.
+    """A thread of the auditing process that starts a worker process and gives it tasks.
 
-    is_wanted: whether the process is replaced when something outside kills it.
+    is_wanted: whether to go on with further tasks, and to replace a process that is killed.
     """
 
     def __init__(
@@ -158,7 +172,7 @@ class _Worker(threading.Thread):
         self._process.join()
 
     def kill(self) -> None:
-        """Kill the process and what it started."""
+        """Kill the process and all processes that it started."""
         with self._lock:
             if self._process.is_alive() and self._process.pid is not None:
                 with suppress(ProcessLookupError, PermissionError):  # not yet a group of its own
@@ -170,7 +184,7 @@ class _Worker(threading.Thread):
             return
         try:
             task.future.set_result(self._reply(task))
-        except BaseException as error:  # noqa: BLE001  # it is for whoever waits for the task
+        except BaseException as error:  # noqa: BLE001  # raised again by `task.future.result()`
             task.future.set_exception(error)
 
     def _reply(self, task: _Task) -> Done:
@@ -194,7 +208,10 @@ class _Worker(threading.Thread):
         )
 
     def _code(self) -> int:
-        """Return the exit code of the process, which has closed its end of the connection."""
+        """Return the exit code of the process after it has closed its connection.
+
+        The process gets `_GRACE` seconds to end; then it is killed with all that it started.
+        """
         self._process.join(_GRACE)
         self.kill()
         self._process.join()
@@ -213,8 +230,13 @@ class _Worker(threading.Thread):
 
 
 def _died(code: int) -> MechanismError:
-    """Return the error of a process that the mechanism has ended: drawing again until it does not
-    would keep only the draws that it survives."""
+    """Return the error for a process that the mechanism has ended.
+
+    The chunk is not drawn again: repeating draws until the process survives would keep only draws
+    without a crash, and bias the audit.
+
+    code: exit code as `subprocess` gives it (negative: number of the signal).
+    """
     return MechanismError(
         f"a worker process died while it was sampling ({ending(code)}: a crash of native code, an "
         "exit, or a script that asks for workers outside of `if __name__ == '__main__':`); with "
@@ -225,8 +247,10 @@ def _died(code: int) -> MechanismError:
 
 
 class _Process(SpawnProcess):
-    """A process that Ctrl-C does not reach from its first moment on. Other signals to its group are
-    blocked until it has a group of its own."""
+    """A spawned process that starts with Ctrl-C and the signals in `_FOR_ALL` blocked.
+
+    `_work` unblocks the signals after the process has a process group of its own.
+    """
 
     def start(self) -> None:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_FOR_ALL})
@@ -237,17 +261,18 @@ class _Process(SpawnProcess):
 
 
 def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> None:
-    """Serve tasks until the auditing process closes the connection.
+    """Run in a worker process: serve tasks until the auditing process closes the connection.
 
-    told: the worker that acquires this lock, which is never released, gives the warnings that all
-    workers would give.  show: replaces `warnings.showwarning`.
+    told: lock that is never released. The worker that acquires it logs warnings about slow calls,
+        which all workers would log otherwise.
+    show: replaces `warnings.showwarning`, unless None.
     """
     Watch.may_warn = staticmethod(partial(told.acquire, False))
     Watch.warns_of_steps = False
     if show is not None:
         warnings.showwarning = show
-    os.setpgid(0, 0)  # what the mechanism starts belongs to this process, and ends with it
-    # Signals that came before are dropped.
+    os.setpgid(0, 0)  # a group with all processes that the mechanism starts, to kill together
+    # Signals that arrived while they were blocked are ignored. Ctrl-C (SIGINT) stays ignored.
     usual = {number: signal.signal(number, signal.SIG_IGN) for number in (*_FOR_ALL, signal.SIGINT)}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, usual)
     for number in _FOR_ALL:
@@ -257,7 +282,7 @@ def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> Non
 
 
 def serve(here: Connection) -> None:
-    """Serve the tasks of `ask` until the other end closes the connection."""
+    """Run the tasks that `ask` sends, and send results back, until the connection is closed."""
     with suppress(EOFError, OSError):
         while True:
             data = here.recv_bytes()
@@ -270,10 +295,14 @@ def serve(here: Connection) -> None:
 
 
 def ask(there: Connection, data: bytes, *sentinels: int) -> Done | BaseException:
-    """Send a pickled function with its arguments; return the result, or the exception.
+    """Send a function call to another process, and return the result or the exception of the call.
 
-    sentinels: of the process at the other end, whose own forks may keep the connection open.
-    Raises EOFError or OSError if that process ends.
+    there: connection to the process, which runs `serve`.
+    data: pickle of the function and its arguments.
+    sentinels: `sentinel` of the process, if known. It shows that the process has ended, also if
+        forks of the process keep the connection open.
+
+    Raises EOFError or OSError if the process ends.
     """
     there.send_bytes(data)
     ends: list[Any] = [there, *sentinels]
@@ -284,14 +313,17 @@ def ask(there: Connection, data: bytes, *sentinels: int) -> Done | BaseException
 
 
 def result_of(reply: Done | BaseException) -> Done:
-    """Return a result, or raise an exception."""
+    """Return a reply, or raise the reply if it is an exception."""
     if isinstance(reply, BaseException):
         raise reply
     return reply
 
 
 def _pickled(error: BaseException) -> bytes:
-    """Return an error that the auditing process can read, with the traceback of this process."""
+    """Return the pickle of an exception, with this process's traceback as a note.
+
+    An exception that cannot be pickled becomes a RuntimeError with its type and message.
+    """
     with suppress(Exception):
         error.add_note("".join(traceback.format_exception(error)))
         data = pickle.dumps(error)
@@ -301,7 +333,7 @@ def _pickled(error: BaseException) -> bytes:
 
 
 def _end_with_parent() -> None:
-    """End this process and what it started when the auditing process has ended, however it did."""
+    """Wait for the end of the auditing process; then kill this process and all that it started."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
