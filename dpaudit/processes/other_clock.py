@@ -141,7 +141,8 @@ def _with_shifted_present(true: Any) -> Any:
         return cls.fromtimestamp(time.time(), tz)
 
     def utcnow(cls: Any) -> Any:
-        return cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
+        utc = datetime.timezone.utc  # noqa: UP017  # datetime.UTC is new in Python 3.11
+        return cls.fromtimestamp(time.time(), utc).replace(tzinfo=None)
 
     def today(cls: Any) -> Any:
         return cls.fromtimestamp(time.time())
