@@ -55,13 +55,15 @@ def _exit_codes() -> Iterator[str]:
 def _commands(context: click.Context, command: click.Command, path: str) -> Iterator[str]:
     """Yield a line per command, argument and option, with the values of a choice."""
     yield path
-    for parameter in command.get_params(context):
+    for parameter in command.params:
         names = "/".join([*parameter.opts, *parameter.secondary_opts])
         choices = getattr(parameter.type, "choices", ())
         values = f" {{{', '.join(map(str, choices))}}}" if choices else ""
         if parameter.param_type_name == "argument":
             names = parameter.make_metavar(context)
         yield f"{path} {names}{values}"
+    # click makes the option of --help once per command, with the names of its first context.
+    yield f"{path} {'/'.join(sorted(command.get_help_option_names(context), key=len))}"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
