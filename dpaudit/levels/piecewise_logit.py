@@ -43,8 +43,7 @@ LEVELS = 64
 _MADE = (16, 32, LEVELS)
 # Offset of a ramp that rises from -½ to ½, from 0 to 1, or from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# Positions of the end of a ramp within its level, as fractions of a level, that a ramp is averaged
-# over.
+# Positions of either end of a ramp within its level, in levels, that a ramp is averaged over.
 _BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
 # The ends of a ramp are averaged over this many levels on either side of the best ends.
 _NEARBY = 6
@@ -232,7 +231,7 @@ class _Fit:
     ) -> None:
         self._ramps, self._ahead, self._draws = ramps, ahead, draws
         # Terms other than ramps: a constant, and the position, which need not have a positive
-        #     coefficient.
+        # coefficient.
         self._others = np.ones((len(draws), 1))
         if position is not None:
             along = _centred(position, ahead, draws)
@@ -364,7 +363,7 @@ class _Fits:
         self._draws = counts.sum(axis=2).astype(np.float64)
         many, levels = self._draws.shape
         # State of the fits that still grow: their indices, then terms, coefficients and chosen
-        #     ramps as in `_Fit`.
+        # ramps as in `_Fit`.
         self._growing = np.arange(many)
         self._terms, self._heights = np.empty((many, levels, 0)), np.empty((many, 0))
         self._chosen = np.empty((many, 0, 2))
