@@ -3,9 +3,9 @@ sparse vector technique.
 
 The place of the first answer and its size tell more together than each alone. A low answer above
 the threshold shows that the threshold is low, so that the entries before it weigh more. So each
-number is replaced by a band (one of five intervals, see `outcomes/bands.py`), and the result is
-scored as a sequence of few values by `prefixes.py`. `learning.py` calls `banded`, `block_scores.py`
-calls `banded_sums`.
+number is replaced by its band (one of at most five intervals, see `outcomes/bands.py`), and the
+result is scored as a sequence of few values by `prefixes.py`. `learning.py` calls `banded`,
+`block_scores.py` calls `banded_sums`.
 """
 
 from __future__ import annotations

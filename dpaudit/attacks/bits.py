@@ -44,7 +44,7 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
     """Return derived columns: one for each column with numbers and each aspect.
 
-    aspects: name prefixes of aspects of a float, such as its trailing zero bits.
+    aspects: prefixes of the names of derived columns, such as `decimal places of `.
     """
     names = [column.name for column in outcomes.columns if _has_numbers(column)]
     return NamedColumns(outcomes, [f"{aspect}{name}" for name in names for aspect in aspects])
