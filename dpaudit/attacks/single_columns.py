@@ -248,7 +248,7 @@ def _smoothed(counts: IntArray, width: int) -> FloatArray:
     # Sums of shifted arrays: a matrix product would start a thread on every core for a
     # microsecond's work.
     total = counts.astype(np.float64)
-    # Shifted sums: a matrix product would wake every core for a microsecond's work.
+
     for shift in range(1, min(3 * width, counts.shape[1] - 1) + 1):
         weight = math.exp(-0.5 * (shift / width) ** 2)
         total[:, shift:] += weight * counts[:, :-shift]

@@ -173,7 +173,8 @@ _LEAST_DRAWS = 300
 _MOST_ENTRIES = 5_000_000
 # Largest number of Newton steps.
 _NEWTON_STEPS = 20
-# Largest number of halvings of a Newton step that would raise the loss.
+# Number of step lengths that are tried if a Newton step would raise the loss, each half of the one
+# before.
 _HALVINGS = 8
 # Newton's method stops when a step lowers the loss by less than this per draw, in nats.
 _CLOSE = 1e-6

@@ -41,7 +41,8 @@ class Scorer(Protocol):
     draws."""
 
     def __call__(self, selection: SelectionDraws) -> Sequence[Candidate]:
-        """Return candidates; an empty sequence if the scorer does not apply to such outcomes."""
+        """Return candidates (orders of outcomes); an empty sequence if the scorer does not apply to
+        such outcomes."""
         ...
 
 
@@ -65,41 +66,42 @@ class Candidate(ABC):
 
     @abstractmethod
     def freeze(self) -> LevelMap:
-        """Return the map from outcomes to levels, fitted to all learning draws."""
+        """Return the frozen map from outcomes to levels (bins), fitted to all learning draws."""
 
     @property
     @abstractmethod
     def counter(self) -> CellCounter:
-        """The frozen counter of further draws, whose counts `add` takes."""
+        """The frozen function that counts further draws by cell, for `add`."""
 
     @abstractmethod
     def add(self, counts: IntArray) -> Candidate:
-        """Return the candidate updated with the counts of further draws.
+        """Return this order of outcomes, updated with counts of further draws.
 
         counts: (cells, 2), further draws by cell of `counter` and input.
         """
 
     @abstractmethod
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
-        """Return this order for outcomes of another form.
+        """Return this order for outcomes of another form, such as before their numbers were
+        rounded.
 
-        of: turns a level map of this candidate into a level map of the other outcomes.
+        of: turns a level map for the present form into a level map for the other form.
         """
 
     @property
     @abstractmethod
     def is_counted(self) -> bool:
-        """Whether log-ratios are, or can be, shrunk with the counts of all cells, so that
+        """Whether the log-ratios of levels are, or can be, shrunk towards common values. Then
         predictions need only a small penalty for luck."""
 
     @property
     def is_pooled(self) -> bool:
-        """Whether the estimates of all levels come from one fit, and share its errors."""
+        """Whether one fit gives the estimates of all levels (bins), which then share its errors."""
         return False
 
     @property
     def is_smooth(self) -> bool:
-        """Whether log-ratios change by little from level to level."""
+        """Whether the log-ratio of d1 and d2 changes by little from level to level (bin to bin)."""
         return False
 
     @property
@@ -109,7 +111,8 @@ class Candidate(ABC):
 
     @property
     def is_relearned(self) -> bool:
-        """Whether counts of further draws refit the order itself."""
+        """Whether counts of further draws change the score that orders outcomes, not only the
+        counts."""
         return False
 
     @cached_property
@@ -120,7 +123,8 @@ class Candidate(ABC):
 
     @cached_property
     def table(self) -> RuleTable:
-        """Expected right and wrong guesses of every rule, out of all learning draws."""
+        """Expected right and wrong guesses of every rule, where a rule guesses d2 below some level
+        and d1 from another level on; out of all learning draws."""
         if self.expected is None:
             return RuleTable.evened(self.held_out)
         ordered = evened(self.expected.draws, self.held_out.sum(axis=0))
@@ -128,21 +132,21 @@ class Candidate(ABC):
 
     @cached_property
     def smoothed(self) -> Smoothed:
-        """Smoothed counts of all levels but the last, scaled as if both inputs had been drawn
-        equally often."""
+        """Counts of draws by level and input, smoothed over levels and scaled as if both inputs had
+        been drawn equally often. The last level, for unseen outcomes, is left out."""
         return smoothed(evened(self.held_out[:-1], self.held_out.sum(axis=0)))
 
     def near(self, low: int, high: int) -> Candidate:
-        """Return the candidate with finer levels near the first outcomes of the levels `low` and
-        `high`; the candidate itself if it cannot be cut finer."""
+        """Return this order with finer levels (bins) near the lower ends of the levels `low` and
+        `high`; the order itself if it cannot be cut finer."""
         return self
 
 
 class BinSource:
-    """Makes the level map of ordered bins and, when asked, their finer intervals and their
-    refitter."""
+    """Makes the map from outcomes to levels (bins) and, when asked, finer intervals and a `Learner`
+    that refits the order."""
 
-    # Whether `learner` may return a refitter, which is costly to make.
+    # Whether `learner` may return a learner, which is costly to make.
     is_relearned: ClassVar[bool] = False
 
     def level_map(self) -> LevelMap:
@@ -153,7 +157,7 @@ class BinSource:
         return None
 
     def learner(self) -> Learner | None:
-        """Return the object that refits the order from counts of further draws; None if the order
+        """Return the learner that refits the order from counts of further draws; None if the order
         stays."""
         return None
 
@@ -176,9 +180,9 @@ class Learner(Protocol):
 class OrderedBins(Candidate):
     """Bins of a number or of a score, or cells of one column in a fixed order.
 
-    source: makes the level map, finer intervals, and the refitter.
-    is_smooth: whether log-ratios change by little from level to level. True for bins of a score,
-        and for thresholds on numbers that hardly repeat.
+    source: makes the level map, finer intervals, and the learner that refits the order.
+    is_smooth: whether the log-ratio changes by little from level to level. True for bins of a score
+        that was fitted to kept draws, and for thresholds on numbers that hardly repeat.
     position: (levels - 1,), mean number or score of each level but the last; None: unknown.
     place: (levels - 1,), rising, the coordinate in which log-odds are piecewise linear; None: the
         number of the level.
@@ -217,7 +221,7 @@ class OrderedBins(Candidate):
 
     @cached_property
     def learner(self) -> Learner | None:
-        """The object that refits the order from counts of further draws; None if the order
+        """The learner that refits the order from counts of further draws; None if the order
         stays."""
         return self.source.learner()
 
@@ -260,7 +264,7 @@ class OrderedBins(Candidate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(BinSource):
-    """Source of levels that cannot be refined or refitted."""
+    """Source of levels (bins) that cannot be cut finer or refitted."""
 
     levels: LevelMap
 
@@ -270,7 +274,7 @@ class Fixed(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finer(BinSource):
-    """Source of levels that are made by joining intervals.
+    """Source of levels (bins) that are made by joining narrower intervals.
 
     finer: the intervals.
     """
@@ -323,7 +327,7 @@ class ScoreBins(BinSource):
 def by_score(
     scored: Scored, selection: SelectionDraws, source: BinSource | None = None
 ) -> OrderedBins:
-    """Return the candidate whose levels are bins of a score.
+    """Return the candidate (order of outcomes) whose levels are bins of a score.
 
     source: makes the levels, if the score is refitted later; None: the score stays as it is.
     """
@@ -376,7 +380,11 @@ class UnorderedCells(Candidate):
 
     @classmethod
     def of(cls, attack: str, counted: CellCounts) -> UnorderedCells:
-        """Return the candidate that orders cells by their shrunk log-ratios."""
+        """Return the candidate that orders cells (groups of outcomes) by their shrunk log-ratios.
+
+        attack: name of the scorer, as reports show it.
+        counted: the cells, and the draws in each.
+        """
         level, expected = counted.in_order()
         levels = len(expected)
         group = np.append(level, levels).astype(np.intp)

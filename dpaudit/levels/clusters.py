@@ -95,7 +95,7 @@ _SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """The different pairs of counts that cells have.
+    """The different pairs of counts that cells (groups of outcomes) have.
 
     ahead, behind: (pairs, 1), draws of d1 and of d2, as floats.
     many: (pairs,), number of cells with these counts.
@@ -115,7 +115,8 @@ class _Cells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """A model with a certain number of clusters of cells.
+    """A model in which cells fall into a certain number of clusters. All cells of a cluster have a
+    log-ratio of one size and either sign.
 
     sizes, weights: (clusters,), absolute log-ratio of each cluster, and its share of the cells.
     worth: log-likelihood minus the cost of the clusters, in nats.
@@ -128,7 +129,7 @@ class _Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihood:
-    """The likelihood of every log-ratio, given the counts of a cell.
+    """The likelihood of possible log-ratios (a size and a sign), given the counts of a cell.
 
     relative: (2, cells, sizes), divided by the largest likelihood of the cell; positive log-ratios
         first, then negative ones.
@@ -240,8 +241,8 @@ def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
 
 
 def _models(cells: _Cells) -> list[_Model]:
-    """Return models with fewer and fewer clusters. The first model has a weight for each grid
-    point."""
+    """Return models with fewer and fewer clusters of cells. In the first model, every point of a
+    grid of log-ratios is a cluster."""
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS_OF_GRID, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
@@ -271,9 +272,13 @@ def _models(cells: _Cells) -> list[_Model]:
 def _one_more(
     cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, float] | None:
-    """Return the fit (sizes, weights, log-likelihood) with one more cluster, at the grid point
-    where the likelihood rises fastest; None if it rises too little there. The new cluster starts
-    with half the weight of its nearest neighbour."""
+    """Return the fit (sizes, weights, log-likelihood) with one more cluster of cells, at the grid
+    point where the likelihood rises fastest; None if it rises too little there.
+
+    on_grid: likelihood of the log-ratios on the grid.
+    sizes, weights: of the present clusters. The new cluster starts with half the weight of its
+        nearest neighbour.
+    """
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
     odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, _LARGEST_LOG))
     rise = cells.many @ odds.sum(axis=0) / 2 - cells.many.sum()
@@ -290,7 +295,8 @@ def _one_more(
 def _joined(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, place: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return the fit (sizes, weights, log-likelihood) after two neighbouring clusters are joined.
+    """Return the fit (sizes, weights, log-likelihood) after two neighbouring clusters of cells are
+    joined.
 
     place: index of the smaller of the two, in the order of sizes.
     """
@@ -307,7 +313,8 @@ def _joined(
 def _fitted(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return (sizes, weights, log-likelihood) after some steps of EM, which raise the likelihood.
+    """Return (sizes, weights, log-likelihood) of clusters of cells after some steps of EM, which
+    raise the likelihood.
 
     moves: whether sizes may change, by one Newton step in each step of EM.
     """

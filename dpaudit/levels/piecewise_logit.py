@@ -129,7 +129,9 @@ def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
 def _best(
     counts: NDArray[np.int64] | FloatArray, position: FloatArray | None, place: FloatArray | None
 ) -> _Fit:
-    """Return the fit with the larger `worth`: of ramps alone, or of ramps and the position."""
+    """Return the better fit of log-odds by level: a sum of ramps (flat, then linear, then flat
+    again), or ramps and a multiple of the position. Better is the larger log-likelihood after
+    costs."""
     ramps = _ramps(len(counts)) if place is None else _ramps_over(place)
     fits = [_grown(counts, ramps, None)]
     if position is not None:
@@ -149,7 +151,8 @@ def _grown(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ramps:
-    """All ramps over some levels. Ramp r is 0 up to level start[r] and 1 from level end[r] on.
+    """All ramps over some levels. Ramp r is 0 up to level start[r], rises linearly, and is 1 from
+    level end[r] on.
 
     rise: (levels, ramps), the height of each ramp at each level.
     squared: rise².
@@ -173,7 +176,8 @@ def _ramps(levels: int) -> _Ramps:
 
 
 def _ramps_over(place: FloatArray) -> _Ramps:
-    """Return all ramps that are linear in the place of a level.
+    """Return all ramps (flat, then linear, then flat again) that are linear in the place of a
+    level.
 
     place: (levels,), the coordinate of each level, finite and strictly rising.
     """
@@ -204,7 +208,7 @@ def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Unexplained:
-    """What the terms of a fit leave unexplained.
+    """What the terms of a logistic regression leave unexplained, by level.
 
     draws: (levels,), draws of d1 minus their expectation.
     variance: (levels,), variance of the draws of d1.
@@ -218,10 +222,10 @@ class _Unexplained:
 
 
 class _Fit:
-    """A logistic regression of the input on the terms chosen so far, which are ramps, a constant
-    and the position.
+    """A logistic regression of the input on functions of the level (terms), which are added one by
+    one: ramps, a constant and the position.
 
-    ramps: the ramps to choose from.
+    ramps: the ramps (flat, then linear, then flat again) to choose from.
     ahead, draws: (levels,), draws of d1, and of both inputs.
     position: (levels,), a quantity that may be a term; None: ramps and a constant only.
     """
@@ -265,8 +269,11 @@ class _Fit:
         return True
 
     def _with(self, term: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log-likelihood that a further term gains, in nats, and the coefficients of all
-        terms."""
+        """Return the log-likelihood that a further term of the regression gains, in nats, and the
+        coefficients of all terms.
+
+        term: (levels,), its value at each level.
+        """
         terms = np.column_stack([self._terms, term])
         heights = self._maximised(terms, np.append(self._heights, 0.0))
         return self._likelihood(terms @ heights) - self._likelihood(self._fitted), heights
@@ -278,8 +285,8 @@ class _Fit:
         return self._likelihood(self._fitted) - cost
 
     def averaged(self) -> FloatArray:
-        """Return the log-odds of d1 by level, (levels,). Each ramp is averaged over its possible
-        ends, weighted by likelihood."""
+        """Return the log-odds of d1 by level, (levels,). The level where a ramp starts, and where
+        it ends, is averaged over, weighted by likelihood."""
         both = self._terms, self._heights
         return _averaged(self._ramps, self._ahead, self._draws, self.chosen, *both)
 
@@ -316,7 +323,7 @@ class _Fit:
         return None, 0.0, self._others[:, best], float(score[best])
 
     def _unexplained(self) -> _Unexplained:
-        """Return the residuals that the terms so far leave."""
+        """Return the residuals of the logistic regression on the terms chosen so far."""
         share = probability(self._fitted)
         variance = self._draws * share * (1 - share) + TINY
         terms = self._weighted(variance) if self.chosen else None
@@ -352,9 +359,9 @@ class _Fit:
 
 
 class _Fits:
-    """Fits of ramps to several arrays of counts, made together; call once.
+    """Logistic regressions on ramps for several arrays of counts, made together; call once.
 
-    All fits that still grow have equally many terms, which are slices of one array.
+    All regressions that still grow have equally many terms, which are slices of one array.
     """
 
     def __init__(self, ramps: _Ramps, counts: NDArray[np.int64]) -> None:
@@ -385,8 +392,8 @@ class _Fits:
         return np.asarray(result)
 
     def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
-        """Add to each fit the term that raises its likelihood most; drop the fits that no term
-        raises enough. Return which fits grew, (growing fits,).
+        """Add to each regression the term that raises its likelihood most; drop the regressions
+        that no term raises enough. Return which ones grew: (growing fits,).
 
         fitted: (growing fits, levels), the present log-odds.
         """
@@ -511,11 +518,11 @@ def _averaged(
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
-    """Return the log-odds of d1 by level, (levels,), with each ramp averaged over its possible
-    ends, weighted by likelihood.
+    """Return the log-odds of d1 by level, (levels,), with the start and the end of each ramp
+    averaged over, weighted by likelihood.
 
     chosen: for each term, the index of its ramp, or None, and its offset.
-    terms, heights: the terms by level, and their coefficients.
+    terms, heights: (levels, terms) and (terms,), the terms by level, and their coefficients.
     """
     fitted = terms @ heights
     total = fitted.copy()
