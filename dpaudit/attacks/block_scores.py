@@ -98,9 +98,9 @@ def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the constant that makes scores plus constant log-odds of d1, in the sense that they
-    predict the observed number of draws of d1. (Some scorers include the frequency of the inputs in
-    the score, others do not.)"""
+    """Return the constant to add to scores, so that they are log-odds of d1 that predict as many
+    draws of d1 as observed. (Some scorers include the frequency of the inputs in the score, others
+    do not.)"""
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])

@@ -26,20 +26,20 @@ _MOST_SIMULATIONS, _LEAST_SIMULATIONS, _CELLS = 20, 5, 50
 
 
 def surely_refutes(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether some candidate is predicted to refute the claim by four standard errors.
-    Always False if the bound is one for δ."""
+    """Return whether some candidate (order of outcomes) is predicted to refute the claim by four
+    standard errors. Always False if the bound is one for δ."""
     errors = tuning.DEVIATIONS_BEYOND_LUCK
     return not objective.for_delta and any(refutes(one, objective, errors) for one in candidates)
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether some candidate other than a score surely refutes the claim. A score needs more
-    draws to find its cut-offs than a number does."""
+    """Return whether some candidate (order of outcomes) is predicted to refute the claim by four
+    standard errors. Scores do not count: to find the cut-offs of a score takes more draws."""
     return surely_refutes([one for one in candidates if not one.has_score], objective)
 
 
 def promises_nothing(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether no candidate has a predicted bound above 0."""
+    """Return whether no candidate (order of outcomes) has a rule with a predicted bound above 0."""
     return not any(best_predicted(one, objective) for one in candidates)
 
 

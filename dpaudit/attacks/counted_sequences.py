@@ -89,9 +89,12 @@ class Sum:
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
-    """Return the candidate for a score that is refitted when further draws are counted.
+    """Return the candidate (order of outcomes) for a score that is refitted when further draws are
+    counted.
 
-    total: the score as a sum of refitted parts and a rest.
+    scored: the score, fitted to the kept draws.
+    selection: the kept draws.
+    total: the same score as a sum of refitted parts and a rest.
     """
     source = _Refitted(scored, selection, total) if scored.has_finer else None
     return by_score(scored, selection, source)
@@ -99,7 +102,8 @@ def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Refitted(BinSource):
-    """Source of levels (bins) of a score that was fitted to kept draws, and of its refitter."""
+    """Source of levels (bins) of a score that was fitted to kept draws. Its `learner` refits the
+    score when further draws are counted."""
 
     is_relearned = True
     scored: Scored
@@ -118,10 +122,10 @@ class _Refitted(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AfterCounts(BinSource):
-    """Source of levels (bins) of a refitted score.
+    """Source of levels (bins) of a score that was refitted to counted draws.
 
     measured: intervals of the score, with counts of draws that it was not fitted to.
-    entries: the refitter.
+    entries: refits the score again.
     """
 
     is_relearned = True
@@ -152,7 +156,7 @@ class ByEntry:
 
     @property
     def intervals(self) -> int:
-        """Number of intervals, including one for outcomes without a score."""
+        """Number of intervals of the score, including one for outcomes without a score."""
         return len(self.digitise.edges) + 2
 
     @property
@@ -279,7 +283,7 @@ class CountedEntries:
 
     @classmethod
     def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
-        """Return the refitter of a score; None if no kept outcome has a score.
+        """Return the object that refits a score from counts; None if no kept outcome has a score.
 
         kept: the kept draws.
         scored: the score, fitted to the kept draws.
@@ -327,8 +331,8 @@ class CountedEntries:
         return later._refitted()._order(order)
 
     def _refitted(self) -> CountedEntries:
-        """Return the refitter with scores fitted to all draws, if there are twice as many as at the
-        last fit; else unchanged."""
+        """Return this object with scores fitted to all draws, if there are twice as many as at the
+        last fit; else this object."""
         draws = int(self.by_entry[0][0].sum())
         if draws < 2 * self.fitted_to:
             return self
@@ -353,8 +357,9 @@ class CountedEntries:
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:
-        """Return the candidate for the latest score, cut into intervals with the same shares of the
-        kept draws as the intervals of the measured score, and with the counts of the latter.
+        """Return the candidate (order of outcomes) for the latest score. Its intervals hold the
+        same shares of the kept draws as the intervals of the measured score, and have the counts of
+        the latter.
 
         like: the candidate before further draws.
         """

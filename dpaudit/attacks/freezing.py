@@ -111,8 +111,12 @@ def freeze(
 
 
 def rare_rule(tables: Sequence[RareTable], objective: Objective) -> tuple[Rule, RareFilter] | None:
-    """Return the rare rule with the most expected evidence against the claim, and the filter of
-    rare outputs of its table; None if no table has a rare rule."""
+    """Return the rare rule (it guesses an input at outputs that only this input gave) with the most
+    expected evidence against the claim, and the filter that selects rare outputs for it; None if no
+    table has a rare rule.
+
+    tables: counts of rare and of frequent entries.
+    """
     points = objective.points or (objective.point,)
     result = [(table.rule(points, objective.coming, RARE_SHARE), table) for table in tables]
     rules = [(rule, table) for rule, table in result if rule is not None]

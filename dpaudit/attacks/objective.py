@@ -71,9 +71,12 @@ class Objective:
         return np.minimum(bound, self._predicted(counts, candidate.penalty))
 
     def best_rule(self, candidate: Candidate, *, cautious: bool = False) -> tuple[int, int, float]:
-        """Return (l, u, bound): the rule with the largest predicted bound guesses d2 below level l,
-        and d1 from level u on.
+        """Return (l, u, bound) for the best rule of a candidate, which guesses d2 below level l and
+        d1 from level u on, and its predicted bound.
 
+        It is the rule with the largest predicted bound. But with δ = 0 a rule that guesses a single
+        input is replaced by the best rule that also guesses the other one, unless the two sides
+        clearly differ.
         cautious: keep the penalty even if no rule is then predicted to certify anything. Bets need
             the penalty; the exact test has nothing to lose without it.
         """
@@ -156,8 +159,8 @@ def best_predicted(candidate: Candidate, objective: Objective) -> float:
 
 
 def without_penalty(candidate: Candidate, objective: Objective) -> float:
-    """Return the largest predicted bound over the rules of a candidate, with no penalty
-    subtracted."""
+    """Return the largest predicted bound over the rules of a candidate, with no penalty for the
+    luck of selection."""
     return float(np.max(objective.lowered(candidate.table, 0.0)))
 
 

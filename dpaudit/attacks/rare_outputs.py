@@ -369,7 +369,8 @@ def _cell(
 
 
 def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareColumn]:
-    """Return the cells of all columns of outcomes that a filter has let through."""
+    """Return for each column the cells (values, labels, tails) of outcomes that the filter of rare
+    outputs has let through."""
     if kept.size < LEAST_SEEN:
         return []
     # A usual outcome is added, since an entry that all outcomes of a table share is no column.

@@ -131,8 +131,9 @@ class MarkovStates:
 
     @classmethod
     def over(cls, outcomes: Outcomes) -> MarkovStates | None:
-        """Return the states of outcomes; None if outcomes are no sequences of few values, or if the
-        states need more than 200 parameters."""
+        """Return the states of sequences, where a state is what is kept of the earlier entries;
+        None if outcomes are no sequences of few values, or if the states need more than 200
+        parameters."""
         columns, values = _of_few_values(outcomes.columns)
         if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
             return None
@@ -498,7 +499,7 @@ class Prefixes:
         return cls(tuple(steps), states.summary, importance)
 
     def through(self, bands: Bands) -> Prefixes:
-        """Return the score for entries whose numbers are replaced by bands (intervals)."""
+        """Return this score for sequences whose numbers are replaced by their bands (intervals)."""
         return replace(self, steps=tuple(step.through(bands) for step in self.steps))
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:

@@ -248,7 +248,6 @@ def _smoothed(counts: IntArray, width: int) -> FloatArray:
     # Sums of shifted arrays: a matrix product would start a thread on every core for a
     # microsecond's work.
     total = counts.astype(np.float64)
-
     for shift in range(1, min(3 * width, counts.shape[1] - 1) + 1):
         weight = math.exp(-0.5 * (shift / width) ** 2)
         total[:, shift:] += weight * counts[:, :-shift]
@@ -367,9 +366,11 @@ class _BySize(BinSource):
 
 
 def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> FloatArray:
-    """Return the mean number at every place, (places,), ignoring NaN; NaN where there is no number.
+    """Return the mean number in every cell, (places,), ignoring NaN; NaN for a cell without a
+    number.
 
-    place: (draws,), the place of each number.
+    place: (draws,), the cell of each number.
+    places: number of cells.
     """
     there = ~np.isnan(numbers)
     total = np.bincount(place[there], weights=numbers[there], minlength=places)

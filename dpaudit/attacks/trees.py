@@ -207,8 +207,11 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Return the candidate with the largest likelihood among smooth candidates that have a score,
-    and `best` if it is smooth; `best` if there are none."""
+    """Return the candidate (order of outcomes) with the largest likelihood among smooth candidates
+    that have a score, and `best` if it is smooth; `best` if there are none.
+
+    best: the candidate with the largest promise.
+    """
     known = [one for one in candidates if one.is_smooth and (one is best or one.has_score)]
     return max(known, key=lambda one: one.smoothed.worth, default=best)
 

@@ -105,7 +105,7 @@ class Intervals:
             return position
         masses = by_group(self.counts[:-1], self._levels()).sum(axis=1)
         # Levels without draws need different places, too.
-        masses += 1e-6 * max(1.0, masses.mean())  # so that levels without draws have a place, too
+        masses += 1e-6 * max(1.0, masses.mean())
         return np.asarray(np.cumsum(masses) - masses / 2)
 
     def near(self, low: int, high: int) -> Intervals:

@@ -108,7 +108,8 @@ class _Stretches:
 
     @property
     def half(self) -> FloatArray:
-        """Distance from the middle of each stretch to its ends, in places; ½ for a single place."""
+        """Distance from the middle of each stretch (run of places) to its ends, in places; ½ for a
+        single place."""
         return np.maximum((self.end - self.start) / 2, 0.5)
 
     def summed(self, numbers: FloatArray) -> FloatArray:
@@ -121,7 +122,8 @@ class _Stretches:
         return upto[:, self.row, self.end + 1] - upto[:, self.row, self.start]
 
     def spread(self, numbers: FloatArray) -> FloatArray:
-        """Return at every place the sum over the stretches that contain it: (fits, rows, length).
+        """Return at every place the sum over the stretches (runs of places) that contain it: (fits,
+        rows, length).
 
         numbers: (fits, stretches), a number for every stretch.
         """
@@ -177,7 +179,8 @@ class _Likelihoods:
 
     @classmethod
     def of(cls, estimates: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Likelihoods:
-        """Return the likelihoods.
+        """Return the likelihoods of all stretches (runs of consecutive places), constant or
+        drifting.
 
         estimates: (fits, places), estimated log-ratios.
         weight: (fits, places), inverse variances of the estimates.
@@ -208,8 +211,8 @@ class _Likelihoods:
     def posterior(
         self, stretches: _Stretches, law: FloatArray, chance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior probability of every stretch, and this probability divided by the
-        relative likelihood of the stretch: both (fits, stretches).
+        """Return two arrays, both (fits, stretches): the posterior probability of every stretch
+        (run of consecutive places), and this divided by the relative likelihood of the stretch.
 
         law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of
             drifting stretches.
@@ -224,10 +227,10 @@ class _Likelihoods:
 def _improved(
     likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the law and the jump probability after a step of EM.
+    """Return the law and the jump probability after a step of EM, which raises the likelihood.
 
     law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of drifting
-        stretches.
+        stretches (runs of places).
     chance: (fits,), jump probability.
     """
     chances, relative_posterior = likelihoods.posterior(stretches, law, chance)

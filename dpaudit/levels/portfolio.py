@@ -179,11 +179,11 @@ class Portfolio:
 
     @property
     def guesses(self) -> IntArray:
-        """The guesses of the main rule: (levels,)."""
+        """The guess of the main rule at each level: (levels,), 1 for d1, -1 for d2, 0 for none."""
         return np.asarray(self.table[0])
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level of every outcome."""
+        """Return the level (bin) of every outcome: (size,)."""
         return self.level(outcomes)
 
     def only(self, place: int) -> Portfolio:

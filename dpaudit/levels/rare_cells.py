@@ -91,10 +91,11 @@ class RareColumn:
         return result if self.only is None else np.where(self.only[result], result, USUAL)
 
     def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
-        """Return in words the event that the cell number of an entry is chosen, as a list of
+        """Return in words the event that an entry is in one of the chosen cells, as a list of
         alternatives.
 
         chosen: (size,), True for a chosen cell number.
+        rare_filter: the filter that defines which entries are rare.
         """
         own = chosen.copy()
         own[:FIRST_CELL] = False
