@@ -57,8 +57,8 @@ class Fit:
 
 
 def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
-    """Return the at most two fits to some columns that explain held-out draws best, the best one
-    first.
+    """Return the at most two scores of some columns that explain held-out draws best, the better
+    score first.
 
     names: names of the columns.
     attacks: the scorers to try. For a single column, its log-ratios are used instead.

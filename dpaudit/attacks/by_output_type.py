@@ -1,9 +1,9 @@
 """The scorer of outputs of several types: vectors and None, lists of different lengths, dicts,
 exceptions.
 
-The type of an output has a log-ratio. Besides, the outputs of one type can be scored by scorers
-that need complete vectors, since in a vector with a gap the evidence of an entry given the entries
-before it is unknown. `learning.py` calls `kinds`.
+The type of an output has a log-ratio of d1 and d2. In addition, the outputs of one type can be
+scored by scorers that need complete vectors, since in a vector with a gap the evidence of an entry
+given the entries before it is unknown. `learning.py` calls `kinds`.
 """
 
 from __future__ import annotations

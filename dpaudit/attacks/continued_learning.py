@@ -21,7 +21,7 @@ from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.rules import RuleTable, evened
 
 # Simulations of further draws: 20 for up to 50 cells, and at least 5. More cells get fewer
-#     simulations, which take longer, and no single cell decides.
+# simulations, which take longer, and no single cell decides.
 _MOST_SIMULATIONS, _LEAST_SIMULATIONS, _CELLS = 20, 5, 50
 
 

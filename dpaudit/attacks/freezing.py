@@ -57,7 +57,7 @@ _COLUMNS_KEPT = 64
 _LEADING, _RELEARNED = 3, 2
 
 # The draws that were learned from: the first few ("first"), all that are kept ("kept"), or draws
-#     that were counted later ("counted").
+# that were counted later ("counted").
 Stage = Literal["first", "kept", "counted"]
 
 

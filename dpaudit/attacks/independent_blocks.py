@@ -131,7 +131,7 @@ def _sequences(
 
 
 def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
-    """Return the fit of a block that is likely to be the best one after further draws: the fit as a
+    """Return the fit of a block that is likely to be best after further draws: the fit as a
     sequence, if its gain is about half of the best gain or more; else the best fit so far."""
     if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
         return best
@@ -225,10 +225,10 @@ def _parts(some: SelectionDraws) -> list[list[str]]:
 def _reached(
     first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
 ) -> set[int]:
-    """Return the columns that depend on the first one, directly or through others, and the first
-    one.
+    """Return the indices of a column and of all columns that depend on it, directly or through
+    others.
 
-    first: index of a column.
+    first: index of the column.
     left: indices of the columns that have no block yet.
     groups: for each column, (draws,), the group of the entry of each draw.
     arm: (draws,), 1 for a draw of d1, 0 for d2.

@@ -82,7 +82,7 @@ _FEW_VALUES, _DRAWS_PER_VALUE, _FIRST_DRAWS = 8, 50, 2_000
 # Scorers of users, whose cost is unknown, run in each refit only from this number of draws on.
 _DRAWS_FOR_USERS = 1_000
 # Two tables of rare outputs: an output is rare if it has an entry seen in fewer than 10 draws, or
-#     in fewer than 100.
+# in fewer than 100.
 _RARE_COUNTS = (10, 100)
 
 

@@ -182,7 +182,7 @@ class OrderedBins(Candidate):
 
     source: makes the level map, finer intervals, and the learner that refits the order.
     is_smooth: whether the log-ratio changes by little from level to level. True for bins of a score
-        that was fitted to kept draws, and for thresholds on numbers that hardly repeat.
+        that was fitted to kept draws, and for thresholds on numbers that rarely repeat.
     position: (levels - 1,), mean number or score of each level but the last; None: unknown.
     place: (levels - 1,), rising, the coordinate in which log-odds are piecewise linear; None: the
         number of the level.

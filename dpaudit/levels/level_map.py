@@ -287,7 +287,7 @@ def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, Fl
     apart = ordered[:, 1:] != ordered[:, :-1]
     below, above = np.zeros(scores.shape), upto / np.maximum(1.0, upto[:, -1:])
     # Shares rise: cells of equal score all start at the first cell's share and end at the last
-    #     cell's.
+    # cell's.
     np.maximum.accumulate(np.where(apart, above[:, :-1], 0.0), axis=1, out=below[:, 1:])
     last = np.where(apart, above[:, :-1], np.inf)
     above[:, :-1] = np.minimum.accumulate(

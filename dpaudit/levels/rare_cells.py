@@ -52,7 +52,7 @@ _TAIL, _TIMES_AS_FAR = 0.05, 3.0
 Numbers = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 # A piece of a column of numbers: its start (included), its end (excluded), and whether it is a
-#     tail.
+# tail.
 Piece = tuple[float, float, bool]
 
 

@@ -175,7 +175,7 @@ class RareFilter:
 
     @property
     def has_ranges(self) -> bool:
-        """Whether some column has a usual range, since its numbers hardly repeat."""
+        """Whether some column has a usual range, since its numbers rarely repeat."""
         return any(one.is_range for one in self.columns)
 
     @classmethod

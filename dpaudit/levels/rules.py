@@ -51,7 +51,7 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 # Largest probability whose log-odds are computed.
 _NEARLY_1 = 1 - 1e-12
 # Standard errors that the exact bound is expected to lose on the draws to come: a little more than
-#     the 2.33 of a one-sided 99 % bound.
+# the 2.33 of a one-sided 99 % bound.
 _LOSS_TO_COME = 2.4
 
 

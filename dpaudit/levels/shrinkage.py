@@ -3,8 +3,8 @@
 A cell is a group of outcomes; its log-ratio compares its frequency on d1 and on d2. Of many cells
 the luckiest looks most telling. So the log-ratio of a cell is taken as a draw from a distribution
 on a grid: the distribution that makes the counts of all cells most likely (a nonparametric
-maximum-likelihood mixture, Kiefer & Wolfowitz 1956; by EM). Cells with nearly equal frequencies
-move far towards each other; a few clear cells hardly move. Callers pass counts by cell and input
+maximum-likelihood mixture, Kiefer & Wolfowitz 1956; by EM). Cells whose counts are nearly alike
+move far towards each other; a few clear cells move by little. Callers pass counts by cell and input
 and get the expected share of d1 in each cell.
 """
 
