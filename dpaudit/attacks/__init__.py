@@ -1,1 +1,1 @@
-"""One file per attack, and what chooses among them."""
+"""The attacks, one per file, and the learner that chooses between them."""

@@ -1,7 +1,10 @@
-"""The additive scorer: the sum over columns of binned log-ratios.
+"""The additive scorer: the sum over columns of log-ratios by cell.
 
-It is optimal when the columns are independent given the input: histograms, repeated releases.
-For repeated runs, one log-ratio is learned from all runs together.
+Each column of the outcomes is cut into cells (`levels/cells.py`); the log-ratio of a cell compares
+its frequency on d1 and on d2. Their sum is the best score if columns are independent given the
+input, as in histograms and repeated releases. For lists of independent runs (`exchangeable`), one
+table of log-ratios is learned from all runs together. `learning.py` calls the scorers; other
+scorers use `summed` and `Total` for some columns.
 """
 
 from __future__ import annotations
@@ -35,24 +38,26 @@ from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
 from dpaudit.outcomes.columns import join
 
+# Largest number of intervals that a column is cut into.
 _CELLS = 32
-# Columns, at most, that get a close fit; the others get a quick one.
+# Largest number of columns that get the slow, close fit; other columns get a quick fit.
 _CLOSELY = 128
+# Number of Newton steps to the factor on the log-ratios of a column.
 _NEWTON_STEPS = 4
-# Intervals from which on piecewise linear and monotone fits differ from free ones.
+# Least number of intervals for which a piecewise linear or monotone fit differs from a free fit.
 _LEAST_INTERVALS = 3
 
 
 def additive(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[OrderedBins]:
-    """Order vectors by the sum of the evidence of some columns (default: all)."""
+    """Order outcomes by the sum of the log-ratios of some columns (default: all columns)."""
     columns = selection.outcomes.columns if columns is None else columns
     return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
 
 
 def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
-    """Return the sum of the evidence of some columns, at least one."""
+    """Return the score that sums the log-ratios of some columns, at least one."""
     total = Total(selection)
     for column in columns:
         cells = make_cells(column, _CELLS)
@@ -66,9 +71,11 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Additive:
-    """The score that adds up the evidence of columns.
+    """The score that sums the log-ratios of columns.
 
-    tables: for each term, the score of every cell and the name of the column.
+    tables: for each term of the sum, the log-ratio of every cell, and the name of the column.
+    columns: (name, share) of the columns that the score depends on most.
+    said: the score in words.
     """
 
     tables: tuple[tuple[Cells, str], ...]
@@ -88,8 +95,8 @@ class Additive:
 
 
 class Total:
-    """The sum of the evidence of columns, scored for every selection draw by a fit to other
-    folds."""
+    """Fits the sum of the log-ratios of columns. Call `add` for every column, then `settle`
+    once."""
 
     def __init__(self, selection: SelectionDraws) -> None:
         self._is_d1, self._fold = selection.is_d1, folds(selection.size)
@@ -98,24 +105,27 @@ class Total:
     def add(self, cells: Cells, *places: NDArray[np.integer]) -> None:
         """Add a column, or several columns with one distribution.
 
-        places: for each column, the cell of every draw.
+        cells: the cells of the column.
+        places: for each column, (draws,), the cell of every draw.
         """
         count = cells.intervals + len(cells.labels) + 1
         small = [place.astype(np.int32) for place in places]
         counts = np.sum([by_fold(place, count, self._is_d1) for place in small], axis=0)
-        # An absent entry adds nothing: its type or a length has counted it already.
+        # An absent entry gets log-ratio 0: the column of types or a length has counted it already.
         for cell, label in enumerate(cells.labels, cells.intervals):
             if label == ABSENT and not cells.name.startswith(KIND):
                 counts[:, cell] = 0
         self._columns.append(_Divided(cells, small, counts))
 
     def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
-        """Return the fitted sum.
+        """Return four parts of the fitted sum.
 
-        The parts are the cells of every column with their log-ratios; the standard deviation of
-        each term; the score of every draw by a fit to the other folds, on the scale of the fit
-        to all draws; and the scores by fits to two halves, (2, draws). Columns that may be noise
-        have weight 0.
+        1. For every column its cells, with their log-ratios as values. Columns that may be noise
+           get 0.
+        2. For every column the standard deviation of its term over draws.
+        3. (draws,), the score of every draw by a fit to other folds, on the scale of the fit to all
+           draws.
+        4. (2, draws), the scores of all draws by fits to two halves of the draws.
         """
         tables, spread, halves = [], [], np.zeros((2, len(self._fold)))
         held_out, kept = np.zeros(len(self._fold)), np.zeros(len(self._fold))
@@ -126,7 +136,8 @@ class Total:
             if is_telling:
                 first = self._fold * len(fit.weights)
                 for small in column.places:
-                    # `take` with another type of index, or with two, is several times slower.
+                    # `take` is several times slower with another type of index, or with two
+                    # indices.
                     place = small.astype(np.intp)
                     said += fit.by_fold.take(first + place)
                     kept += fit.weights.take(place)
@@ -138,8 +149,8 @@ class Total:
         return tuple(tables), spread, aligned(held_out, self._fold, kept), halves
 
     def _fitted(self) -> list[_Fit]:
-        """Return the fit of each column. A close fit takes milliseconds, so of many columns only
-        the most telling ones get it."""
+        """Return the fit of each column. A close fit takes milliseconds, so of more than 128
+        columns only the 128 with the largest gain get a close fit."""
         if len(self._columns) <= _CLOSELY:
             return _closely(self._columns)
         fits = [_best(one, _quickly(one)) for one in self._columns]
@@ -151,8 +162,11 @@ class Total:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Divided:
-    """A column: its cells, the cell of every draw, and the counts (folds, cells, 2) without
-    absent entries."""
+    """A column divided into cells.
+
+    places: the cell of every draw, (draws,); one array for each column with this distribution.
+    counts: (folds, cells, 2), draws by fold, cell and input, without absent entries.
+    """
 
     cells: Cells
     places: list[NDArray[np.int32]]
@@ -160,8 +174,9 @@ class _Divided:
 
     @property
     def train(self) -> IntArray:
-        """Counts without each fold, of all draws, and of two halves of the folds: (fits, cells,
-        2)."""
+        """Draws that fits are made from, by cell and input: (fits, cells, 2). The fits are, in
+        order: without each fold, to all draws, to the first half of the folds, to the second
+        half."""
         total = self.counts.sum(axis=0)
         halves = self.counts[:HALF].sum(axis=0), self.counts[HALF:].sum(axis=0)
         return np.stack([*(total - self.counts), total, *halves])
@@ -169,12 +184,13 @@ class _Divided:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
-    """The log-ratios of the cells of a column.
+    """The fitted log-ratios of the cells of one column.
 
     weights: (cells,), fitted to all draws.
     by_fold: (folds, cells), fitted without each fold.
     halves: (2, cells), fitted to each half of the folds.
-    gain: nats by which they predict the inputs of held-out draws better than even odds.
+    gain: log-likelihood of the inputs of held-out draws minus the log-likelihood at even odds, in
+        nats.
     """
 
     weights: FloatArray
@@ -184,11 +200,12 @@ class _Fit:
 
 
 def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
-    """Return which columns tell something, at a false discovery rate of a tenth (Benjamini &
+    """Return which columns have a signal, at a false discovery rate of a tenth (Benjamini &
     Hochberg 1995): (columns,).
 
-    Without a signal the gain is χ² with one degree of freedom: half of that if folds were
-    independent, but each pair of folds counts twice.
+    gains: for each column, the gain in held-out log-likelihood, in nats. Without a signal it is χ²
+        with one degree of freedom. (It would be half of that if folds were independent, but each
+        pair of folds counts twice.)
     """
     p = np.array([math.erfc(math.sqrt(gain / 2)) if gain > 0 else 1.0 for gain in gains])
     allowed = tuning.NOISE_COLUMNS * np.arange(1, len(p) + 1) / max(1, len(p))
@@ -197,10 +214,10 @@ def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 
 def _best(column: _Divided, fits: Sequence[FloatArray]) -> _Fit:
-    """Return the fit that predicts held-out inputs best, times the factor that predicts them
-    best.
+    """Return the fit with the largest held-out likelihood, times the factor that makes this
+    likelihood largest; all 0 if no fit is better than even odds.
 
-    fits: (fits, cells) each, from simple to free. A column that predicts nothing gets weight 0.
+    fits: each (fits, cells), from simple to free. A more complex fit must gain a nat more.
     """
     best, most_gained = np.zeros_like(fits[0]), 0.0
     for fit in fits:
@@ -222,7 +239,8 @@ def _closely(columns: Sequence[_Divided]) -> list[_Fit]:
 
 
 def _quickly(column: _Divided) -> list[FloatArray]:
-    """Return two fits that take little time: linear in the normal score of the rank, and free."""
+    """Return one or two fits that take little time: log-ratios linear in the normal score of the
+    rank, if there are at least 3 intervals; and free log-ratios."""
     free, intervals = _shrunk(column.train), column.cells.intervals
     if intervals < _LEAST_INTERVALS:
         return [free]
@@ -232,8 +250,9 @@ def _quickly(column: _Divided) -> list[FloatArray]:
 
 
 def _in_ramps(columns: Sequence[_Divided], trained: Sequence[IntArray]) -> list[list[FloatArray]]:
-    """Return the piecewise linear fits of each column, none for columns of few intervals.
-    Columns with equally many intervals are fitted together, which is many times faster."""
+    """Return for each column a list of its piecewise linear fit; an empty list if the column has
+    fewer than 3 intervals. Columns with equally many intervals are fitted together, which is many
+    times faster."""
     result: list[list[FloatArray]] = [[] for _ in columns]
     for intervals in {one.cells.intervals for one in columns}:
         if intervals < _LEAST_INTERVALS:
@@ -250,7 +269,8 @@ def _in_ramps(columns: Sequence[_Divided], trained: Sequence[IntArray]) -> list[
 
 
 def _in_order(column: _Divided, train: IntArray) -> list[FloatArray]:
-    """Return the monotone fit of a column, if it has enough intervals."""
+    """Return a list of the monotone fit of a column; an empty list if it has fewer than 3
+    intervals."""
     intervals = column.cells.intervals
     if intervals < _LEAST_INTERVALS:
         return []
@@ -261,14 +281,18 @@ def _in_order(column: _Divided, train: IntArray) -> list[FloatArray]:
 
 
 def _step(train: IntArray, intervals: int) -> int:
-    """Return 1 if intervals are in the order from d2 to d1, else -1."""
+    """Return 1 if the numbers of d1 are mostly larger, so that intervals rise from d2 to d1; else
+    -1."""
     return 1 if larger_for_d1(train[FOLDS, :intervals]) else -1
 
 
 def _along(train: IntArray) -> FloatArray:
-    """Return log-ratios that are linear in the normal score of the middle rank: (fits,
-    intervals), by one Newton step."""
-    from scipy.special import ndtri  # which a worker does without, that only scores outputs
+    """Return log-ratios that are linear in the normal score of the middle rank of an interval,
+    (fits, intervals), by one Newton step.
+
+    train: (fits, intervals, 2), draws by interval and input.
+    """
+    from scipy.special import ndtri  # here, since workers that only score outputs do not need SciPy
 
     masses = train[FOLDS].sum(axis=1)
     middle = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
@@ -282,7 +306,11 @@ def _along(train: IntArray) -> FloatArray:
 
 
 def _shrunk(counts: IntArray) -> FloatArray:
-    """Return log-ratios, shrunk to zero where draws are few: (fits, cells). Unseen cells get 0."""
+    """Return the log-ratio of every cell, shrunk to zero where draws are few: (fits, cells). Unseen
+    cells get 0.
+
+    counts: (fits, cells, 2), draws by cell and input.
+    """
     arms = counts.sum(axis=1, keepdims=True)
     expected = arms / np.maximum(1, arms.sum(axis=2, keepdims=True)) * 2
     log_counts = np.log(counts + tuning.PRIOR_DRAWS * expected + 0.5)
@@ -292,11 +320,11 @@ def _shrunk(counts: IntArray) -> FloatArray:
 
 
 def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
-    """Return the factor on held-out log-ratios that predicts the inputs best, by logistic
-    regression. The factor shrinks noise; of pure noise it is 0.
+    """Return the factor on log-ratios that best predicts the inputs of held-out draws, by logistic
+    regression. It is below 1 for noisy log-ratios, and 0 for pure noise.
 
-    fit: (fits, cells).
-    counts: (fits, cells, 2), held-out draws.
+    fit: (fits, cells), the log-ratios.
+    counts: (fits, cells, 2), held-out draws by cell and input.
     """
     scale, draws = 0.0, counts.sum(axis=2).astype(np.float64)
     ahead, spread = counts[..., 0].astype(np.float64), fit**2 * draws
@@ -311,21 +339,28 @@ def scale_of(fit: FloatArray, counts: IntArray | FloatArray) -> float:
 
 
 def _gain(fit: FloatArray, counts: IntArray) -> float:
-    """Return the nats by which held-out log-ratios predict the inputs better than even odds."""
+    """Return the log-likelihood of the inputs of held-out draws, minus that at even odds, in nats.
+
+    fit: (fits, cells), the log-ratios.
+    counts: (fits, cells, 2), held-out draws by cell and input.
+    """
     lost = np.log1p(np.exp(np.stack([-fit, fit], axis=-1)))
     return float(np.sum(counts * (math.log(2) - lost)))
 
 
+# Largest number of intervals of an entry, counted over all runs.
 _CELLS_OF_RUN = 64
+# Matches the number of the run in the name of a column, as in output[3].mean.
 _RUN = re.compile(r"\boutput\[\d+\]")
+# Replaces the number of the run.
 _EVERY = "output[*]"
 
 
 def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order lists of runs by the sum of the evidence of each run.
+    """Order lists of independent runs by the sum over runs of the log-ratios of their entries.
 
-    Runs on one input are independent with one law, so the sum is the best score once the
-    log-ratio of a run is known; it is learned from all runs together.
+    Runs on one input are independent and have one law, so this sum is the best score for runs of a
+    single entry. The log-ratios are learned from all runs together.
     """
     groups = _alike(selection.outcomes.columns)
     if not groups:
@@ -345,7 +380,8 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _alike(columns: Sequence[Column]) -> dict[str, list[Column]]:
-    """Return the columns of the runs, by their name without the number of the run."""
+    """Return columns by their name without the number of the run; each list has one column per
+    run."""
     result: dict[str, list[Column]] = {}
     for column in columns:
         name, replaced = _RUN.subn(_EVERY, column.name, count=1)

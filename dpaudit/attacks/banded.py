@@ -1,10 +1,11 @@
-"""The scorer of sequences of numbers next to a few special values, such as the answers of a
-sparse vector.
+"""The scorer of sequences that mix numbers with a few special values, such as the answers of the
+sparse vector technique.
 
-The place of the first answer and its size tell more together than each alone: a low answer above
-the threshold shows that the threshold is low, so that the entries before it weigh more. Numbers
-are therefore replaced by the band that they lie in, and the result is scored as a sequence of
-few values.
+The place of the first answer and its size tell more together than each alone. A low answer above
+the threshold shows that the threshold is low, so that the entries before it weigh more. So each
+number is replaced by its band (one of at most five intervals, see `outcomes/bands.py`), and the
+result is scored as a sequence of few values by `prefixes.py`. `learning.py` calls `banded`,
+`block_scores.py` calls `banded_sums`.
 """
 
 from __future__ import annotations
@@ -29,21 +30,24 @@ from dpaudit.outcomes.units import ELAPSED
 
 NAME = "numbers in bands: "
 
+# Least number of draws.
 _LEAST_DRAWS = 1_000
+# Least number of columns that have both numbers and special values.
 _FEWEST_COLUMNS = 2
-# A special value makes up 0.5 % of its column and is 4 times as frequent as any ordinary value; a
-# column has at most 3.
+# A special value makes up at least 0.5 % of its column and is at least 4 times as frequent as any
+# ordinary value. A column has at most 3 special values.
 _OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
-# Ordinary values, at least.
+# Least number of different ordinary values.
 _FEWEST_OTHERS = 16
-# Quantiles between the bands; the outer bands are narrow, since the rarest numbers tell most.
+# Quantiles between the bands. The outer bands are narrow, since the rarest numbers tell most.
 _SHARES = (0.1, 0.3, 0.7, 0.9)
-# Different sequences, as a share of the first draws: of more, each is too rare to be a cell.
+# Largest ratio of different sequences to draws; with more, each sequence is too rare to be a cell.
 _MOST_SEQUENCES = 0.25
 
 
 def banded(selection: SelectionDraws) -> list[Candidate]:
-    """Order vectors of numbers and a few special values by their sequences of bands."""
+    """Order sequences of numbers and special values, after each number is replaced by its band.
+    Return an order of whole sequences, if they repeat, and the orders by sums over entries."""
     some = selection.outcomes.take(slice(FIRST_DRAWS))
     bands = _bands_of(selection)
     if bands is None:
@@ -56,7 +60,8 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
 
 
 def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order such vectors by the evidence of each entry, given the entries before it, alone."""
+    """Order such sequences by the sum over entries of the log-ratio of each entry, given the
+    entries before it."""
     bands = _bands_of(selection)
     if bands is None:
         return []
@@ -64,6 +69,11 @@ def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _sums(bands: Bands, inner: SelectionDraws, selection: SelectionDraws) -> list[OrderedBins]:
+    """Return the orders by sums over entries.
+
+    inner: the draws with numbers replaced by bands.
+    selection: the same draws as they are.
+    """
     result = []
     for one in prefixes(inner):
         if isinstance(one, OrderedBins) and isinstance(one.scored, SequenceScored):
@@ -91,8 +101,8 @@ def _frozen(bands: Bands, freeze: Callable[[], Prefixes]) -> Prefixes:
 
 
 def _bands(columns: Sequence[Column]) -> Bands | None:
-    """Return the bands of the numbers in columns that also have a few special values; None
-    without such columns."""
+    """Return the bands for the numbers of columns that also have a few special values; None if
+    there are fewer than two such columns."""
     if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
         return None
     names, alone, rest = [], set[float](), [np.empty(0)]
@@ -113,22 +123,26 @@ def _bands(columns: Sequence[Column]) -> Bands | None:
     exact = np.unique(np.quantile(every, _SHARES))
     if not np.isfinite(exact).all():
         return None
-    # Short decimals, so that reports show the exact edges, unless numbers are too close.
+    # Short decimals, so that reports show the exact edges, except where two edges would become
+    # equal.
     short = np.unique([float(f"{edge:.4g}") for edge in exact])
     edges = short if len(short) == len(exact) else exact
     return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))
 
 
 def _are_codes(others: FloatArray, size: int) -> bool:
-    """Return whether the ordinary values of a column are few and none is rare: codes, each with
-    a meaning of its own."""
+    """Return whether the ordinary values of a column are codes with a meaning each: fewer than 16
+    values, none of them rare.
+
+    size: number of numbers in the column.
+    """
     values, counts = np.unique(others, return_counts=True)
     return len(values) < _FEWEST_OTHERS and bool((counts >= _OFTEN * size).all())
 
 
 def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
-    """Return the special values of a column: the most frequent numbers, if each is frequent and
-    all others are much rarer. Integers with wide noise have none.
+    """Return the special values of a column: at most three numbers that are each frequent and much
+    more frequent than all others. Whole numbers with wide noise have none.
 
     size: number of entries of the column, labels included.
     """

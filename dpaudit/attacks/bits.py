@@ -1,8 +1,8 @@
-"""Scorers of low-order bits: which floats occur shows where they were computed.
+"""Scorers of low-order bits: the last bits of a float show how it was computed.
 
-Noise added in floating point leaves gaps that depend on the input (Mironov 2012, "On
-significance of the least significant bits for differential privacy"); rounding to few decimals
-may, too.
+Noise added in floating point leaves gaps that depend on the input (Mironov 2012, "On significance
+of the least significant bits for differential privacy"); rounding to few decimals may, too.
+`learning.py` adds `bits` if the option for floating-point attacks is on.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from dpaudit.outcomes.aspects import ASPECTS, SPAN
 from dpaudit.outcomes.units import ELAPSED
 
 _LOW_BITS = "low-order bits"
-# Derived columns, at most, that all get a close look.
+# Largest number of derived columns for which every column gets all orders.
 _FEW = 20
-# Values of a column that is a bit, and no number with noise.
+# Largest number of different values of a column that is a bit, not a number with noise.
 _BITS = 2
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by the bits and decimals of their numbers, column by column and summed."""
+    """Order outcomes by the low-order bits and the decimals of their numbers, column by column and
+    summed over columns."""
     columns = bit_columns(selection.outcomes, ASPECTS)
     if len(columns) == 0:
         return []
@@ -41,18 +42,21 @@ def bits(selection: SelectionDraws) -> list[Candidate]:
 
 
 def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
-    """Return, for every column with numbers, one derived column for each of some aspects."""
+    """Return derived columns: one for each column with numbers and each aspect.
+
+    aspects: prefixes of the names of derived columns, such as `decimal places of `.
+    """
     names = [column.name for column in outcomes.columns if _has_numbers(column)]
     return NamedColumns(outcomes, [f"{aspect}{name}" for name in names for aspect in aspects])
 
 
 def has_fractions(outcomes: Outcomes) -> bool:
-    """Return whether some numbers are no integers, and so have low-order bits."""
+    """Return whether some number is not an integer, and so has low-order bits."""
     return any(_is_fractional(column) for column in outcomes.columns)
 
 
 def has_integers(outcomes: Outcomes) -> bool:
-    """Return whether all numbers are integers, with more than two values in some column."""
+    """Return whether all numbers are integers, and some column has more than two values."""
     finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
     are_whole = all((one == np.rint(one)).all() for one in finite)
     return are_whole and any(len(np.unique(one)) > _BITS for one in finite)

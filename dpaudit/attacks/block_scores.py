@@ -1,4 +1,9 @@
-"""Scores of some columns, and how well each explains held-out draws."""
+"""Fits of several scorers to some columns, and how well each fit explains held-out draws.
+
+`independent_blocks.py` (outputs with several releases) and `by_output_type.py` (outputs of several
+types) divide outcomes into parts and call `fits` for each part. A score explains draws well if the
+log-likelihood of their inputs, given the score, is large.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +28,12 @@ from dpaudit.levels.scores import Scored
 from dpaudit.outcomes import Outcomes
 from dpaudit.outcomes.tables import Table
 
-# Scorers of several columns.
+# Scorers that are tried for a part with several columns.
 SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
-# Scorers, at most, that are fitted to all draws after a comparison on some.
+# Number of scorers that are fitted to all draws, after a comparison on some of the draws.
 _CLOSER = 2
-# Newton steps to the offset; nats of one step, at most; and of the last step.
+# Newton's method for the offset: number of steps, longest step, and a step small enough to end
+# with, in nats.
 _NEWTON_STEPS, _FARTHEST, _CLOSE = 40, 1.0, 1e-7
 
 
@@ -36,7 +42,11 @@ class Fit:
     """A score of some columns.
 
     names: names of the columns.
-    gain: nats by which the score explains held-out inputs better than their frequency does.
+    attack: the scorer that made the score.
+    scored: the score of every draw.
+    halves: (2, draws), the scores by fits to two halves of the draws.
+    gain: log-likelihood of the inputs of held-out draws given the score, minus that given only the
+        frequency of each input, in nats.
     """
 
     names: Sequence[str]
@@ -47,8 +57,12 @@ class Fit:
 
 
 def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
-    """Return the two scores of some columns that explain held-out draws best, the best one
-    first."""
+    """Return the at most two scores of some columns that explain held-out draws best, the better
+    score first.
+
+    names: names of the columns.
+    attacks: the scorers to try. For a single column, its log-ratios are used instead.
+    """
     inner = SelectionDraws(only(names, selection.outcomes), selection.is_d1)
     result = [
         Fit(
@@ -63,18 +77,18 @@ def fits(names: Sequence[str], selection: SelectionDraws, attacks: Iterable[Scor
 
 
 def only(names: Iterable[str], outcomes: Outcomes) -> Table:
-    """Return outcomes reduced to the columns of these names."""
+    """Return outcomes reduced to the columns with these names."""
     return Table(tuple(outcomes.named(names)), outcomes.size)
 
 
 def _alone(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by a single column."""
+    """Order outcomes by the log-ratios of a single column."""
     return [by_score(summed(selection, selection.outcomes.columns), selection)]
 
 
 def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the nats by which held-out scores plus a constant explain the inputs better than
-    the frequency of each input does. A draw without a score (NaN) is explained by the frequency."""
+    """Return the log-likelihood of the inputs given held-out scores plus a constant, minus that
+    given only the frequency of each input, in nats. A draw without a score (NaN) adds 0."""
     usual, scores = (
         np.full(len(is_d1), log_odds(is_d1)),
         np.clip(held_out, -LARGEST_SCORE, LARGEST_SCORE),
@@ -84,9 +98,9 @@ def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the constant that makes scores log-odds that predict the observed number of draws
-    of d1. (The scores of some scorers contain the frequency of the inputs, those of others do
-    not.)"""
+    """Return the constant to add to scores, so that they are log-odds of d1 that predict as many
+    draws of d1 as observed. (Some scorers include the frequency of the inputs in the score, others
+    do not.)"""
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])
@@ -102,6 +116,6 @@ def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def log_odds(is_d1: NDArray[np.bool_]) -> float:
-    """Return the log-odds of d1 among draws."""
+    """Return the log-odds of d1, smoothed by adding ½ to both numbers of draws."""
     first = int(np.count_nonzero(is_d1))
     return math.log((first + 0.5) / (len(is_d1) - first + 0.5))

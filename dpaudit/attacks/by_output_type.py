@@ -1,9 +1,9 @@
-"""The scorer of outputs of several types: vectors and None, lists of several lengths, dicts,
+"""The scorer of outputs of several types: vectors and None, lists of different lengths, dicts,
 exceptions.
 
-The type of an output tells something, and the outputs of one type can be scored by scorers that
-need complete vectors. (What an entry adds to the entries before it is unknown in a vector with a
-gap.)
+The type of an output has a log-ratio of d1 and d2. In addition, the outputs of one type can be
+scored by scorers that need complete vectors, since in a vector with a gap the evidence of an entry
+given the entries before it is unknown. `learning.py` calls `kinds`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ from dpaudit.outcomes.tables import Table
 
 NAME = "outputs of each kind by themselves"
 
+# Least number of draws.
 _LEAST_DRAWS = 2_000
-# Types, at most, and the share of the draws of each, at least.
+# Largest number of types with a score of their own, and the least share of the draws of such a
+# type.
 _MOST_KINDS, _SHARE = 3, 0.1
 
 
 def kinds(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes of the most frequent types by the best score of each plus the log-ratio of
-    the type, and all others by the sum over columns."""
+    """Order outcomes by type: an outcome of a frequent type by the best score for this type plus
+    the log-ratio of the type, any other outcome by the sum over columns."""
     outcomes = selection.outcomes
     columns = outcomes.columns
     if selection.size < _LEAST_DRAWS or not 1 < len(columns) <= MOST_COLUMNS:
@@ -75,11 +77,12 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """Outputs of one type.
+    """The score of outputs of one type.
 
     key: hash of the type.
-    offset: constant that makes the score a log-ratio.
-    names: columns that the score uses.
+    offset: constant that makes the score a log-ratio, which includes the log-ratio of the type.
+    score: the score of outputs of this type.
+    names: names of the columns that the score uses.
     """
 
     key: int
@@ -90,10 +93,12 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByKind:
-    """The score of an output by its type.
+    """The score of outputs of several types.
 
-    names: columns that types are recognised by.
-    rest: the score of outputs of other types.
+    names: names of the columns that types are recognised by.
+    kinds: the types with a score of their own.
+    rest: the score of outputs of all other types.
+    columns: (name, share) of the columns that the score depends on most.
     """
 
     names: tuple[str, ...]
@@ -140,8 +145,8 @@ def _frozen(
 
 
 def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
-    """Return a hash of the type of every outcome: in which columns it has a number, text, None,
-    or no entry."""
+    """Return a hash of the type of every outcome: (size,). The type is, for each column, whether
+    the entry is a number, text, None, or absent."""
     total = np.zeros(outcomes.size, dtype=np.uint64)
     for column in outcomes.named(names):
         if column.codes is None:
@@ -154,7 +159,11 @@ def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
 
 
 def _usual(keys: KeyArray) -> list[int]:
-    """Return the hashes of the most frequent types; none if there is only one type."""
+    """Return the hashes of at most three types, each with at least a tenth of the draws and 1,000
+    draws; an empty list if there is only one type.
+
+    keys: (draws,), the hash of the type of each draw.
+    """
     values, counts = np.unique(keys, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_KINDS]
     often = counts[order] >= max(_SHARE * len(keys), _LEAST_DRAWS / 2)
@@ -162,7 +171,13 @@ def _usual(keys: KeyArray) -> list[int]:
 
 
 def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDraws) -> Fit | None:
-    """Return the score that explains the outputs of a type best, if any does."""
+    """Return the score that explains the outputs of one type best; None if no score explains 3
+    nats.
+
+    key: hash of the type.
+    keys: (draws,), the hash of the type of each draw.
+    names: names of the columns to use.
+    """
     is_own = keys == np.uint64(key)
     table = _of(names, selection.outcomes, is_own)
     telling = [one.name for one in table.all_columns if _varies(one)]
@@ -177,7 +192,11 @@ def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDra
 
 
 def _of(names: Iterable[str], outcomes: Outcomes, rows: NDArray[np.bool_]) -> Table:
-    """Return some outcomes, whose columns have no labels if all entries are numbers."""
+    """Return some outcomes as a table. A column loses its labels if all its entries there are
+    numbers.
+
+    rows: (size,), True for the outcomes to return.
+    """
     columns = tuple(_without_labels(one.take(rows)) for one in outcomes.named(names))
     return Table(columns, int(rows.sum()))
 
@@ -194,9 +213,11 @@ def _varies(column: Column) -> bool:
 
 
 def _offsets(fit: Fit, is_d1: NDArray[np.bool_], usual: float) -> tuple[FloatArray, FloatArray]:
-    """Return the constants that make the scores of a type log-ratios, the log-ratio of the type
-    included: (folds + 1,), without each fold and for all draws; and (2,), for each half.
+    """Return the constants that make the scores of one type log-ratios, the log-ratio of the type
+    included: (folds + 1,), from the draws without each fold, then from all draws; and (2,), from
+    each half of the draws.
 
+    is_d1: whether each draw of this type was made on d1.
     usual: log-odds of d1 among draws of all types.
     """
     fold, held_out = folds(len(is_d1)), fit.scored.held_out

@@ -1,4 +1,9 @@
-"""When further counts are worth their cost, after the sample buffer is full."""
+"""Decides whether further counts are worth their cost, after the buffer of kept draws is full.
+
+`auditing/counting.py` asks these functions each time that further draws were counted: whether the
+claim is sure to be refuted, whether anything is promised at all, and whether more counts will raise
+the certified bound by more than they cost (docs/method.md §5).
+"""
 
 from __future__ import annotations
 
@@ -15,25 +20,26 @@ from dpaudit.levels.clusters import Clusters, sample_shares
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.rules import RuleTable, evened
 
-# Simulations of further draws: 20 for up to 50 cells, fewer for more (each takes longer, and no
-# single cell decides), but at least 5.
+# Simulations of further draws: 20 for up to 50 cells, and at least 5. More cells get fewer
+# simulations, which take longer, and no single cell decides.
 _MOST_SIMULATIONS, _LEAST_SIMULATIONS, _CELLS = 20, 5, 50
 
 
 def surely_refutes(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether some candidate is predicted to refute the claim by four standard errors."""
+    """Return whether some candidate (order of outcomes) is predicted to refute the claim by four
+    standard errors. Always False if the bound is one for δ."""
     errors = tuning.DEVIATIONS_BEYOND_LUCK
     return not objective.for_delta and any(refutes(one, objective, errors) for one in candidates)
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether some candidate surely refutes the claim and is no bins of a score, whose
-    cut-offs need more draws than those of a number."""
+    """Return whether some candidate (order of outcomes) is predicted to refute the claim by four
+    standard errors. Scores do not count: to find the cut-offs of a score takes more draws."""
     return surely_refutes([one for one in candidates if not one.has_score], objective)
 
 
 def promises_nothing(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether no candidate promises a bound above 0."""
+    """Return whether no candidate (order of outcomes) has a rule with a predicted bound above 0."""
     return not any(best_predicted(one, objective) for one in candidates)
 
 
@@ -43,8 +49,14 @@ def columns_that_may_refute(
     others: Sequence[Candidate],
     objective: Objective,
 ) -> frozenset[str]:
-    """Return the names of columns whose rare outputs promise more than other candidates do, or that
-    the rare rule guesses by. columns: the order by the rare outputs of each column."""
+    """Return the names of columns whose rare outputs promise more than every other candidate, or by
+    which the rare rule guesses.
+
+    columns: (name, candidate) for each column, where the candidate orders outcomes by the rare
+        outputs of this column alone.
+    rare: counts of rare outputs, from which the rare rule is made.
+    others: candidates that are not made of rare outputs.
+    """
     objective = replace(objective, counted=True)
     best = max((promise(one, objective)[0] for one in others), default=0.0)
     names = {name for name, one in columns if promise(one, objective)[0] > best}
@@ -53,11 +65,16 @@ def columns_that_may_refute(
 
 
 def gains_by_more(candidates: Sequence[Candidate], objective: Objective) -> bool:
-    """Return whether to count as many draws again before certifying on fewer: the value of
-    information (Raiffa & Schlaifer 1961), as the mean gain in the predicted bound over simulated
-    true shares and further counts."""
+    """Return whether to double the learning draws before certifying, at the cost of draws to
+    certify with.
+
+    This is the value of information (Raiffa & Schlaifer 1961): the mean gain in the predicted bound
+    over 5 to 20 simulations. Each simulation draws true shares from their posterior, then as many
+    further counts. Return False unless the best candidate is made of counted cells.
+    """
     best = best_of(candidates, objective)
-    # Further counts say little more about related cells; for scores their value is not known.
+    # Only for unrelated cells is there a posterior of the true shares to simulate further counts
+    # from.
     if not isinstance(best, UnorderedCells) or best.counted is None:
         return False
     if best.counted.predictor is not None:
@@ -80,21 +97,30 @@ def gains_by_more(candidates: Sequence[Candidate], objective: Objective) -> bool
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ChosenRule:
-    """A rule over cells. level: (cells,), of each cell. place: of the rule in the table."""
+    """A rule over cells of outcomes.
+
+    level: (cells,), the level of each cell.
+    levels: number of levels.
+    place: flat index of the rule in a `RuleTable`.
+    """
 
     level: IntArray
     levels: int
     place: int
 
     def bound(self, truth: FloatArray, objective: Objective) -> float:
-        """Return the predicted bound of the rule. truth: (cells, 2), expected draws."""
+        """Return the bound that the rule is predicted to certify, at least 0, if the true
+        frequencies are known.
+
+        truth: (cells, 2), true expected draws by cell and input.
+        """
         ordered = evened(by_group(truth, self.level, self.levels), truth.sum(axis=0))
         bounds = objective.lowered(RuleTable.of_smooth(ordered, int(truth.sum())), 0.0)
         return max(0.0, float(bounds.ravel()[self.place]))
 
 
 def _chosen(cells: CellCounts, objective: Objective) -> _ChosenRule:
-    """Return the rule with the largest predicted bound."""
+    """Return the rule over counted cells with the largest predicted bound."""
     counts = cells.counts
     level, expected = cells.in_order()
     table = RuleTable.of_smooth(evened(expected, counts.sum(axis=0)), int(counts.sum()))

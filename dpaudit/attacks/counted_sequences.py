@@ -1,8 +1,11 @@
 """Scores of sequences that are refitted when further draws are counted.
 
-The score of an entry, given the entries before it, follows from counts alone, so that no draw
-has to be kept to refit it. How well an order does is measured on draws that came after its fit;
-the frozen score is fitted to all draws and cut into levels with the same shares.
+The score of an entry, given the entries before it, follows from counts by state and symbol
+(`sequences.py`), so no draw has to be kept to refit it. How well a score orders outcomes is
+measured on draws that came after its fit. The frozen score is fitted to all draws; it is cut into
+intervals that hold the same shares of the kept draws as the intervals of the measured score.
+`prefixes.py`, `banded.py` and `independent_blocks.py` call `relearned`; `auditing/counting.py` then
+calls `add` of the candidate (docs/method.md §5, *Continued learning*).
 """
 
 from __future__ import annotations
@@ -31,23 +34,27 @@ from dpaudit.outcomes import Outcomes
 T = TypeVar("T")
 View = Callable[[Outcomes], Outcomes]
 
-# Draws after a fit, as a share of those of the earlier fit, from which on they measure the order.
+# The draws after a fit replace the draws after the earlier fit as a measure once there are this
+# many, as a ratio to the draws after the earlier fit.
 _ENOUGH = 1 / 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceView:
-    """The states of outcomes that are sequences after they went through some views."""
+    """Extracts sequences from outcomes by functions (views), and has the states of these sequences.
+
+    views: applied to outcomes in turn, such as "keep some columns" or "replace numbers by bands".
+    """
 
     states: MarkovStates
     views: tuple[View, ...] = ()
 
     def through(self, view: View) -> SequenceView:
-        """Return the same for outcomes that go through one more view first."""
+        """Return a sequence view that applies one more function first."""
         return replace(self, views=(view, *self.views))
 
     def sequences(self, outcomes: Outcomes) -> Outcomes:
-        """Return the sequences that outcomes are after all views."""
+        """Return the sequences that all functions, applied in turn, make from outcomes."""
         for view in self.views:
             outcomes = view(outcomes)
         return outcomes
@@ -55,7 +62,7 @@ class SequenceView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """A score of sequences."""
+    """A score of sequences, with the view that extracts the sequences from outcomes."""
 
     freeze: Callable[[], Prefixes]
     sequence_view: SequenceView
@@ -63,9 +70,12 @@ class SequenceScored(Scored):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum:
-    """The terms of a score: scores of sequences, which are refitted, and the rest, which stays.
+    """A score that is a sum: of scores of sequences, which are refitted, and of a rest, which
+    stays.
 
-    made: makes the total score from the scores of the sequences.
+    sequence_views: extract the sequences of each refitted score.
+    made: called with the refitted scores; returns the whole score.
+    rest: the part that stays; None: no such part.
     """
 
     sequence_views: tuple[SequenceView, ...]
@@ -74,19 +84,26 @@ class Sum:
 
     @classmethod
     def of(cls, scored: SequenceScored) -> Sum:
-        """Return the sum of a single score."""
+        """Return the sum that has a single score of sequences as its only term."""
         return cls((scored.sequence_view,), _only_one)
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
-    """Return the order by a score that is refitted when further draws are counted."""
+    """Return the candidate (order of outcomes) for a score that is refitted when further draws are
+    counted.
+
+    scored: the score, fitted to the kept draws.
+    selection: the kept draws.
+    total: the same score as a sum of refitted parts and a rest.
+    """
     source = _Refitted(scored, selection, total) if scored.has_finer else None
     return by_score(scored, selection, source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Refitted(BinSource):
-    """Levels of a score that was fitted to kept draws, and what refits it."""
+    """Source of levels (bins) of a score that was fitted to kept draws. Its `learner` refits the
+    score when further draws are counted."""
 
     is_relearned = True
     scored: Scored
@@ -105,7 +122,11 @@ class _Refitted(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AfterCounts(BinSource):
-    """Levels of a refitted score, with counts of draws that came after a fit."""
+    """Source of levels (bins) of a score that was refitted to counted draws.
+
+    measured: intervals of the score, with counts of draws that it was not fitted to.
+    entries: refits the score again.
+    """
 
     is_relearned = True
     measured: Intervals
@@ -123,8 +144,11 @@ class _AfterCounts(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByEntry:
-    """Counts outcomes by the interval of their score, then each entry of their sequences by its
-    state and symbol."""
+    """Counter of outcomes: first by the interval of their score, then each entry of their sequences
+    by its state and symbol.
+
+    digitise: finds the interval of a score.
+    """
 
     scores: tuple[Prefixes, ...]
     total: Sum
@@ -132,7 +156,7 @@ class ByEntry:
 
     @property
     def intervals(self) -> int:
-        """Number of intervals, with one for outcomes without a score."""
+        """Number of intervals of the score, including one for outcomes without a score."""
         return len(self.digitise.edges) + 2
 
     @property
@@ -145,7 +169,7 @@ class ByEntry:
             rest, result = self.total.rest, []
             said = np.zeros(piece.size) if rest is None else rest(piece)
             for score, sequence_view in zip(self.scores, self.total.sequence_views, strict=True):
-                # Added up as the score does it, to the last digit: edges are scores of outcomes.
+                # Added in the order that the score uses, since edges are exact scores of outcomes.
                 own = np.zeros(piece.size)
                 for step, cell in score.along(sequence_view.sequences(piece)):
                     own += step.weights.take(cell)
@@ -160,14 +184,18 @@ class ByEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptOutcomes:
-    """Different outcomes of kept draws, with the number of draws of each."""
+    """The different outcomes among kept draws, and the number of draws with each.
+
+    outcomes: one of each.
+    often: (outcomes,), number of draws.
+    """
 
     outcomes: Outcomes
     often: IntArray
 
     @classmethod
     def of(cls, outcomes: Outcomes, scores: Iterable[Score]) -> KeptOutcomes:
-        """Return the outcomes for which every score is a number."""
+        """Return the different outcomes for which every score is a number."""
         _, first, often = np.unique(outcomes.keys(), return_index=True, return_counts=True)
         some = outcomes.take(first)
         known = np.ones(len(first), dtype=bool)
@@ -176,7 +204,7 @@ class KeptOutcomes:
         return cls(some.take(np.flatnonzero(known)), often[known])
 
     def scored(self, score: Score) -> FloatArray:
-        """Return the score of each outcome, clipped to finite numbers."""
+        """Return the score of each different outcome, clipped to finite numbers: (outcomes,)."""
         return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
 
     @property
@@ -184,14 +212,20 @@ class KeptOutcomes:
         return int(self.often.sum())
 
     def draws(self, result: FloatArray, edges: FloatArray) -> IntArray:
-        """Return the number of draws in each interval of a score: (intervals,)."""
+        """Return the number of kept draws in each interval of a score: (intervals,).
+
+        result: (outcomes,), the score of each different outcome.
+        edges: edges between intervals, rising.
+        """
         level = np.searchsorted(edges, np.repeat(result, self.often), side="right")
         return np.bincount(level, minlength=len(edges) + 1)
 
     def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
-        """Return sums by interval of the score: (intervals, 2).
+        """Return sums over kept draws by interval of their score: (intervals, 2).
 
-        each: (outcomes, 2), the terms of one draw of each outcome.
+        result: (outcomes,), the score of each different outcome.
+        edges: edges between intervals, rising.
+        each: (outcomes, 2), the numbers to add for one draw of each outcome.
         """
         level = np.searchsorted(edges, result, side="right")
         return by_group(each * self.often[:, None], level, len(edges) + 1)
@@ -201,7 +235,9 @@ class KeptOutcomes:
 class MeasuredBins:
     """Intervals of a score, with counts of draws that the score was not fitted to.
 
-    result: scores of the kept outcomes.
+    result: (outcomes,), the score of each different kept outcome.
+    edges: edges between the intervals, rising.
+    intervals: the intervals with their counts.
     """
 
     result: FloatArray
@@ -210,7 +246,7 @@ class MeasuredBins:
 
     @classmethod
     def without_draws(cls, score: Score, kept: KeptOutcomes) -> MeasuredBins:
-        """Return intervals of equal mass among kept draws, with no draws counted."""
+        """Return intervals with equal numbers of kept draws, and with counts of 0."""
         result = kept.scored(score)
         scored = Scored(score.words(), np.repeat(result, kept.often), partial(_same, score), None)
         edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
@@ -226,13 +262,15 @@ class MeasuredBins:
 
 @dataclass(frozen=True, eq=False)
 class CountedEntries:
-    """Refits scores of sequences from counts, whenever draws have doubled.
+    """Refits scores of sequences from counts, each time that the number of draws has doubled.
 
-    kept: draws that show where to cut a score.
-    by_entry: for each sequence and entry, all draws so far: (states, symbols, 2).
-    scores: fitted to the first `fitted_to` draws.
-    trial: the current scores with the draws that came after their fit.
-    earlier: the scores before them with such draws, until `trial` has half as many; else None.
+    kept: the kept draws, which show where to cut a score.
+    total: the score as a sum of refitted parts and a rest.
+    by_entry: for each sequence and entry, (states, symbols, 2), all draws so far.
+    scores: the present scores of sequences, fitted to the first `fitted_to` draws.
+    trial: intervals of the present score, with the draws that came after its fit.
+    earlier: intervals of the score before, with its draws; used until `trial` has half as many
+        draws, then None.
     """
 
     kept: KeptOutcomes
@@ -245,9 +283,11 @@ class CountedEntries:
 
     @classmethod
     def of(cls, kept: SelectionDraws, scored: Scored, total: Sum) -> CountedEntries | None:
-        """Return what refits an order; None where no outcome has a score.
+        """Return the object that refits a score from counts; None if no kept outcome has a score.
 
-        scored: the order, as fitted to kept draws.
+        kept: the kept draws.
+        scored: the score, fitted to the kept draws.
+        total: the score as a sum of refitted parts and a rest.
         """
         sequence_views, by_entry = [], []
         for sequence_view in total.sequence_views:
@@ -291,8 +331,8 @@ class CountedEntries:
         return later._refitted()._order(order)
 
     def _refitted(self) -> CountedEntries:
-        """Return this with scores fitted to all draws, if these are twice as many as at the last
-        fit."""
+        """Return this object with scores fitted to all draws, if there are twice as many as at the
+        last fit; else this object."""
         draws = int(self.by_entry[0][0].sum())
         if draws < 2 * self.fitted_to:
             return self
@@ -302,22 +342,27 @@ class CountedEntries:
 
     @property
     def _measured(self) -> MeasuredBins:
-        """The intervals with draws enough to measure the order by."""
+        """The latest intervals that have enough draws to measure how well their score orders
+        outcomes."""
         return self.trial if self.earlier is None else self.earlier
 
     @cached_property
     def _latest(self) -> tuple[Prefixes, ...]:
-        """The scores fitted to all draws."""
+        """The scores of sequences fitted to all draws so far."""
         return _fitted(self.total, self.by_entry)
 
     @cached_property
     def _latest_scores(self) -> FloatArray:
-        """The latest score of every kept outcome."""
+        """The latest score of every different kept outcome: (outcomes,)."""
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:
-        """Return the order by the latest score, whose intervals hold the same shares of the kept
-        draws as those of the measured one."""
+        """Return the candidate (order of outcomes) for the latest score. Its intervals hold the
+        same shares of the kept draws as the intervals of the measured score, and have the counts of
+        the latter.
+
+        like: the candidate before further draws.
+        """
         edges = self._edges()
         measured = replace(
             self._measured.intervals,
@@ -334,18 +379,22 @@ class CountedEntries:
         )
 
     def _edges(self) -> FloatArray:
-        """Return the edges between intervals of the latest score."""
+        """Return the edges between intervals of the latest score, strictly rising."""
         measured, kept = self._measured, self.kept
         upto = np.cumsum(kept.draws(measured.result, measured.edges))[:-1]
         edges = np.sort(np.repeat(self._latest_scores, kept.often))[np.minimum(upto, kept.size - 1)]
-        # Of intervals that hold nothing each has an edge of its own.
+        # Empty intervals need different edges, too.
         for place in range(1, len(edges)):
             edges[place] = max(edges[place], np.nextafter(edges[place - 1], np.inf))
         return edges
 
     def _expected(self, edges: FloatArray) -> FloatArray:
-        """Return the expected draws by interval of the latest score, (intervals, 2): its
-        prediction, shrunk as far as counted draws contradict the measured score."""
+        """Return the expected draws by interval of the latest score and input: (intervals, 2). They
+        follow from the score, whose log-ratios are shrunk as far as counted draws contradict the
+        measured score.
+
+        edges: edges between the intervals.
+        """
         measured, kept = self._measured, self.kept
         counts = measured.intervals.counts
         arms = counts.sum(axis=0)
@@ -370,13 +419,16 @@ def _same(one: T) -> T:
 
 
 def _shares(score: FloatArray) -> FloatArray:
-    """Return the shares of d1 and d2 at log-ratios: (outcomes, 2)."""
+    """Return the shares of d1 and d2 that log-ratios stand for: (outcomes, 2)."""
     share = probability(score)
     return np.stack([share, 1 - share], axis=1)
 
 
 def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixes, ...]:
-    """Return the scores fitted to draws by entry: (states, symbols, 2)."""
+    """Return the scores of sequences fitted to counts.
+
+    by_entry: for each sequence and entry, draws by state, symbol and input: (states, symbols, 2).
+    """
     result = []
     for sequence_view, counts in zip(total.sequence_views, by_entry, strict=True):
         fits = [one[0] for one in weights([own[None] for own in counts], sequence_view.states)]

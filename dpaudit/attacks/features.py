@@ -1,4 +1,9 @@
-"""Features: columns as numbers for regressions and trees, made without a look at the inputs."""
+"""Features: columns of outcomes as numbers for regressions and trees.
+
+Features are made from selection draws without a look at the inputs. A feature names its column and
+maps the entries of this column to floats. `raw_features` are for trees, `scaled_features` for
+linear models; `matrix` computes them for some outcomes.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +16,24 @@ from dpaudit.levels.cells import frequent_labels
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.outcomes import Column, Outcomes
 
-# Numbers are clipped at this distance from the median, in units of their spread.
+# Scaled numbers are clipped at this distance from the median, in units of the spread.
 _FARTHEST = 10.0
+# Distance between the quartiles of a standard normal law.
 _QUARTILES_OF_NORMAL = 1.349
-# Different numbers of a column, at most, that are taken for categories.
+# Largest number of different numbers in a column that are taken for categories.
 _FEW_VALUES = 8
+# Largest number of labels of a column that are features.
 _MOST_LABELS = 32
+# Least number of draws of a label, or of a number that is a category.
 _LEAST_DRAWS = 20
-# First draws that show the scale and the labels of a column.
+# Number of first draws that show the scale and the labels of a column.
 _LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The number of an entry, in units of `scale` from `centre`; NaN for a label. With a scale
-    of 0: the number itself.
-    """
+    """The number of an entry minus `centre`, in units of `scale`; NaN for a label. With a scale of
+    0, the number itself."""
 
     column: str
     centre: float = 0.0
@@ -43,7 +50,8 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """The number of a label among some labels, from 1 on; 0 for a number, NaN for other labels."""
+    """The position of a label in a list, from 1 on; 0 for a number, NaN for a label outside the
+    list."""
 
     column: str
     labels: tuple[str, ...]
@@ -56,7 +64,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """1 where an entry is this number or label, else 0."""
+    """1 if an entry equals this number or label, else 0."""
 
     column: str
     entry: float | str
@@ -69,14 +77,14 @@ class Indicator:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """1 where a number is above `bound`, -1 where it is below, 0 for a label or the bound
-    itself. With Laplace noise a distant number tells nothing but its side."""
+    """1 if a number is above `bound`, -1 if it is below, 0 if it equals `bound` or the entry is a
+    label. With Laplace noise a distant number reveals only on which side of the bound it lies."""
 
     column: str
     bound: float
 
     def __call__(self, column: Column) -> FloatArray:
-        # Several times faster than the sign of the difference; of NaN neither is true.
+        # Several times faster than the sign of the difference; for NaN both are False.
         above, below = column.numbers > self.bound, column.numbers < self.bound
         return (above.view(np.int8) - below.view(np.int8)).astype(np.float64)
 
@@ -97,12 +105,14 @@ def raw_features(columns: Iterable[Column]) -> list[Feature]:
 
 
 def scaled_features(columns: Iterable[Column]) -> list[Feature]:
-    """Return the features for linear models: numbers on one scale, categories as indicators."""
+    """Return the features for linear models: numbers on a common scale, categories as
+    indicators."""
     return [one for column in columns for one in _scaled(column)]
 
 
 def with_sides(features: Iterable[Feature]) -> list[Feature]:
-    """Return the features and, for every number, on which side of its median it is."""
+    """Return the features, and after every number a feature for the side of the median that it is
+    on."""
     result: list[Feature] = []
     for one in features:
         result.append(one)
@@ -114,8 +124,8 @@ def with_sides(features: Iterable[Feature]) -> list[Feature]:
 def matrix(
     features: Sequence[Feature], outcomes: Outcomes, others: Sequence[FloatArray] = ()
 ) -> FloatArray:
-    """Return the features of all outcomes, then other columns: (size, features), in Fortran
-    order."""
+    """Return the features of all outcomes, then the columns `others`: (size, number of features +
+    others), in Fortran order."""
     result = np.empty((outcomes.size, len(features) + len(others)), order="F")
     for place, (feature, column) in enumerate(with_columns(features, outcomes)):
         result[:, place] = feature(column)
@@ -125,7 +135,7 @@ def matrix(
 
 
 def without_gaps(numbers: FloatArray) -> FloatArray:
-    """Return numbers with NaN as 0 and infinite numbers as the largest float."""
+    """Return numbers with NaN replaced by 0, and infinities by the largest floats."""
     if len(numbers) and np.isfinite(numbers.min()) and np.isfinite(numbers.max()):
         return numbers
     return np.nan_to_num(numbers)
@@ -134,7 +144,7 @@ def without_gaps(numbers: FloatArray) -> FloatArray:
 def with_columns(
     features: Sequence[Feature], outcomes: Outcomes
 ) -> Iterator[tuple[Feature, Column]]:
-    """Yield every feature with its column; features of one column follow each other."""
+    """Yield (feature, column) pairs for all features. Features of one column must be adjacent."""
     names = list(dict.fromkeys(one.column for one in features))
     columns = zip(names, outcomes.named(names), strict=True)
     name, column = next(columns, ("", None))
@@ -146,7 +156,11 @@ def with_columns(
 
 
 def _by_code(column: Column, known: Mapping[str, int], other: float) -> FloatArray:
-    """Return the value of the label of each entry, 0 for a number."""
+    """Return a value for each entry, by its label: (size,). A number gets 0.
+
+    known: the value of each known label.
+    other: the value of other labels.
+    """
     if column.codes is None:
         return np.zeros(len(column.numbers))
     values = np.array([0.0, *(known.get(label, other) for label in column.labels)])
@@ -171,7 +185,8 @@ def _scaled(column: Column) -> Iterator[Feature]:
 
 
 def on_scale(column: Column) -> Number:
-    """Return the feature of a column as numbers from their median, in units of their spread."""
+    """Return the feature that gives numbers minus their median, in units of their spread. The
+    spread is that of a normal law with the same quartiles."""
     numbers, name = _numbers(column), column.name
     finite = numbers[np.isfinite(numbers)]
     if len(finite) == 0:
@@ -190,5 +205,5 @@ def _numbers(column: Column) -> FloatArray:
 
 
 def _labels(column: Column) -> tuple[str, ...]:
-    """Return the labels with at least 20 draws, the most frequent first."""
+    """Return the labels with at least 20 draws, the most frequent first, at most 32."""
     return frequent_labels(column.take(slice(_LOOKED_AT)), _LEAST_DRAWS, _MOST_LABELS)

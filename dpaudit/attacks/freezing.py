@@ -1,8 +1,11 @@
-"""From the chosen candidate to what is frozen: up to three rules, and beliefs to bet on.
+"""From the chosen candidate to frozen rules, and beliefs to bet on.
 
-The main rule is the best rule of the chosen candidate. Next to it there may be the rare rule, which
-guesses an input at outputs that this input alone gave, and the best rule of the other kind of
-candidate. Each has a share of the error probability of the exact test.
+A candidate orders outcomes into levels (bins); a rule guesses d1, guesses d2 or abstains at every
+level. The main rule is the best rule of the chosen candidate. Two side rules may join it: the rare
+rule, which guesses an input at outputs that only this input gave, and the "other" rule, the best
+rule of the other kind of candidate (bins or cells). Each rule gets a share of the error probability
+of the exact test. `learning.py` calls `freeze`; the result is a `Learned` (docs/method.md §4 and
+§5).
 """
 
 from __future__ import annotations
@@ -40,18 +43,21 @@ from dpaudit.levels.scores import ScoreLevels
 from dpaudit.levels.shrinkage import shrunk
 from dpaudit.stats.betting import Beliefs
 
-# Standard errors by which each bettor shrinks log-ratios towards zero.
+# Standard errors by which bettors move log-ratios towards zero. Each value gives two bettors.
 _SHRINKAGES = (0.0, 0.5, 1.0, 1.5)
-# Groups of levels for bettors with coarse beliefs, which win early; fine ones win late.
+# Number of groups of levels for the bettors with coarse beliefs, which win early. Bettors with a
+# belief for each level win late.
 _COARSE = 8
-# Beliefs are stored in results as decimals of this length, and bet on as they are stored.
+# Decimals of a belief. Results store beliefs with this precision, so bets use it, too.
 _DECIMALS = 5
-# Columns of a score that are stored in a result.
+# Largest number of columns of a score that a result stores.
 _COLUMNS_KEPT = 64
-# Candidates that count further draws, at least, and refitted candidates among them, at most.
+# Usual number of candidates that count further draws, and the largest number of refitted candidates
+# among them.
 _LEADING, _RELEARNED = 3, 2
 
-# Draws that were learned from: the first few; all that are kept; further ones that were counted.
+# The draws that were learned from: the first few ("first"), all that are kept ("kept"), or draws
+# that were counted later ("counted").
 Stage = Literal["first", "kept", "counted"]
 
 
@@ -65,16 +71,17 @@ def freeze(
     stage: Stage = "counted",
     to_bet: bool = False,
 ) -> Learned:
-    """Return the frozen rules and beliefs, what else was tried, and the leading candidates, which
-    count further draws.
+    """Return the frozen rules, the beliefs to bet on, and the candidates that count further draws.
 
     best: the candidate of the main rule.
+    candidates: all candidates, among them `best`.
     skipped: scorers that were left out, with the reason.
-    tables: cells for the rare rule.
-    stage: draws that were learned from.
-    to_bet: whether the rules are for bets alone.
+    tables: counts of rare and frequent entries, from which the rare rule is made.
+    stage: the draws that were learned from. After the "first" few there is no finer cut near the
+        cut-offs and no "other" rule.
+    to_bet: whether the rules are for the next bets alone, and keep the penalty on cut-offs.
     """
-    # Rules that are bet on for a while need no precise cut-offs.
+    # The penalty on cut-offs stays: a bet can lose, while the exact test has nothing to lose.
     to_bet = to_bet or stage == "first"
     sharp = best if stage == "first" else _cut_finer(best, objective, cautious=to_bet)
     level = sharp.freeze()
@@ -104,8 +111,12 @@ def freeze(
 
 
 def rare_rule(tables: Sequence[RareTable], objective: Objective) -> tuple[Rule, RareFilter] | None:
-    """Return the rare rule with the most expected evidence against the claim, and the filter of its
-    table; None if no table has a rare rule."""
+    """Return the rare rule (it guesses an input at outputs that only this input gave) with the most
+    expected evidence against the claim, and the filter that selects rare outputs for it; None if no
+    table has a rare rule.
+
+    tables: counts of rare and of frequent entries.
+    """
     points = objective.points or (objective.point,)
     result = [(table.rule(points, objective.coming, RARE_SHARE), table) for table in tables]
     rules = [(rule, table) for rule, table in result if rule is not None]
@@ -121,9 +132,12 @@ def rare_rule(tables: Sequence[RareTable], objective: Objective) -> tuple[Rule, 
 def _other_rule(
     main: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> Rule | None:
-    """Return the best rule of the kind of candidate that the main rule is not of. None where no
-    such rule may refute the claim, where it guesses often, or where the main rule is predicted to
-    refute."""
+    """Return the best rule of a candidate of the other kind: of unordered cells if the main rule is
+    of ordered bins, and the reverse.
+
+    Return None if the main rule is predicted to refute the claim, if the other rule cannot refute
+    it, or if the other rule guesses on more than a tenth of the draws.
+    """
     if refutes(main, objective):
         return None
     is_of_cells = isinstance(main, UnorderedCells)
@@ -151,9 +165,10 @@ def _other_rule(
 
 
 def _expected_guesses(draws: FloatArray | IntArray, guesses: IntArray) -> FloatArray:
-    """Return the draws of d1 and of d2 where a rule guesses d1, then where it guesses d2: (2, 2).
+    """Return draws by guess of a rule, d1 first, and by input: (2, 2).
 
     draws: (levels, 2), by level and input.
+    guesses: (levels,), 1 for d1, -1 for d2, 0 for none.
     """
     return np.array([draws[guesses == guess].sum(axis=0) for guess in (1, -1)], dtype=float)
 
@@ -161,7 +176,7 @@ def _expected_guesses(draws: FloatArray | IntArray, guesses: IntArray) -> FloatA
 def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
     """Return the expected evidence of a rule against the claim on the draws to come, in nats.
 
-    draws: number of draws that the rule was learned from.
+    draws: number of draws that the expected guesses of the rule are out of.
     """
     correct, wrong = (np.array(one) * objective.coming / draws for one in rule.right_and_wrong)
     h = 1.0 if len(set(rule.guesses.tolist()) - {0}) > 1 else 0.5
@@ -170,7 +185,8 @@ def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
 
 
 def _cut_finer(candidate: Candidate, objective: Objective, *, cautious: bool) -> Candidate:
-    """Return a candidate with finer levels near the cut-offs of its best rule, if it has any."""
+    """Return the candidate with finer levels near the cut-offs of its best rule; the candidate
+    itself if it has no finer intervals, or no rule with a positive predicted bound."""
     if not isinstance(candidate, OrderedBins) or candidate.intervals is None:
         return candidate
     low, high, bound = objective.best_rule(candidate, cautious=cautious)
@@ -180,17 +196,20 @@ def _cut_finer(candidate: Candidate, objective: Objective, *, cautious: bool) ->
 def _rules(
     candidate: Candidate, objective: Objective, *, cautious: bool
 ) -> tuple[IntArray, IntArray]:
-    """Return the rule of the exact test, (levels,), and three rules to bet on, (3, levels): the
-    same one, the one with the fastest growth at the claim, and one that always guesses. A rule
-    without predicted growth abstains, so that it does not lose what was won."""
+    """Return the rule of the exact test, (levels,), and three rules to bet on, (3, levels).
+
+    The rules to bet on are the rule of the exact test, the rule with the fastest growth of wealth
+    at the claim, and the rule that always guesses. A rule without predicted growth is replaced by
+    one that always abstains, so that it does not lose what was won.
+    """
     table, levels = candidate.table, len(candidate.held_out)
     low, high, bound = objective.best_rule(candidate, cautious=cautious)
     growth = predicted_growth(table, objective.point)
     always = int(np.argmax(never_abstaining(table)))
     fastest = int(np.argmax(growth)) if np.max(growth) > 0 else always
     best = low * table.correct.shape[1] + high if bound > 0 else fastest
-    # With δ > 0 the bound is simpler and sharper for a rule that guesses at every outcome. Unseen
-    # outcomes count as d1 only if learning saw none, since the table says nothing of them.
+    # With δ > 0 the exact bound is simpler and sharper for a rule that guesses at every outcome. So
+    # the rule that always guesses also guesses d1 at unseen outcomes, if learning saw none.
     unseen = int(objective.point.delta > 0 and not candidate.held_out[-1].any())
     places = (best, fastest, always)
     rules = np.stack([table.guesses(one, levels, unseen if one == always else 0) for one in places])
@@ -199,8 +218,11 @@ def _rules(
 
 
 def _bets_on_rare(portfolio: Portfolio, objective: Objective, stage: Stage) -> IntArray:
-    """Return the bets of the stake for rare outputs: on the rare rule or, with δ = 0 and no rare
-    rule, on the main rule once draws are counted. One row for δ = 0; else two, sharing the stake.
+    """Return the rules that the stake for rare outputs is bet on: one row if δ = 0, else two equal
+    rows that share the stake.
+
+    The rule is the rare rule of the portfolio. Without a rare rule it is the main rule, if δ = 0
+    and draws are already counted; otherwise a rule that always abstains.
     """
     rows = 1 if objective.point.delta == 0 else 2
     place = next((n for n, one in enumerate(portfolio.rules) if one.kind == "rare"), None)
@@ -212,11 +234,11 @@ def _bets_on_rare(portfolio: Portfolio, objective: Objective, stage: Stage) -> I
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ExtraLevels:
-    """The levels that a portfolio has in addition to those of the main rule.
+    """The levels that a portfolio has in addition to the levels of the main rule.
 
-    guesses: (levels,), the guess of the first side rule that guesses there.
-    of_main: (levels,), the guess of the main rule.
-    expected: (levels, 2), expected draws of d1 and of d2.
+    guesses: (extra levels,), at each level the guess of the first side rule that guesses there.
+    of_main: (extra levels,), the guess of the main rule.
+    expected: (extra levels, 2), expected draws by level and input.
     """
 
     guesses: IntArray
@@ -238,8 +260,11 @@ class _ExtraLevels:
         return cls(guesses, table[0], expected)
 
     def bets(self, rules: IntArray) -> IntArray:
-        """Return rules to bet on at all levels, (rules, levels), from the same rules at the levels
-        of the main rule. The first rule is that of the exact test."""
+        """Return rules to bet on at all levels of the portfolio: (rules, levels).
+
+        rules: (rules, main levels), the same rules at the levels of the main rule; the first one is
+            the rule of the exact test.
+        """
         extra = np.repeat(self.guesses[None, :], len(rules), axis=0)
         extra[0] = self.of_main
         return np.concatenate([rules, extra], axis=1)
@@ -248,9 +273,13 @@ class _ExtraLevels:
 def _leading(
     best: Candidate, candidates: Sequence[Candidate], objective: Objective
 ) -> tuple[Candidate, ...]:
-    """Return the candidates that count further draws: the best candidate, those that promise most,
-    the first one of cells, and the refitted ones with the largest likelihood, which gain most from
-    further draws. Cells that were ordered twice are counted once."""
+    """Return the candidates that count further draws, usually three.
+
+    These are the first candidate of unordered cells, up to two candidates whose score is refitted
+    from counts (the largest likelihood first, since they gain most), and then the best candidate
+    and others by promise: until there are three, and one at least. So there may be four, or fewer
+    than three. Rare outputs are left out, and cells that were ordered twice are counted once.
+    """
     order = sorted(candidates, key=lambda one: promise(one, objective), reverse=True)
     order = [
         one for one in (best, *(one for one in order if one is not best)) if one.attack != RARE
@@ -267,8 +296,9 @@ def _leading(
 
 
 def _expected_draws(candidate: Candidate) -> FloatArray:
-    """Return expected draws by level and input, smoothed where levels are smooth; at the last
-    level, for unseen outcomes, equally many of either input."""
+    """Return expected draws by level and input, (levels, 2). Counts are smoothed over levels where
+    levels are smooth, else shrunk towards common log-ratios. The last level, for unseen outcomes,
+    gets equal numbers for both inputs."""
     if candidate.is_smooth:
         ordered = candidate.smoothed.draws
     else:
@@ -288,9 +318,11 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
 
 
 def _posteriors(held_out: IntArray, extra: FloatArray) -> FloatArray:
-    """Return the beliefs Pr[d1 | level] of every bettor, (bettors, levels); ½ for unseen outcomes.
+    """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels). The belief is ½ for
+    unseen outcomes.
 
-    extra: (extra levels, 2), expected draws at additional levels.
+    held_out: (main levels, 2), draws by level of the main rule and input.
+    extra: (extra levels, 2), expected draws at the additional levels of the portfolio.
     """
     ordered, main_levels = held_out[:-1], len(held_out) - 1
     arms = held_out.sum(axis=0)
@@ -307,7 +339,8 @@ def _posteriors(held_out: IntArray, extra: FloatArray) -> FloatArray:
 
 
 def _coarse(ordered: IntArray) -> IntArray:
-    """Return the counts of the group of each level, of neighbours with about equal mass."""
+    """Return for each level the counts of its group, (levels, 2). The 8 groups are runs of
+    neighbouring levels with about equal numbers of draws."""
     masses = ordered.sum(axis=1)
     middle = np.cumsum(masses) - masses / 2
     group = np.minimum((middle * _COARSE / max(1, masses.sum())).astype(int), _COARSE - 1)

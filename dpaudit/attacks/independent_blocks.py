@@ -1,10 +1,10 @@
-"""The scorer of several releases in one output, such as a histogram, a winner and a sparse
-vector.
+"""The scorer of several releases in one output, such as a histogram, a winner and a sparse vector.
 
-Given the input, entries of one release depend on each other and not on those of another. So the
-columns are divided into independent blocks, each block is scored by the scorer that explains it
-best, and the scores are added up. Blocks that are sequences are refitted when further draws are
-counted.
+Given the input, the entries of one release depend on each other, but not on the entries of another
+release. So the columns are divided into independent blocks by χ² tests of pairs; each block is
+scored by the scorer that explains it best (`block_scores.py`), and the scores are added up. Blocks
+that are sequences are refitted when further draws are counted (`counted_sequences.py`).
+`learning.py` calls `parts`.
 """
 
 from __future__ import annotations
@@ -33,29 +33,31 @@ from dpaudit.stats.p_values import chi_squared
 
 NAME = "sum over independent parts"
 
+# Least number of draws.
 _LEAST_DRAWS = 10_000
+# Least number of columns.
 _FEWEST_COLUMNS = 3
-# Groups of neighbouring entries in the tables of two columns.
+# Number of groups of neighbouring values that a column is cut into for the table of two columns.
 _GROUPS = 4
-# Probability that any pair of independent columns is found to be dependent.
+# Probability that some pair of independent columns looks dependent, over all pairs together.
 _LUCK = 0.001
-# Expected draws of a cell in the χ² test, at least.
+# Least number of expected draws of a cell that counts in the χ² test.
 _LEAST_EXPECTED = 4.0
 # A column varies if its most frequent group has less than this share of the draws.
 _VARIES = 0.98
-# Kept draws from which on further ones are likely to be counted.
+# Number of kept draws from which on further draws are likely to be counted.
 _ENOUGH_TO_GO_ON = 65_000
-# More blocks take seconds.
+# Largest number of blocks of dependent columns: more take seconds.
 _MOST_PARTS = 8
 
 
 def parts(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by the sum of the best scores of their independent blocks."""
+    """Order outcomes by the sum of the best scores of their independent blocks of columns."""
     if selection.size < _LEAST_DRAWS:
         return []
     first = selection.take(slice(FIRST_DRAWS))
     result = _parts(first)
-    # Compare scorers on some of many draws, then fit the best ones to all.
+    # With many draws, compare the scorers on some of them, then fit the best ones to all.
     share = min(1.0, ENOUGH_TO_COMPARE / selection.size)
     is_some = share < 0.5
     some = selection.take(slice(ENOUGH_TO_COMPARE)) if is_some else selection
@@ -77,7 +79,8 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
     best = {**going_on, **telling}
     if len(best) < 2:
         return []
-    # Until then it is added up only if fewer than two other blocks tell something.
+    # Until further draws are counted, a sequence that tells nothing yet is in the sum only if fewer
+    # than two other blocks tell something.
     shown = list((telling if len(telling) > 1 else best).values())
     held_out = np.asarray(sum(one.scored.held_out for one in shown))
     halves = np.asarray(sum(one.halves for one in shown))
@@ -91,8 +94,8 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _all_vary(some: SelectionDraws) -> bool:
-    """Return whether every column varies. Whether a nearly constant column depends on others
-    cannot be seen, and its evidence might be counted twice."""
+    """Return whether every column varies. It cannot be seen whether a nearly constant column
+    depends on others, and its evidence might be counted twice."""
     columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
     most = (np.bincount(equal_mass_groups(one, _GROUPS)).max() for one in columns)
     return all(often < _VARIES * some.size for often in most)
@@ -101,7 +104,8 @@ def _all_vary(some: SelectionDraws) -> bool:
 def _of_all(some: Sequence[Fit], selection: SelectionDraws, sequence: Fit | None) -> list[Fit]:
     """Return fits to all draws by the scorers that were best on some draws, the best one first.
 
-    sequence: the fit of the block as a sequence, if it is one.
+    some: the fits to some draws.
+    sequence: the fit of these columns as a sequence to all draws; None if they are no sequence.
     """
     known = [] if sequence is None else [sequence]
     attacks = [one.attack for one in some if all(one.attack is not fit.attack for fit in known)]
@@ -111,7 +115,10 @@ def _of_all(some: Sequence[Fit], selection: SelectionDraws, sequence: Fit | None
 def _sequences(
     by_part: Iterable[Sequence[str]], selection: SelectionDraws
 ) -> dict[tuple[str, ...], Fit]:
-    """Return the fits of blocks that are sequences, by the names of their columns."""
+    """Return the fits of all blocks that are sequences, by the names of their columns.
+
+    by_part: the names of the columns of each block.
+    """
     result = {}
     for names in by_part:
         if len(names) == 1:
@@ -124,14 +131,15 @@ def _sequences(
 
 
 def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
-    """Return the fit of a block that is likely to be best after further draws."""
+    """Return the fit of a block that is likely to be best after further draws: the fit as a
+    sequence, if its gain is about half of the best gain or more; else the best fit so far."""
     if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
         return best
     return sequence
 
 
 def _learned_anew(best: Sequence[Fit]) -> Sum:
-    """Return a sum of scores in which those of sequences are refitted."""
+    """Return the sum of the scores of blocks, in which the scores of sequences are refitted."""
     others, sequence_views, names = [], [], []
     for one in best:
         if isinstance(one.scored, SequenceScored):
@@ -146,7 +154,11 @@ def _learned_anew(best: Sequence[Fit]) -> Sum:
 def _added_up(
     rest: Parts | None, names: Sequence[tuple[str, ...]], scores: Sequence[Prefixes]
 ) -> Parts:
-    """Return the sum of the scores that stay and of refitted scores of sequences."""
+    """Return the sum of the scores that stay and the refitted scores of sequences.
+
+    rest: the scores that stay; None: no such scores.
+    names: for each sequence, the names of its columns.
+    """
     every = (*(() if rest is None else rest.scores), *zip(scores, names, strict=True))
     columns = [] if rest is None else [*rest.columns]
     columns += [column for score in scores for column in score.columns]
@@ -155,9 +167,10 @@ def _added_up(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The score that adds up the scores of independent blocks; NaN where a block has none.
+    """The score that sums the scores of independent blocks of columns; NaN if a block has no score.
 
-    scores: of each block, with the names of its columns.
+    scores: the score of each block, with the names of its columns.
+    columns: (name, share) of the columns that the score depends on most.
     """
 
     scores: tuple[tuple[Score, tuple[str, ...]], ...]
@@ -183,9 +196,12 @@ def _frozen(best: Sequence[Fit]) -> Parts:
 
 
 def _parts(some: SelectionDraws) -> list[list[str]]:
-    """Return the names of the columns of each block; columns that depend on no other one form
-    one block. None if all columns are one block, if no columns depend on each other, or with too
-    many blocks."""
+    """Return the names of the columns of each independent block. All columns that depend on no
+    other column form one block together.
+
+    The list is empty if all columns are one block, if no columns depend on each other, or if there
+    are more than 8 blocks.
+    """
     if len(some.outcomes.columns) > 2 * MOST_COLUMNS:
         return []
     columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
@@ -209,8 +225,14 @@ def _parts(some: SelectionDraws) -> list[list[str]]:
 def _reached(
     first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
 ) -> set[int]:
-    """Return the remaining columns that depend on the first one, directly or through others, and
-    the first one."""
+    """Return the indices of a column and of all columns that depend on it, directly or through
+    others.
+
+    first: index of the column.
+    left: indices of the columns that have no block yet.
+    groups: for each column, (draws,), the group of the entry of each draw.
+    arm: (draws,), 1 for a draw of d1, 0 for d2.
+    """
     luck = 2 * _LUCK / (len(groups) * (len(groups) - 1))
     result, others, open_ = {first}, set(left) - {first}, [first]
     while open_ and others:
@@ -223,6 +245,8 @@ def _reached(
 def _depend(one: IntArray, other: IntArray, arm: IntArray, luck: float) -> bool:
     """Return whether two columns depend on each other, given the input, by Pearson's χ².
 
+    one, other: (draws,), the group of the entry of each draw in either column.
+    arm: (draws,), 1 for a draw of d1, 0 for d2.
     luck: false-alarm probability of the test.
     """
     cell = (arm * _GROUPS + one) * _GROUPS + other

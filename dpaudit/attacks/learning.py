@@ -1,23 +1,25 @@
-"""How an event is chosen, from top to bottom.
+"""How the rules of an audit are learned, from top to bottom.
 
     outcomes -> features -> scorers -> candidates -> one objective -> rules
 
-1. *Features.* An outcome is a table row: columns of numbers and labels (`outcomes/`), cut into
-   cells without a look at the inputs (`levels/cells.py`).
-2. *Scorers* (`SCORERS`, one function each) estimate the likelihood ratio of the two inputs, from
-   some columns or all, by fits to other folds than the one that they score.
-3. *Candidates* (`levels/candidates.py`) are the resulting orders of outcomes, cut into at most 64
-   levels, with held-out counts of either input: ordered bins of a number or score, or unordered
-   cells.
-4. *The objective* (`objective.py`) predicts the bound that each rule of each candidate would
-   certify on the draws to come. A rule guesses d2 below one level and d1 from another one on. The
-   candidate and the rule with the largest prediction win.
-5. *Rules* (`freezing.py`): the winner is cut finer near its cut-offs and becomes the main rule. A
-   rare rule and a rule of another kind may join it; the levels also give bettors their beliefs.
+1. *Features.* An outcome is a table row: columns of numbers and labels (`outcomes/`). A column is
+   cut into cells (`levels/cells.py`) or turned into numbers for regressions and trees
+   (`features.py`), without a look at the inputs.
+2. *Scorers* (`SCORERS`, one function each) estimate the likelihood ratio of the two inputs from
+   some columns or all. Each draw is scored by a fit to other draws.
+3. *Candidates* (`levels/candidates.py`) are the resulting orders of outcomes, cut into levels,
+   usually at most 64, with counts of draws by level and input. Boosted trees (`trees.py`) and
+   tables of rare outputs (`rare_outputs.py`) are further sources of candidates.
+4. *The objective* (`objective.py`) predicts the bound that each rule will certify on the draws to
+   come. A rule guesses d2 below level l and d1 from level u on. One prediction ranks the
+   candidates; a sharper one picks l and u.
+5. *Rules* (`freezing.py`): the winner is cut finer near l and u and becomes the main rule. A rare
+   rule and a rule of another kind may join it. The levels also give the bettors their beliefs.
 
-`learn` does this with draws that are kept, `learn_again` with draws that are only counted
-(`continued_learning.py` says when more counts are worth their cost). Nothing here touches validity:
-the draws that certify an event are drawn after it is frozen.
+`learn` learns from draws that are kept, `learn_again` from draws that are only counted.
+`auditing/counting.py` has the loop over counted draws; `continued_learning.py` decides when more
+counts are worth their cost. Nothing here touches validity: the draws that certify a rule are drawn
+after the rule is frozen.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ from dpaudit.levels.candidates import Candidate, Scorer
 from dpaudit.levels.portfolio import Learned, Tried
 from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_growth
 
-# Scorers that are always on. Of equal candidates the first one wins, so simple ones come first.
+# Scorers that are always on, the simple ones first: of equally good candidates the first one wins.
 SCORERS: tuple[Scorer, ...] = (
     one_dimensional,
     single_columns,
@@ -69,21 +71,28 @@ SCORERS: tuple[Scorer, ...] = (
     atoms,
 )
 
-# Scorers of several columns: their events are scores, which a reader cannot check by hand.
+# Scorers over several columns, left out where outcomes have few values. A reader cannot check the
+# event of a score by hand.
 _OF_SEVERAL_COLUMNS = (
     additive, innovations, prefixes, banded, logistic, mean_differences, parts, kinds
 )  # fmt: skip
-# Outcomes with at most 8 values, each seen 50 times on average, are listed one by one: no score
-# says more. The first 2,000 draws show whether there are few values.
+# Outcomes with few values are listed one by one, since no score tells more. Few means at most 8
+# values, each seen in 50 draws on average; the first 2,000 draws must show at most 8 values, too.
 _FEW_VALUES, _DRAWS_PER_VALUE, _FIRST_DRAWS = 8, 50, 2_000
-# Draws from which on users' scorers, whose cost is unknown, are run while learning goes on.
+# Scorers of users, whose cost is unknown, run in each refit only from this number of draws on.
 _DRAWS_FOR_USERS = 1_000
-# Draws with an entry below which a kept draw counts as rare: one rare table for each.
+# Two tables of rare outputs: an output is rare if it has an entry seen in fewer than 10 draws, or
+# in fewer than 100.
 _RARE_COUNTS = (10, 100)
 
 
 def scorers_for(*, floating_point: bool, timing: bool, repeated: bool) -> tuple[Scorer, ...]:
-    """Return the scorers that are always on, and those for the given options."""
+    """Return the scorers that are always on, followed by the scorers of the options that are on.
+
+    floating_point: look at low-order bits of numbers.
+    timing: look at the duration of calls.
+    repeated: outcomes are lists of independent runs on one input.
+    """
     optional = ((exchangeable, repeated), (bits, floating_point), (elapsed, timing))
     return (*SCORERS, *(scorer for scorer, is_on in optional if is_on))
 
@@ -99,9 +108,12 @@ def learn(
 ) -> Learned:
     """Return the rules with the largest predicted bound, and beliefs to bet on.
 
-    users: scorers of unknown cost, left out while draws are few.
-    thorough: run costly scorers even if draws are few or a refutation is near.
-    with_rare: also look for rare outputs.
+    users: scorers of users, whose cost is unknown.
+    thorough: make the rules to freeze for the exact test. False: make rules for the next bets, or
+        for the confirmation after a bet has refuted the claim. Then users' scorers need 1,000
+        draws, trees are left out where a refutation is near, cut-offs keep their penalty and are
+        not cut finer, and there is neither a rare rule nor a rule of another kind.
+    with_rare: look for rare outputs, if `thorough`.
     """
     if thorough or selection.size >= _DRAWS_FOR_USERS:
         scorers = (*scorers, *users)
@@ -131,8 +143,10 @@ def learn_again(
 ) -> Learned:
     """Return the rules and beliefs that follow from candidates after further draws were counted.
 
-    tables: cells for the rare rule.
-    to_bet: the rules are for bets alone, so the candidate with the fastest growth wins.
+    tables: cells of rare outputs and of frequent entries, from which the rare rule is made.
+    to_bet: the rules are for the next bets alone. Then the main rule is chosen for the fastest
+        growth of wealth, unless the best candidate is predicted to refute the claim or the bound is
+        one for δ.
     """
     objective = replace(objective, counted=True)
     best = best_of(candidates, objective, cautious=to_bet)
@@ -149,9 +163,12 @@ def best_point(
     coming: int,
     scorers: tuple[Scorer, ...] = SCORERS,
 ) -> ProfilePoint:
-    """Return the point of a claim's profile to test on `coming` draws: the point with the largest
-    predicted bound on the definition's own parameter or, without one, with the largest predicted δ
-    as a multiple of the claimed δ. Of nearly equal points, return the first."""
+    """Return the point (ε, δ) of the claim's privacy profile to test on `coming` draws.
+
+    For a definition with a parameter of its own, such as μ, this is the point with the largest
+    predicted bound on the parameter; otherwise the point with the largest ratio of predicted δ to
+    claimed δ. Of nearly equal points, return the first.
+    """
     tables = [RuleTable.evened(one.held_out) for scorer in scorers for one in scorer(selection)]
 
     def multiple(point: ProfilePoint) -> float:
@@ -164,7 +181,8 @@ def best_point(
 
 
 def _has_few_values(selection: SelectionDraws) -> bool:
-    """Return whether outcomes have several columns and few values, each of which is frequent."""
+    """Return whether outcomes have at least two columns and at most 8 values, with at least 50
+    draws per value on average."""
     if len(selection.outcomes.columns) < 2:
         return False
     first = selection.outcomes.take(slice(_FIRST_DRAWS))

@@ -1,7 +1,16 @@
-"""The objective: the number by which candidates and their rules are compared.
+"""The objective: predictions of the bound that a rule will certify on the draws to come.
 
-It is the bound that a rule is predicted to certify on the draws to come: smoothed held-out counts,
-lowered by some standard errors for the luck of selection and by what the exact test will lose.
+A rule guesses the input from the level (bin) of an outcome. A candidate is an order of outcomes,
+cut into levels, with counts of held-out draws. Two predictions are made from these counts, both
+lowered by a penalty for the luck of selection and by the expected loss of the exact test:
+
+* `Objective.promised` ranks candidates. It uses counts made monotone over levels (isotonic
+  regression) with a large penalty, or estimates that are shrunk already.
+* `Objective.best_rule` picks the cut-offs of one candidate. Where levels are smooth, it uses
+  smoothed counts with a small penalty.
+
+`learning.py` and `freezing.py` call `best_of` for the candidate and `Objective.best_rule` for its
+cut-offs (docs/method.md §5).
 """
 
 from __future__ import annotations
@@ -21,13 +30,16 @@ from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_epsilon, 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The quantity that a rule is chosen for: the largest certified ε at the δ of `point` or, with
-    `for_delta`, the largest certified δ at its ε, on `coming` draws.
+    """The quantity to maximise: the bound that a rule will certify on `coming` draws. The bound is
+    ε at the δ of `point` or, with `for_delta`, δ at the ε of `point`.
 
-    points: all points of the claim's profile, any of which a rare rule may test; empty: `point`.
-    reserve: bettors keep a stake for rare outputs, which only many draws show.
-    counted: candidates were fixed before the draws that they are compared by, so that luck can
-        choose among cut-offs only. (A score may still be no better than a column that it adds up.)
+    coming: number of draws to come, on which the rule is tested.
+    points: all points of the claim's privacy profile, any of which the rare rule may test; empty:
+        only `point`.
+    reserve: whether bettors keep part of their stake for rare outputs, which only many draws show.
+    counted: whether candidates were fixed before the draws that they are compared by. Then luck can
+        only choose cut-offs, and smoothed counts rank candidates, too. Scores are excepted, since a
+        score may be no better than a column that it adds up.
     """
 
     point: ProfilePoint
@@ -38,7 +50,11 @@ class Objective:
     counted: bool = False
 
     def promised(self, candidate: Candidate) -> FloatArray:
-        """Return the predicted bound of every rule, to compare candidates by: (rules, rules)."""
+        """Return the predicted bound of every rule of a candidate, to rank candidates by.
+
+        Entry (l, u) is the bound of the rule that guesses d2 below level l and d1 from level u on:
+        (levels + 1, levels + 1).
+        """
         if self.counted and not candidate.has_score:
             smooth = self._from_smoothed(candidate)
             if smooth is not None:
@@ -55,11 +71,14 @@ class Objective:
         return np.minimum(bound, self._predicted(counts, candidate.penalty))
 
     def best_rule(self, candidate: Candidate, *, cautious: bool = False) -> tuple[int, int, float]:
-        """Return the best rule of a candidate and its predicted bound: it guesses d2 below the
-        first level returned, and d1 from the second level on.
+        """Return (l, u, bound) for the best rule of a candidate, which guesses d2 below level l and
+        d1 from level u on, and its predicted bound.
 
-        cautious: keep the penalty even if no rule is predicted to certify anything. Bets need that;
-        the exact test has nothing to lose.
+        It is the rule with the largest predicted bound. But with δ = 0 a rule that guesses a single
+        input is replaced by the best rule that also guesses the other one, unless the two sides
+        clearly differ.
+        cautious: keep the penalty even if no rule is then predicted to certify anything. Bets need
+            the penalty; the exact test has nothing to lose without it.
         """
         bounds = self._from_smoothed(candidate)
         if bounds is None:
@@ -84,19 +103,24 @@ class Objective:
         return low, high, best
 
     def lowered(self, table: RuleTable, penalty: float) -> FloatArray:
-        """Return the predicted bound of every rule, lowered by `penalty` standard errors."""
+        """Return the predicted bound of every rule of a table, with `penalty` standard errors
+        subtracted."""
         if self.for_delta:
             return predicted_delta(table, self.point.epsilon, self.coming, penalty)
         return predicted_epsilon(table, self.point.delta, self.coming, penalty)
 
     def perfect_bound(self, arms: Sequence[int]) -> float:
-        """Return the predicted bound of a rule that is never wrong. arms: draws of d1 and of d2."""
+        """Return the predicted bound of a rule that is never wrong.
+
+        arms: number of learning draws of d1, and of d2.
+        """
         perfect = np.array([[0, arms[1]], [arms[0], 0], [0, 0]], dtype=np.int64)
         return float(np.max(self._predicted(RuleTable.of(perfect), tuning.PENALTY)))
 
     def _from_smoothed(self, candidate: Candidate) -> FloatArray | None:
-        """Return the predicted bound of every rule by counts smoothed over levels, which leave
-        little room for luck; None where levels are not smooth."""
+        """Return the predicted bound of every rule from counts smoothed over levels, with a small
+        penalty; None where the log-ratios of neighbouring levels need not be similar, or no small
+        penalty is valid."""
         if not candidate.is_smooth or self.for_delta:
             return None
         fit = candidate.smoothed
@@ -114,8 +138,12 @@ class Objective:
 
 
 def promise(candidate: Candidate, objective: Objective) -> tuple[float, float]:
-    """Return the largest predicted bound, less for candidates that are harder to describe, then the
-    largest predicted growth of bets against no privacy loss."""
+    """Return two numbers that rank candidates, the second for ties: the largest predicted bound,
+    and the largest predicted log wealth of bets against the claim of no privacy loss.
+
+    The bound is multiplied by `tuning.LESS_SIMPLE` for an order of many cells, and by 1 - 2 /
+    √draws for a score.
+    """
     bound, growth = _largest(candidate, objective)
     worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
     if candidate.has_score:
@@ -125,23 +153,28 @@ def promise(candidate: Candidate, objective: Objective) -> tuple[float, float]:
 
 
 def best_predicted(candidate: Candidate, objective: Objective) -> float:
-    """Return the largest predicted bound, at least 0."""
+    """Return the largest predicted bound over the rules of a candidate; 0 if no bound is
+    positive."""
     return max(0.0, float(f"{_largest(candidate, objective)[0]:.4g}"))
 
 
 def without_penalty(candidate: Candidate, objective: Objective) -> float:
-    """Return the largest predicted bound without any penalty."""
+    """Return the largest predicted bound over the rules of a candidate, with no penalty for the
+    luck of selection."""
     return float(np.max(objective.lowered(candidate.table, 0.0)))
 
 
 def best_of(
     candidates: Sequence[Candidate], objective: Objective, *, cautious: bool = False
 ) -> Candidate:
-    """Return the candidate with the largest promise. Among candidates that promise nearly as much
-    and whose log-ratios follow their score, return the one with the largest likelihood: a promise
-    depends on the luck of a few rare outputs, a likelihood on all draws.
+    """Return the candidate with the largest promise (see `promise`).
 
-    cautious: as of `Objective.best_rule`.
+    If the log-odds of this candidate are a multiple of its score, it competes with all such
+    candidates that promise at least 85 % as much, and the largest likelihood wins: a promise
+    depends on the luck of a few rare outputs, a likelihood on all draws. This second comparison is
+    left out if the bound is one for δ.
+
+    cautious: do not fall back on predictions without a penalty where all promises are 0.
     """
     best = max(candidates, key=lambda one: promise(one, objective))
     if not cautious and promise(best, objective)[0] == 0:
@@ -157,8 +190,11 @@ def best_of(
 def refutes(
     candidate: Candidate, objective: Objective, deviations: float = tuning.DEVIATIONS
 ) -> bool:
-    """Return whether a candidate is predicted to refute the claim by `deviations` standard errors,
-    or by its penalty if that is larger."""
+    """Return whether a candidate is predicted to refute the claim by a margin.
+
+    deviations: margin in standard errors. A candidate with a larger penalty, whose counts are not
+        shrunk, must refute the claim by its penalty.
+    """
     if not candidate.is_counted and deviations <= candidate.penalty:
         return promise(candidate, replace(objective, counted=False))[0] > objective.point.epsilon
     bound = objective.lowered(candidate.table, deviations)
@@ -180,10 +216,13 @@ def _penalty_of_cells(candidate: Candidate) -> float:
 
 
 def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:
-    """Return whether guesses of d1 and of d2 are equally often right, by the Bayes factor of two
-    normal laws: equal log-ratios against ones that differ by about half of the larger one.
+    """Return whether guesses of d1 and guesses of d2 are right equally often, by a Bayes factor.
 
-    luck: standard errors, as a multiple of those of the counts.
+    The first hypothesis is that both log-ratios log(right / wrong) are equal. The second is that
+    they differ by a normal number whose standard deviation is half of the larger one.
+
+    low, high: the rule guesses d2 below level `low`, and d1 from level `high` on.
+    luck: factor on the standard errors that follow from the counts.
     """
     levels = len(table.correct) - 1
     sides = (low, levels), (0, high)

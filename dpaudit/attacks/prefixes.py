@@ -1,11 +1,11 @@
-"""The scorer of sequences of few values: the evidence of each entry, given the entries before
-it.
+"""The scorer of sequences of few values: the log-ratio of each entry, given the entries before it.
 
-The log-ratio of a sequence is the sum, over its entries, of the log-ratio of each given the
-earlier ones. The earlier entries are summed up by the count of each value among them. This loses
-nothing where entries are alike and independent but for a common number, such as the noisy
-threshold of the sparse vector technique. Where the last value predicts the next one better, as
-in a Markov chain, it is used in place of the counts, or in addition to them.
+The log-ratio of a sequence is the sum, over its entries, of the log-ratio of each entry given the
+earlier entries. A state sums up the earlier entries: by how often each value occurred. This loses
+nothing if entries are alike and independent except for a common number, such as the noisy threshold
+of the sparse vector technique. Where the last value predicts the next one better, as in a Markov
+chain, the state is the last value, or the last value and the counts. States are in `sequences.py`;
+`counted_sequences.py` refits the score when further draws are counted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold,
 from dpaudit.levels.scores import aligned
 from dpaudit.outcomes import Outcomes
 
+# Least number of draws.
 _LEAST_DRAWS = 1_000
 
 
 def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order sequences of few values by the sum of the evidence of each entry, given those before
-    it."""
+    """Order sequences of few values by the sum over entries of the log-ratio of each entry, given
+    the entries before it."""
     if selection.size < _LEAST_DRAWS:
         return []
     states = MarkovStates.over(selection.outcomes)
@@ -51,7 +52,7 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
         for half, by_half in zip(halves, fit[-2:], strict=True):
             half += by_half.take(cell)
         spread.append(float(own.std()))
-    states = replace(states, cells=())  # as large as the draws
+    states = replace(states, cells=())  # arrays as long as the draws are not kept
     freeze = partial(Prefixes.of, states, [fit[FOLDS] for fit in fits], spread)
     scored = SequenceScored(
         NAME, aligned(held_out, fold, kept), freeze, halves, sequence_view=SequenceView(states)
@@ -90,8 +91,11 @@ class SequencePredictor:
 
 
 def _trained(counts: IntArray) -> IntArray:
-    """Return the draws without each fold, of all folds, and of two halves, from the draws by
-    fold."""
+    """Return the draws that fits are made from: (fits, states, symbols, 2). The fits are, in order:
+    without each fold, to all draws, to the first half of the folds, to the second half.
+
+    counts: (folds, states, symbols, 2), draws by fold, state, symbol and input.
+    """
     everything = counts.sum(axis=0)
     halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
     return np.stack([*(everything - counts), everything, *halves])

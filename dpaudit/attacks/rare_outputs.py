@@ -1,8 +1,10 @@
-"""Rare outputs: an order of outcomes, and the rare rule.
+"""Rare outputs: a candidate, and the rare rule.
 
-Rare outputs are counted cell by cell and column by column. The counts make an order like that of
-any scorer, and the rare rule of a portfolio, which guesses an input at outputs that this input
-alone gave while learning (docs/method.md §5).
+Outcomes with a rare entry are kept whole, and counted by cell (a value, a label, or a piece of a
+tail) in each column. The counts give a candidate (an order of outcomes, as other scorers propose),
+and the rare rule of a portfolio, which guesses an input at outputs that only this input gave while
+learning. `learning.py` makes tables from kept draws, `auditing/counting.py` from counted draws
+(docs/method.md §5, *Rare outputs* and *The rare rule*).
 """
 
 from __future__ import annotations
@@ -40,17 +42,17 @@ from dpaudit.outcomes import ABSENT, Column, concatenate
 from dpaudit.stats.power import LEAST_SEEN
 
 NAME = "rare outputs"
-# Columns, at most, of the order of rare outputs.
+# Largest number of columns that the order of rare outputs uses.
 _MOST_COLUMNS = 4
 
 
 class RareTable:
-    """Counts of cells among learning draws.
+    """Counts of learning draws by cell (value, label or tail) and input, column by column.
 
-    rare_filter: picks the rare outcomes.
-    kept: (rows,) draws that are counted.
-    arms: (2,), by input, all draws that they were picked from.
-    least: draws that a cell needs for the rare rule.
+    rare_filter: selects the rare outcomes.
+    kept: the draws that are counted.
+    arms: (2,), number of all draws of d1 and of d2, the draws that were not kept included.
+    least: number of draws that a cell needs for the rare rule.
     """
 
     def __init__(
@@ -61,8 +63,11 @@ class RareTable:
         columns: Sequence[RareColumn] | None = None,
         least: int = LEAST_SEEN,
     ) -> None:
-        """Make the table. columns: the cells; None: cells of the outcomes that the filter lets
-        through."""
+        """Make the table.
+
+        columns: the cells of each column; None: cells are made from `kept`, which the filter has
+            let through.
+        """
         self.rare_filter, self.arms = rare_filter, arms
         self._kept, self._least = kept, least
         self.columns = _rare_columns(rare_filter, kept) if columns is None else list(columns)
@@ -74,17 +79,17 @@ class RareTable:
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int) -> RareTable:
-        """Return the table of outcomes with an entry seen in fewer than `often` draws."""
+        """Return the table of outcomes that have an entry seen in fewer than `often` draws."""
         rare_filter = RareFilter.of(selection, often)
         kept = selection.take(np.flatnonzero(rare_filter.is_rare(selection.outcomes)))
         return cls(rare_filter, kept, _arms(selection))
 
     @classmethod
     def frequent(cls, selection: SelectionDraws, rare_filter: RareFilter) -> RareTable:
-        """Return the table of frequent entries, in the columns where one input alone gave some
-        of them. Other columns add nothing to the rare rule.
+        """Return the table of frequent entries, for columns in which only one input gave some of
+        them. Other columns add nothing to the rare rule.
 
-        rare_filter: made from the same draws, for further counts.
+        rare_filter: made from the same draws, for counting further draws.
         """
         columns = []
         for column in selection.outcomes.columns[:MOST_COLUMNS]:
@@ -98,7 +103,7 @@ class RareTable:
 
     @cached_property
     def _counts(self) -> list[IntArray]:
-        """Draws by number of the cell and input, for every column."""
+        """Draws by cell number and input, for every column."""
         return [
             by_arm(numbers, column.size, self._kept.is_d1)
             for numbers, column in zip(self._numbers, self.columns, strict=True)
@@ -106,7 +111,7 @@ class RareTable:
 
     @cached_property
     def _is_other(self) -> Mask:
-        """Which draws have no rare entry in any listed column."""
+        """Which kept draws have no rare entry in any column of the table: (draws,)."""
         is_none = [numbers == USUAL for numbers in self._numbers]
         return np.all(is_none, axis=0) if is_none else np.ones(self._kept.size, dtype=bool)
 
@@ -116,8 +121,8 @@ class RareTable:
 
     @cached_property
     def _laws(self) -> tuple[Law, Law]:
-        """The distribution of log-ratios among single values, labels and keys, and among pieces
-        of tails, most of which show nothing."""
+        """Two distributions of the log-ratios of cells: of values, labels and keys; and of pieces
+        of tails, most of which have log-ratios near 0."""
         pairs = list(zip(self._counts, self.columns, strict=True))
         tails = [counts[1:][column.is_tail[1:]] for counts, column in pairs]
         single = [counts[1:][~column.is_tail[1:]] for counts, column in pairs]
@@ -126,7 +131,7 @@ class RareTable:
 
     @cached_property
     def _shares(self) -> list[Shrunk]:
-        """The expected share of d1 at every number, by column."""
+        """For every column the expected share of d1 in each cell, by cell number."""
         result: list[Shrunk] = []
         for column, counts in zip(self.columns, self._counts, strict=True):
             single, tail = (law.expected(counts) for law in self._laws)
@@ -135,8 +140,9 @@ class RareTable:
         return result
 
     def order(self) -> list[Candidate]:
-        """Return the order of outcomes by the columns with the clearest cells; none if there are
-        no rare outcomes."""
+        """Return a list with one order of outcomes, by the at most four columns that have the cells
+        with the most uneven expected shares of d1; an empty list with fewer than two rare
+        outcomes."""
         if self._kept.size < LEAST_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
@@ -145,7 +151,8 @@ class RareTable:
         return [self._ordered(best)]
 
     def by_column(self) -> list[tuple[str, Candidate]]:
-        """Return the name of every column with its order by that column alone."""
+        """Return (name of a column, order of outcomes by the rare entries of this column alone)
+        pairs."""
         return [(one.name, self._ordered([place])) for place, one in enumerate(self.columns)]
 
     def _ordered(self, places: Sequence[int]) -> Candidate:
@@ -177,25 +184,28 @@ class RareTable:
         return UnorderedCells(NAME, held_out, penalty, levels, expected=expected)
 
     def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
-        """Return the rare rule, which guesses an input in the cells that this input alone gave,
-        unless that is probably luck. None without such cells, or if they are too rare for
+        """Return the rare rule: it guesses an input in cells that only this input gave, unless that
+        is probably luck. Return None if there are no such cells, or if they are too rare for
         `coming` draws to refute the claim.
 
-        points: points of the claim's profile; the rule tests the one that the cells refute best.
-        share: part of the error probability of the exact test that the rule would get.
+        points: points (ε, δ) of the claim's profile; the rule tests the point that the cells refute
+            best.
+        coming: number of draws to come, on which the rule is tested.
+        share: share of the error probability of the exact test that the rule would get.
         """
         point, cells = self._guessed(points, coming)
         return self._rule_of(cells, point, share) if cells else None
 
     def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
-        """Return the names of the columns that the rare rule guesses by."""
+        """Return the names of the columns whose cells the rare rule guesses in."""
         _, cells = self._guessed(points, coming)
         return {self.columns[one.column].name for one in cells if one.column is not None}
 
     def _guessed(
         self, points: Sequence[ProfilePoint], coming: int
     ) -> tuple[ProfilePoint, list[_Cell]]:
-        """Return the point that the rare rule tests, and its cells."""
+        """Return the point (ε, δ) that the rare rule tests, and the cells in which it guesses; no
+        cells if the rule could not refute the claim."""
         result = [(point, self._cells_for(point)) for point in points]
         seen = [self._seen(cells) for _, cells in result]
         times = coming / max(1, int(self.arms.sum()))
@@ -206,14 +216,14 @@ class RareTable:
 
         best = max(range(len(result)), key=lambda place: evidence(result[place][0], seen[place]))
         (point, cells), count = result[best], seen[best]
-        # The cells may be more frequent than they were, by two standard deviations.
+        # Cells may be more frequent than they were in learning, by two standard deviations.
         most = evidence(point, count + 2 * math.sqrt(count) + 1)
         return point, cells if cells and most >= -math.log(RARE_SHARE) else []
 
     def _cells_for(self, point: ProfilePoint) -> list[_Cell]:
-        """Return the cell that most probably only one input gives, and all cells for which that
-        is more likely than not. With δ > 0 they are of one input, so that the rule pays for half
-        of δ."""
+        """Return the cell that most probably only one input gives, and all cells for which this
+        probability is at least ½. With δ > 0, only cells of one of the two inputs are returned: a
+        rule that guesses one input is charged half of δ."""
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
         claimed = odds / (1 + odds)
         cells = sorted(self._of_one_input(claimed), key=lambda one: -one.sure)
@@ -226,7 +236,7 @@ class RareTable:
         return cells
 
     def _rows(self, cells: Sequence[_Cell]) -> Mask:
-        """Return which draws are in any of the cells."""
+        """Return which kept draws are in any of the cells: (draws,)."""
         result = np.zeros(self._kept.size, dtype=bool)
         for place in {one.column for one in cells}:
             if place is None:
@@ -240,9 +250,10 @@ class RareTable:
         return int(np.count_nonzero(self._rows(cells)))
 
     def _of_one_input(self, claimed: FloatArray) -> Iterator[_Cell]:
-        """Yield the cells that one input alone gave often enough.
+        """Yield the cells in which at least `least` draws of one input and none of the other were
+        seen.
 
-        claimed: (2,), the largest share of d1, and of d2, in a cell under the claim.
+        claimed: (2,), largest share of d1, and of d2, that a cell may have under the claim.
         """
         for place, (column, counts) in enumerate(zip(self.columns, self._counts, strict=True)):
             shares = self._shares[place].share
@@ -255,14 +266,18 @@ class RareTable:
             yield _cell(None, OTHER, self._other[0], other, claimed, 1.0)
 
     def _rule_of(self, cells: Sequence[_Cell], point: ProfilePoint, share: float) -> Rule:
-        """Return the rule that guesses in these cells: one level for no guess, and one for each
-        guess."""
+        """Return the rule that guesses in these cells. It has a level for no guess, a level for
+        each guess, and a level for unseen outcomes.
+
+        point: the point (ε, δ) of the claim's profile that the rule tests.
+        share: share of the error probability of the exact test.
+        """
         with_other = any(one.column is None for one in cells)
         places = sorted({one.column for one in cells if one.column is not None})
-        if with_other:  # an outcome is another one if it is rare in no column at all
+        if with_other:  # all columns are needed to see that an outcome is rare in none of them
             places = list(range(len(self.columns)))
         columns = tuple(self.columns[place] for place in places)
-        if not with_other:  # a rare entry without a guess hides no guess by a later column
+        if not with_other:  # a rare entry without a guess must not hide a guess by a later column
             columns = tuple(
                 replace(column, only=_numbers_of(cells, place, column.size))
                 for place, column in zip(places, columns, strict=True)
@@ -277,7 +292,7 @@ class RareTable:
         for guess in guesses:
             own = [one for one in cells if one.guess == guess]
             right = np.average([one.right for one in own], weights=[one.draws for one in own])
-            # A row that is in several cells counts once.
+            # Draws that are in several cells count once.
             both = np.array([right, 1 - right])[::guess]
             expected[0 if guess > 0 else 1] = self._seen(own) * both
         rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
@@ -294,12 +309,15 @@ def _arms(selection: SelectionDraws) -> IntArray:
 
 
 def _of_one_arm(counts: IntArray, least: int) -> Mask:
-    """Return which cells at least `least` draws of one input and none of the other are in."""
+    """Return in which cells at least `least` draws of one input and none of the other were seen.
+
+    counts: (cells, 2), draws by cell and input.
+    """
     return np.asarray((counts.min(axis=1) == 0) & (counts.sum(axis=1) >= least))
 
 
 def _numbers_of(cells: Sequence[_Cell], place: int, size: int) -> Mask:
-    """Return which numbers of a column are cells of a rule."""
+    """Return which cell numbers of the column `place` belong to cells of a rule: (size,)."""
     result = np.zeros(size, dtype=bool)
     result[[one.number for one in cells if one.column == place]] = True
     return result
@@ -307,11 +325,14 @@ def _numbers_of(cells: Sequence[_Cell], place: int, size: int) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell that one input alone gave.
+    """A cell in which draws of only one input were seen.
 
-    column: the place of its column; None for rare outputs in no cell.
-    sure: the probability that only this input gives it.
-    right: the expected share of right guesses in it.
+    column: index of its column; None for rare outputs that are in no cell.
+    number: its cell number in the column.
+    draws: number of draws in the cell.
+    guess: 1 if these are of d1, -1 if of d2.
+    sure: probability that only this input ever gives the cell.
+    right: expected share of right guesses in the cell.
     """
 
     column: int | None
@@ -330,11 +351,12 @@ def _cell(
     claimed: FloatArray,
     odds: float,
 ) -> _Cell:
-    """Return a cell that one input alone gave.
+    """Return a cell in which draws of only one input were seen.
 
-    share: expected share of d1, from the counts of all cells.
-    claimed: as of `RareTable._of_one_input`.
-    odds: prior odds that only one input gives the cell, against a cell at the claim.
+    counts: (2,), draws of d1 and of d2.
+    share: expected share of d1, estimated from the counts of all cells.
+    claimed: (2,), largest share of d1, and of d2, that a cell may have under the claim.
+    odds: prior odds that only one input gives the cell, against a share at the limit of the claim.
     """
     d1, d2 = counts.tolist()
     # Bayes' rule: a cell at the claim gives one input alone with probability most^draws. Among many
@@ -347,10 +369,11 @@ def _cell(
 
 
 def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareColumn]:
-    """Return the cells of the columns of draws that a filter let through."""
+    """Return for each column the cells (values, labels, tails) of outcomes that the filter of rare
+    outputs has let through."""
     if kept.size < LEAST_SEEN:
         return []
-    # Next to a usual outcome, since an entry that all outcomes of a table share is no column.
+    # A usual outcome is added, since an entry that all outcomes of a table share is no column.
     new = rare_filter.new(concatenate([rare_filter.like, kept.outcomes]))
     usual: list[Usual | None] = [*rare_filter.columns, *map(_usual_at_first, new)]
     names = [*(one.name for one in rare_filter.columns), *(one.name for one in new)]
@@ -359,7 +382,8 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
 
 
 def _usual_at_first(column: Column) -> Usual | None:
-    """Return the first entry of a column as its usual one; None where it is absent."""
+    """Return the usual entries of a column that has only its first entry as usual; None if this is
+    absent."""
     word = column.word(0)
     if word == ABSENT:
         return None

@@ -1,8 +1,11 @@
-"""Sequences of few values: the states that sum up the past of an entry, and the evidence of each
-entry.
+"""Sequences of few values: states that sum up the past of an entry, and the log-ratio of each entry
+given its state.
 
-States are made without a look at the inputs. The log-ratios of entries are shrunk along rows of
-related entries.
+A symbol is the number of a value of an entry. A state is what is kept of the earlier entries: the
+count of each value, the last value, or both. States are made without a look at the inputs. The
+log-ratio of each symbol given the state is fitted to counts of draws by state, symbol and input,
+and shrunk along rows of related states. `prefixes.py` makes scores from kept draws,
+`counted_sequences.py` refits them to counts (docs/method.md §5, *Scorers*).
 """
 
 from __future__ import annotations
@@ -25,33 +28,40 @@ from dpaudit.outcomes.alphabets import Alphabet
 from dpaudit.outcomes.bands import BAND, Bands
 from dpaudit.stats.p_values import chi_squared
 
+# Least number of entries of a sequence.
 _FEWEST_COLUMNS = 3
-# Different values of all columns together, at most.
+# Largest number of different values over all entries.
 _MOST_VALUES = 8
-# States of an entry, at most; draws of each, at least; and fewer where further draws will come.
+# Largest number of states of an entry; least number of draws of a state; and that least number
+# where further draws will be counted.
 _MOST_PASTS, _DRAWS_OF_A_PAST, _FEW_DRAWS = 64, 50, 5
-# Parameters of all entries, at most: more take long.
+# Largest number of parameters of all entries together: more take long.
 _MOST_TABLES = 200
-# Standard deviations by which χ² must exceed its mean for entries to depend on their states.
+# Entries depend on their states if χ² exceeds its mean by more than this many standard deviations.
 _DEPENDENT = 6.0
-# The unknown state.
+# Number of the state that stands for all rare or unknown pasts.
 LOST = 0
 
 
 Places = NDArray[np.intp]
-# The number of the last value, and the count of each value; -1 and 0 where that is not kept.
+# A past: the number of the last value, then the count of each value; -1 and 0 where these are not
+# kept.
 Past = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a state keeps of earlier entries: the count of each value, the last value, or both."""
+    """Which parts of the past a state keeps.
+
+    times: whether it keeps the count of each value.
+    last: whether it keeps the last value.
+    """
 
     times: bool
     last: bool
 
     def after(self, past: Past, symbol: int) -> Past:
-        """Return the state after one more entry."""
+        """Return the past after one more entry."""
         times = list(past[1:])
         times[symbol] += self.times
         return (symbol if self.last else -1, *times)
@@ -69,9 +79,11 @@ _BY_NOTHING = Summary(times=False, last=False)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One entry.
+    """One entry of a sequence: its symbols, and for each state and symbol the log-ratio and the
+    next state.
 
-    weights: (states * symbols,), the log-ratio of each state and symbol.
+    symbols: maps the values of the entry to symbols (numbers).
+    weights: (states * symbols,), the log-ratio.
     following: (states * symbols,), the next state.
     """
 
@@ -85,27 +97,30 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of states, and of symbols."""
+        """Number of states, and number of symbols, of which one is for values that are not
+        known."""
         symbols = len(self.symbols.values) + 1
         return self.cells // symbols, symbols
 
     def weighing(self, weights: FloatArray) -> Step:
-        """Return the same step with other weights."""
+        """Return this step with other log-ratios."""
         return Step(self.symbols, weights, self.following)
 
     def through(self, bands: Bands) -> Step:
-        """Return a step that reads the bands of entries."""
+        """Return this step for entries whose numbers are replaced by bands (intervals)."""
         return Step(self.symbols.through(bands), self.weights, self.following)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkovStates:
-    """The states of some outcomes, entry by entry.
+    """The states of sequences, entry by entry.
 
-    cells: for each entry, the state and symbol of every outcome as one number.
-    pasts: for each entry, its states.
-    worth: log-likelihood of all entries given their states, minus the cost of the parameters
-        (Schwarz 1978).
+    summary: which parts of the past a state keeps.
+    steps: the entries, with log-ratios of 0.
+    cells: for each entry, (size,), state * symbols + symbol of every sequence; empty if not kept.
+    pasts: for each entry, the past of each of its states.
+    worth: log-likelihood of all entries given their states, minus half of the log of the number of
+        draws for each parameter (Schwarz 1978).
     """
 
     summary: Summary
@@ -116,8 +131,9 @@ class MarkovStates:
 
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> MarkovStates | None:
-        """Return the states of outcomes; None if they are no sequences of few values, or need
-        too many parameters.
+        """Return the states of sequences, where a state is what is kept of the earlier entries;
+        None if outcomes are no sequences of few values, or if the states need more than 200
+        parameters.
 
         draws: number of draws of each outcome, (outcomes,); None: 1 each.
         """
@@ -130,7 +146,8 @@ class MarkovStates:
         usual = cls._by(_BY_TIMES, symbols, few, of_few)
         if usual is None:
             return None
-        # Counts of values may show a dependence with further draws, where few draws show none.
+        # States by counts of values stay the default: few draws may show no dependence on them
+        # where further draws show one.
         others = [cls._by(one, symbols, few, of_few) for one in (_BY_NOTHING, *_BY_LAST)]
         best = max(filter(None, (usual, *others)), key=lambda one: one.worth)
         chosen = best if best.summary.last else usual
@@ -145,10 +162,11 @@ class MarkovStates:
         draws: IntArray | None,
         least: int = _DRAWS_OF_A_PAST,
     ) -> MarkovStates | None:
-        """Return the states for one kind of summary.
+        """Return the states for one kind of summary; None if they need too many parameters.
 
+        summary: which parts of the past a state keeps.
         symbols: the values of each entry.
-        least: draws of a state, at least; rarer states become unknown.
+        least: least number of draws of a state; rarer pasts share the state `LOST`.
         """
         values = len(symbols[0].values)
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
@@ -173,13 +191,13 @@ class MarkovStates:
         return cls(summary, tuple(steps), tuple(cells), tuple(pasts), worth)
 
     def finer(self, outcomes: Outcomes) -> MarkovStates:
-        """Return the states of the same outcomes with rare states distinguished, since further
-        draws will reach them; unchanged if that needs too many parameters."""
+        """Return states of the same outcomes in which rarer pasts have a state of their own, since
+        further draws will reach them; the present states if that needs too many parameters."""
         symbols = [one.symbols for one in self.steps]
         return self._by(self.summary, symbols, outcomes, None, _FEW_DRAWS) or self
 
     def through(self, bands: Bands) -> MarkovStates:
-        """Return states that are reached by the bands of entries."""
+        """Return the states for entries whose numbers are replaced by bands (intervals)."""
         return replace(self, steps=tuple(step.through(bands) for step in self.steps))
 
     def tables(self, counts: IntArray) -> list[IntArray]:
@@ -197,21 +215,28 @@ class MarkovStates:
 
 
 def _classes(alphabet: Alphabet) -> tuple[int, ...]:
-    """Return the class of each value in later states; all bands of numbers are one class."""
+    """Return for each value the value that stands for it in later states. All bands of numbers
+    share one such value, the first band."""
     is_band = [isinstance(one, str) and one.startswith(BAND) for one in alphabet.values]
     first = is_band.index(True) if any(is_band) else 0
     return tuple(first if one else place for place, one in enumerate(is_band))
 
 
 def _free_parameters(draws: NDArray[Any]) -> int:
-    """Return the number of free parameters of a table of draws by state and symbol."""
+    """Return the number of free parameters of the distribution of symbols given states.
+
+    draws: (states, symbols), numbers of draws.
+    """
     known = draws[LOST + 1 :]
     later = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]
     return int(((known[:, :-1] > 0) & (later[:, 1:] > 0)).sum())
 
 
 def _log_likelihood(draws: NDArray[Any]) -> float:
-    """Return the log-likelihood of symbols given states, from draws by state and symbol."""
+    """Return the log-likelihood of symbols given states.
+
+    draws: (states, symbols), numbers of draws.
+    """
     share = draws / np.maximum(1, draws.sum(axis=1, keepdims=True))
     return float((draws * np.log(np.where(draws > 0, share, 1.0))).sum())
 
@@ -223,7 +248,14 @@ def _following(
     classes: Sequence[int],
     least: int,
 ) -> tuple[Places, tuple[Past, ...]]:
-    """Return the next state by state and symbol, and all next states with enough draws."""
+    """Return the next state for each state and symbol, (states * symbols,), and the pasts of all
+    next states.
+
+    draws: (states * symbols,), number of draws of each state and symbol.
+    pasts: the past of each present state.
+    classes: for each value, the value that stands for it in a past.
+    least: least number of draws of a next state; a rarer one is `LOST`.
+    """
     nexts: list[Past | None] = []
     total: Counter[Past] = Counter()
     symbols = len(draws) // len(pasts)
@@ -241,7 +273,8 @@ def _following(
 
 
 def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float | str]]:
-    """Return the columns with few different entries, and these entries, the most frequent first."""
+    """Return the columns with few different entries, at most 8 in all of them together, and these
+    entries, the most frequent first."""
     total: Counter[float | str] = Counter()
     result = []
     for column in columns:
@@ -255,7 +288,8 @@ def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float 
 
 
 def _entries(column: Column) -> Counter[float | str] | None:
-    """Return the number of each entry of a column; None if there are many."""
+    """Return the number of draws of each different entry of a column; None if there are more than
+    8."""
     if len(column.labels) > _MOST_VALUES or len(np.unique(column.numbers[:100])) > 2 * _MOST_VALUES:
         return None
     codes = column.codes
@@ -276,27 +310,33 @@ def _entries(column: Column) -> Counter[float | str] | None:
 
 
 def depend(counts: Sequence[IntArray]) -> bool:
-    """Return whether entries depend on their states, for either input, by χ²."""
+    """Return whether entries depend on their states, for either input, by χ².
+
+    counts: for each entry, draws by state, symbol and input: (states, symbols, 2).
+    """
     tables = (table for one in counts for table in np.moveaxis(one[LOST + 1 :], -1, 0))
     total, freedom = chi_squared(tables)
     return total > freedom + _DEPENDENT * math.sqrt(2 * freedom)
 
 
+# Number of Newton steps to the log-odds of a value.
 _NEWTON_STEPS = 8
-# Tables, at most, that are fitted, those with the most draws: counting reaches ever more tables,
-# whose fit would take seconds.
+# Largest number of tables (of a value in a state) that are fitted, those with the most draws.
+# Further draws reach more and more tables, whose fit would take seconds.
 _MOST_FITTED_TABLES = 400
 
 
 def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArray]:
-    """Return the log-ratio of every state and symbol, by entry: (fits, states * symbols).
+    """Return for each entry the log-ratio of every state and symbol: (fits, states * symbols).
 
-    trained: for each entry the draws, (fits, states, symbols, 2).
+    trained: for each entry, the draws of each fit by state, symbol and input: (fits, states,
+        symbols, 2).
+    states: the states of all entries.
 
-    In every state each value is compared with the values after it in their order, by an odds
-    ratio. First the mean odds ratio of an entry over its states is shrunk along the entries,
-    then the deviation of each state along rows of related states: those that differ only in the
-    count of their most frequent value.
+    In every state each value is compared with all values after it in their order: the odds ratio of
+    a table of these two by the input. First the mean log odds ratio of an entry over its states is
+    shrunk along the entries. Then the deviation of each state from this mean is shrunk along rows
+    of related states, which differ only in the count of their most frequent value.
     """
     ahead, behind, shapes = [], [], []
     rows: dict[tuple[int, ...], list[int]] = {}
@@ -327,19 +367,20 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
         total = np.zeros((len(of_value), many, symbols))
         total[:, :, 1:] = np.cumsum(of_later[:, own].reshape(by_past), axis=2)
         total[:, :, :-1] += of_value[:, own].reshape(by_past)
-        total[:, :, -1] = 0.0  # an entry that is none of the values
+        total[:, :, -1] = 0.0  # the last symbol, for an entry that is none of the known values
         result.append(total.reshape(len(of_value), -1))
     return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tables:
-    """Tables of one value against the values after it.
+    """Tables of two by two: draws of one value, and of the values after it, by input, in one state
+    of one entry.
 
-    tells: (tables,), whether a table tells anything.
-    rows: rows of related tables, filled up with -1.
-    entry: for each table, the number of its value and entry.
-    along: rows of these numbers, filled up with -1.
+    tells: (all tables,), whether a table has enough draws to be fitted.
+    rows: (rows, length), fitted tables that may have similar odds ratios, filled up with -1.
+    entry: (fitted tables,), the number of the value and entry of each table.
+    along: (values, length), these numbers along the entries for each value, filled up with -1.
     """
 
     tells: NDArray[np.bool_]
@@ -357,9 +398,9 @@ class _Tables:
     ) -> _Tables:
         """Return the tables.
 
-        ahead, behind: (fits, tables, 2), draws of a value and of the values after it.
-        rows: tables that may be alike.
-        entries: tables by value and entry.
+        ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
+        rows: lists of tables that may have similar odds ratios.
+        entries: for each (value, entry), its tables.
         """
         least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
         tells = np.zeros(len(least), dtype=bool)
@@ -379,18 +420,22 @@ class _Tables:
         return cls(tells, _filled(kept), entry, _filled(list(along.values())))
 
     def expected(self, seen: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return the expected log odds ratios of the tables that tell something: (fits, tables)."""
+        """Return the expected log odds ratio of each fitted table: (fits, tables).
+
+        seen, variance: (fits, tables), observed log odds ratios, and the variances of their errors.
+        """
         weight = 1 / variance
         of_entry = _summed(weight, self.entry)
         common = expected(_summed(weight * seen, self.entry) / of_entry, 1 / of_entry, self.along)
         own = seen - common[:, self.entry]
-        # Where one past has nearly all the draws of an entry, what is common is its own.
+        # Where one state has nearly all draws of an entry, the mean over states is the state's own
+        # value.
         others = np.maximum(1 - weight / of_entry[:, self.entry], TINY)
         return np.asarray(common[:, self.entry] + expected(own, variance / others, self.rows))
 
 
 def _filled(rows: Sequence[Sequence[int]]) -> IntArray:
-    """Return rows of one length, filled up with -1, without empty rows."""
+    """Return rows as one array, filled up with -1, without empty rows."""
     rows = [row for row in rows if row]
     table = np.full((len(rows), max(map(len, rows), default=0)), -1)
     for own, places in zip(table, rows, strict=True):
@@ -399,21 +444,30 @@ def _filled(rows: Sequence[Sequence[int]]) -> IntArray:
 
 
 def _summed(numbers: FloatArray, group: IntArray) -> FloatArray:
-    """Return the sums over groups: (fits, groups)."""
+    """Return sums over groups of tables: (fits, groups).
+
+    numbers: (fits, tables).
+    group: (tables,), the group of each table.
+    """
     return np.stack([np.bincount(group, weights=one) for one in numbers])
 
 
 def _log_ratios(
     ahead: IntArray, behind: IntArray, tables: _Tables
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the log-ratios of a value and of the values after it, both (fits, tables)."""
+    """Return two arrays of log-ratios of d1 and d2, both (fits, tables): of a value, and of the
+    values after it.
+
+    ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
+    """
     value, later = ahead + 0.5, behind + 0.5
     seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
     variance = (1 / value + 1 / later).sum(axis=2)
     odds_ratio, tells = np.zeros_like(seen), tables.tells
     if tells.any():
         odds_ratio[:, tells] = tables.expected(seen[:, tells], variance[:, tells])
-    # The log-odds of the value, in the middle of the two inputs, by its share of both.
+    # The log-odds of the value midway between both inputs, chosen so that the value has as many
+    # draws of both inputs together as observed.
     draws = (ahead + behind).astype(np.float64)
     wanted = ahead.sum(axis=2) + 0.5
     centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
@@ -438,7 +492,12 @@ NAME = "sum over entries, each given those before it"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefixes:
-    """The score that adds up the evidence of entries, from the first one on."""
+    """The score that sums the log-ratios of the entries of a sequence, each given its state.
+
+    steps: the entries, with their log-ratios.
+    summary: which parts of the past a state keeps.
+    columns: (name, share) of the columns that the score depends on most.
+    """
 
     steps: tuple[Step, ...]
     summary: Summary
@@ -450,15 +509,15 @@ class Prefixes:
     ) -> Prefixes:
         """Return the score.
 
-        fit: for each entry, the log-ratio of every state and symbol.
-        spread: for each entry, the standard deviation of its term.
+        fit: for each entry, (states * symbols,), the log-ratio of every state and symbol.
+        spread: for each entry, the standard deviation of its term of the sum over draws.
         """
         importance = shares([one.symbols.name for one in states.steps], spread)
         steps = [step.weighing(own) for step, own in zip(states.steps, fit, strict=True)]
         return cls(tuple(steps), states.summary, importance)
 
     def through(self, bands: Bands) -> Prefixes:
-        """Return a score that reads the bands of entries."""
+        """Return this score for sequences whose numbers are replaced by their bands (intervals)."""
         return replace(self, steps=tuple(step.through(bands) for step in self.steps))
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
@@ -468,7 +527,8 @@ class Prefixes:
         return total
 
     def along(self, outcomes: Outcomes) -> Iterator[tuple[Step, Places]]:
-        """Yield every entry with the state and symbol of all outcomes. The array is reused."""
+        """Yield (entry, state * symbols + symbol of every outcome) pairs. The second array is
+        reused."""
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
         columns = outcomes.named(one.symbols.name for one in self.steps)
         for step, column in zip(self.steps, columns, strict=True):

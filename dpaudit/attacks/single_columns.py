@@ -1,7 +1,10 @@
-"""Scorers of single columns: thresholds, intervals, and values that stand alone.
+"""Scorers of single columns: thresholds, intervals of numbers, and single values.
 
-They look at the only column, at the most telling columns of wider outcomes, at how outputs are
-represented (types, signs of zero, orders of keys), and at how long calls took.
+`one_dimensional` looks at the only column of outcomes, `single_columns` at the most telling columns
+of wider outcomes, `represented` at how outputs are represented (types, signs of zero, orders of
+keys), and `elapsed` at how long calls took. Each cuts a column into cells without a look at the
+inputs, and orders the cells by size, or by their log-ratios of d1 and d2. `learning.py` calls all
+four.
 """
 
 from __future__ import annotations
@@ -43,27 +46,30 @@ from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.aspects import prefix_of
 from dpaudit.outcomes.units import ELAPSED
 
+# Prefixes of the names of attacks.
 ONE_COLUMN, REPRESENTATION, _TIME = "one column: ", "representation: ", "time: "
+# Beginnings of the names of orders: by size, and of single cells or values.
 _BY_SIZE, _SINGLE = "threshold", "single "
-# Widths of the windows that smooth counts, in cells; 0: no smoothing.
+# Standard deviations, in cells, of the Gaussian windows that smooth counts; 0: no smoothing.
 _WIDTHS = (0, 2, 8)
-# With at most 4 labels among the numbers, an order by size covers nearly everything.
+# Largest number of labels that are placed among the numbers in an order by size.
 _FEW_LABELS = 4
-# Added per cell to log-ratios, so that neighbours with equal ones keep their order.
+# Added once per cell to log-ratios, so that neighbours with equal log-ratios keep their order.
 _TIE_BREAK = 1e-9
-# A look at 20,000 draws in 32 cells shows which columns are worth a closer look: the best 2. From
-# 2,000 draws on also the best 2 that give the type of an entry.
+# The 2 most telling columns are ordered: found by 20,000 draws in at most 32 intervals. With 2,000
+# draws or more these are 2 columns of entries, and 2 columns that give the type of an entry.
 _DRAWS_TO_RANK, _CELLS_TO_RANK, _DRAWS_FOR_TYPES, _COLUMNS = 20_000, 32, 2_000, 2
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
-    """Order the only column by size, and by smoothed estimates of its log-ratio."""
+    """Order outcomes with a single column by its size, and by estimates of its log-ratio."""
     columns = selection.outcomes.columns
     return orders_of(columns[0], selection) if len(columns) == 1 else []
 
 
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
-    """Order the only column by size, rising or falling: for recorded scores."""
+    """Order outcomes with a single column by its size, rising or falling. Used for recorded
+    scores."""
     orders = one_dimensional(selection)
     return [one for one in orders if one.attack.startswith(_BY_SIZE)] or orders
 
@@ -71,13 +77,13 @@ def thresholds(selection: SelectionDraws) -> list[Candidate]:
 def single_columns(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[Candidate]:
-    """Order outcomes by one column, for the most telling of some columns (default: all)."""
+    """Order outcomes by each of the most telling columns (default: of all columns)."""
     columns = selection.outcomes.columns if columns is None else columns
     return _of_most_telling(selection, columns, ONE_COLUMN) if len(columns) > 1 else []
 
 
 def represented(selection: SelectionDraws) -> list[Candidate]:
-    """Order outputs by details that a recipient sees and Python's `==` ignores."""
+    """Order outcomes by details of outputs that a recipient sees and Python's `==` ignores."""
     columns = selection.outcomes.representations
     return _of_most_telling(selection, columns, REPRESENTATION) if len(columns) else []
 
@@ -94,7 +100,8 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     count = cells.intervals + len(cells.labels) + 1
     counts = by_fold(cells(column), count, selection.is_d1)
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
-    # Intervals of numbers that hardly repeat are like their neighbours: no cell is ordered alone.
+    # Numbers that rarely repeat: neighbouring intervals have similar log-ratios, so that no
+    # interval is ordered by its own counts.
     is_fine = len(numbers) > 0 and is_continuous(numbers)
     counted = None if is_fine else CellCounts(CellLevels(cells, count), counts.sum(axis=0))
     return [
@@ -105,7 +112,11 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellLevels(LevelMap):
-    """Map an outcome to the level of the cell that one of its columns falls into."""
+    """Level map by one column: the value of the cell of the entry is the level.
+
+    cells: the cells, whose values are levels.
+    levels: number of levels.
+    """
 
     cells: Cells
     levels: int
@@ -127,10 +138,14 @@ class CellLevels(LevelMap):
 def _of_most_telling(
     selection: SelectionDraws, columns: Sequence[Column], prefix: str
 ) -> list[Candidate]:
-    """Return the orders by each of the most telling columns, with a prefix to their names."""
+    """Return the orders by each of the most telling columns.
+
+    prefix: put before the name of each order.
+    """
     is_d1 = selection.is_d1[:_DRAWS_TO_RANK].astype(np.intp)
     errors = np.array([_difference(one.take(slice(_DRAWS_TO_RANK)), is_d1) for one in columns])
-    # Of equals the first is the plainest: the type of an output comes before its content.
+    # Of equally telling columns the first is the plainest: the type of an output comes before its
+    # content.
     best = [columns[int(place)] for place in np.argsort(-errors, kind="stable")]
     best = best[: int(np.count_nonzero(errors > tuning.ERRORS_OF_COLUMN))]
     if selection.size < _DRAWS_FOR_TYPES:
@@ -146,7 +161,11 @@ def _of_most_telling(
 
 
 def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
-    """Return the difference of the inputs in the cells of a column, in standard errors of χ²."""
+    """Return how much the inputs differ in the cells of a column: χ² minus its mean, in standard
+    deviations.
+
+    is_d1: (draws,), 1 for a draw of d1, 0 for d2.
+    """
     cells = make_cells(column, _CELLS_TO_RANK)
     count = cells.intervals + len(cells.labels) + 1
     table = np.bincount(cells(column) * 2 + is_d1, minlength=2 * count).reshape(count, 2)
@@ -158,8 +177,11 @@ def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
 
 
 def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
-    """Return log-ratios by name, each (folds + 1, cells): without one fold each, then of all draws.
-    An empty interval gets the mean of its neighbours."""
+    """Return for each order its name and log-ratios by cell, (folds + 1, cells): without one fold
+    each, then from all draws. An empty interval gets the mean of its neighbours.
+
+    counts: (folds, cells, 2), draws by fold, cell and input.
+    """
     everything = counts.sum(axis=0)
     train = np.concatenate([everything - counts, everything[None]])
     arms = train.sum(axis=1, keepdims=True)
@@ -187,8 +209,13 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
 
 
 def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatArray, FloatArray]:
-    """Return isotonic log-ratios, (fits, cells), and the pooled counts that they come from. Cells
-    of one block differ by little, so that a cut-off may divide the block."""
+    """Return isotonic log-ratios, (fits, cells), and the pooled counts that they come from, (fits,
+    cells, 2). The cells of a pooled block differ by a tiny amount, so that a cut-off may lie inside
+    the block.
+
+    counts: (fits, cells, 2), draws by cell and input.
+    rising: whether log-ratios rise with the numbers.
+    """
     step = 1 if rising else -1
     pooled = np.stack([pooled_counts(one[::step])[::step] for one in counts])
     return log_ratio(pooled, arms) + step * _TIE_BREAK * np.arange(counts.shape[1]), pooled
@@ -197,9 +224,12 @@ def _isotonic(counts: IntArray, arms: IntArray, *, rising: bool) -> tuple[FloatA
 def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> FloatArray:
     """Return the score that places each label among numbers ordered by size: (labels,).
 
-    It is the log-ratio of the label. But a label with no number surely beyond it is placed beyond
-    all numbers: otherwise luck would separate it from numbers that tell as much.
+    It is the log-ratio of the label. But a label is placed beyond all numbers if no number is
+    beyond it by two standard errors: otherwise luck would separate it from numbers that tell as
+    much.
     pooled: (cells, 2), isotonic counts of the numbers.
+    labels: (labels, 2), draws by label and input.
+    arms: (2,), number of all draws of d1 and of d2.
     """
     numbers, own = log_ratio(pooled, arms), log_ratio(labels, arms)
     errors = (1 / (pooled + 0.5)).sum(axis=1), (1 / (labels + 0.5)).sum(axis=1)
@@ -211,9 +241,13 @@ def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> Float
 
 
 def _smoothed(counts: IntArray, width: int) -> FloatArray:
-    """Return (fits, cells, 2) counts summed over neighbouring cells with Gaussian weights."""
+    """Return counts plus the counts of neighbouring cells with Gaussian weights: (fits, cells, 2).
+
+    width: standard deviation of the weights, in cells.
+    """
+    # Sums of shifted arrays: a matrix product would start a thread on every core for a
+    # microsecond's work.
     total = counts.astype(np.float64)
-    # Shifted sums: a matrix product would wake every core for a microsecond's work.
     for shift in range(1, min(3 * width, counts.shape[1] - 1) + 1):
         weight = math.exp(-0.5 * (shift / width) ** 2)
         total[:, shift:] += weight * counts[:, :-shift]
@@ -222,7 +256,12 @@ def _smoothed(counts: IntArray, width: int) -> FloatArray:
 
 
 def _spread(values: FloatArray, occupied: IntArray, intervals: int) -> FloatArray:
-    """Return values for all intervals: an empty one gets the mean of its occupied neighbours."""
+    """Return values for all intervals, (fits, intervals): an empty interval gets the mean of its
+    nearest occupied neighbours.
+
+    values: (fits, occupied intervals).
+    occupied: indices of the occupied intervals.
+    """
     place = np.arange(intervals)
     right = np.minimum(np.searchsorted(occupied, place), len(occupied) - 1)
     left = np.maximum(np.searchsorted(occupied, place, side="right") - 1, 0)
@@ -238,12 +277,18 @@ def _candidate(
     column: Column,
     outcomes: Outcomes,
 ) -> Candidate:
-    """Return the order of cells by some scores. counted: cells for further draws, if each may be
-    ordered alone."""
+    """Return the candidate that orders cells by some scores.
+
+    name: name of the order.
+    scores: (folds + 1, cells), without one fold each, then from all draws.
+    counts: (folds, cells, 2), draws by fold, cell and input.
+    counted: cells for counting further draws; None if no cell is ordered by its own counts.
+    """
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
     if np.count_nonzero(masses[: cells.intervals]) < 2:
-        # Without an order of numbers, an unseen number is as strange as an unseen label.
+        # In a column without an order of numbers, an unseen number belongs to the level of unseen
+        # labels.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
     held_out = held_out_tally(level[:-1], counts, levels)
     by_size = name.startswith(_BY_SIZE)
@@ -273,10 +318,14 @@ def _candidate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BySize(BinSource):
-    """Levels of the numbers of a column, in order of size, with labels among them.
+    """Source of levels of the numbers of a column in order of size, with labels among them.
 
-    counts: (cells + 1, 2).  scores, level: (cells,), of each cell.  numbers: (draws,), NaN for a
-    label, rising from d2 to d1.
+    levels: the level map.
+    counts: (cells + 1, 2), learning draws by cell and input.
+    scores, level: (cells,), the score and the level of each cell.
+    rising: whether larger numbers are evidence for d1.
+    numbers: (draws,), numbers on a common scale that rise from d2 to d1; NaN for a label.
+    outcomes: the learning draws.
     """
 
     levels: LevelMap
@@ -292,7 +341,8 @@ class _BySize(BinSource):
         return self.levels
 
     def intervals(self) -> Intervals:
-        """Return the cells in the order of their scores, each at the mean of its numbers."""
+        """Return the cells as intervals in the order of their scores, each at the mean of its
+        numbers."""
         place = np.arange(len(self.scores))
         order = np.lexsort((place if self.rising else -place, self.scores))
         rank = np.empty(len(order), dtype=np.int64)
@@ -316,7 +366,12 @@ class _BySize(BinSource):
 
 
 def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> FloatArray:
-    """Return the mean number at every place, ignoring NaN; NaN where there is none."""
+    """Return the mean number in every cell, (places,), ignoring NaN; NaN for a cell without a
+    number.
+
+    place: (draws,), the cell of each number.
+    places: number of cells.
+    """
     there = ~np.isnan(numbers)
     total = np.bincount(place[there], weights=numbers[there], minlength=places)
     with np.errstate(invalid="ignore"):
@@ -324,9 +379,9 @@ def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> Floa
 
 
 def _place_labels(is_label: NDArray[np.bool_], intervals: Intervals) -> Intervals:
-    """Return intervals with labels placed by the counts of all draws so far.
+    """Return intervals with labels moved to where the counts of all draws so far place them.
 
-    is_label: (intervals,); the other intervals are in order.
+    is_label: (intervals,), whether an interval is a label. The other intervals are in order.
     """
     counts, arms = intervals.counts[:-1], intervals.counts.sum(axis=0)
     numeric, labels = np.flatnonzero(~is_label), np.flatnonzero(is_label)

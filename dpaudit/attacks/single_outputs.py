@@ -1,6 +1,7 @@
 """The scorer of single outputs: every outcome that was seen at least twice is a cell of its own.
 
-Single outputs are also what the probabilistic definition is tested by.
+`learning.py` calls `atoms`. For the probabilistic definition of DP, which is tested on single
+outputs, `auditing/` calls `choose_single_outputs`.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
 from dpaudit.outcomes.bands import Bands
 from dpaudit.outcomes.known import Known
 
+# Least number of draws of an outcome with a cell of its own.
 _LEAST = 2
+# Largest number of outcomes with a cell of their own.
 _MOST = 4096
-# Without a repetition among the first draws, no single output is frequent enough to matter.
+# If no outcome repeats among this many first draws, no single outcome is frequent enough to matter.
 _FIRST_LOOK = 2_000
 # Share of draws of other outcomes up to which sequences predict each other.
 _FEW_OTHERS = 0.01
@@ -42,12 +45,12 @@ _FEW_OTHERS = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomCounts:
-    """Outcomes that were seen at least twice.
+    """Counts of outcomes that were seen at least twice.
 
-    keys: (outcomes,), rising.
-    counts: (folds, outcomes, 2).
+    keys: (outcomes,), hashes of the outcomes, rising.
+    counts: (folds, outcomes, 2), draws by fold, outcome and input.
     outcomes: one of each.
-    rest: (2,), draws of all other outcomes.
+    rest: (2,), draws of all other outcomes, by input.
     """
 
     keys: KeyArray
@@ -57,7 +60,8 @@ class AtomCounts:
 
 
 def count_atoms(selection: SelectionDraws) -> AtomCounts:
-    """Return the most frequent outcomes of the selection draws."""
+    """Return the counts of the at most 4,096 most frequent outcomes that were seen at least
+    twice."""
     keys = selection.outcomes.keys()
     distinct, first, place, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
@@ -72,9 +76,10 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
 
 
 def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
-    """Order single outcomes by their log-ratios.
+    """Order single outcomes by their log-ratios of d1 and d2.
 
-    bands: the bands that replaced the numbers of these draws, though not of later outcomes.
+    bands: intervals that have replaced the numbers of these draws, and that later outcomes still
+        have to go through; None: numbers are as they are.
     """
     some = selection.outcomes.take(slice(_FIRST_LOOK))
     if len(np.unique(some.keys())) == some.size:
@@ -104,9 +109,10 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomLevels(LevelMap):
-    """Map an outcome to the level of its cell.
+    """Level map of single outcomes.
 
-    level: (known + 1,), of each known outcome; the last one for all others.
+    known: finds a known outcome.
+    level: (known outcomes + 1,), the level of each known outcome, then of all others.
     each: the known outcomes.
     """
 
@@ -140,11 +146,12 @@ class AtomLevels(LevelMap):
 
 
 def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) -> str:
-    """Return in words the event that the output is one of these; empty if there is none.
+    """Return in words the event that one of some exceptions is raised or the output is one of some
+    values; empty if there are none.
 
     kinds: types of exceptions.
     names: words of values.
-    further: number of values without words.
+    further: number of further values, which are only counted.
     """
     some = [shortened(name) for name in names[:WORDS]]
     further += len(names) - len(some)
@@ -156,12 +163,14 @@ def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) ->
     return listed([*parts, *some[1:]], "or")
 
 
+# Largest number of outputs to test one by one, for either direction.
 _MOST_ATOMS = 64
 
 
 def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> SingleOutputs:
-    """Return the outputs to test one by one: those that look violating, and the most unequal
-    ones that are needed to outweigh δ. Exceptions are no outputs in this sense."""
+    """Return the outputs to test one by one against a point (ε, δ): those whose log-ratio exceeds
+    ε, and the most uneven ones that are needed to outweigh δ. Exceptions are not tested this
+    way."""
     result = count_atoms(selection)
     raw = ~raised(result.outcomes)
     counts = result.counts.sum(axis=0)
@@ -175,7 +184,8 @@ def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> Sin
 
 
 def has_atoms(selection: SelectionDraws) -> bool:
-    """Return whether outputs repeat, so that single outputs can be counted."""
+    """Return whether more than a tenth of the draws are outputs that repeat, so that single outputs
+    can be counted."""
     result = count_atoms(selection)
     return bool(result.counts[:, ~raised(result.outcomes)].sum() > selection.size / 10)
 
@@ -183,7 +193,13 @@ def has_atoms(selection: SelectionDraws) -> bool:
 def _accused(
     counts: IntArray, arms: IntArray, raw: NDArray[np.bool_], point: ProfilePoint
 ) -> IntArray:
-    """Return the outputs to test in one direction, the most unequal one first."""
+    """Return the indices of the outputs to test in one direction, the most uneven first, at most
+    64.
+
+    counts: (outputs, 2), draws by output and input.
+    arms: (2,), all draws by input.
+    raw: (outputs,), whether an output is no exception.
+    """
     error = np.sqrt(1 / (counts[:, 0] + 0.5) + 1 / (counts[:, 1] + 0.5))
     ratio = log_ratio(counts, arms)
     order = np.argsort(-(ratio - error), kind="stable")

@@ -1,8 +1,9 @@
-"""The scorer for interactions: gradient-boosted trees, scikit-learn's histogram version.
+"""The scorer for interactions of columns: gradient-boosted trees (scikit-learn's histogram
+version).
 
-Trees start from the scores of the cheaper scorers. Importing scikit-learn alone takes a second, so
-they are fitted only if some table of two columns shows a difference between the inputs that these
-scores do not explain.
+Trees get the columns and the scores of the cheaper scorers as inputs. Importing scikit-learn alone
+takes a second, so trees are fitted only if the table of some two columns shows a difference between
+d1 and d2 that these scores do not explain. `learning.py` calls `propose_trees` after all scorers.
 """
 
 from __future__ import annotations
@@ -33,19 +34,23 @@ from dpaudit.wording import install_command
 
 NAME = "gradient-boosted trees"
 
-# Columns, at most: of more, trees take long.
+# Largest number of columns: with more, trees take long.
 _MOST_COLUMNS = 256
-# Tables of two columns have 8 × 8 groups, and a limit on draws times pairs of columns.
+# A table of two columns has 8 × 8 cells. The number of draws times the number of pairs of columns
+# is at most 20 million, except that at least 2,000 draws are used; with fewer draws there are no
+# trees.
 _GROUPS, _MOST_WORK, _LEAST_DRAWS = 8, 20_000_000, 2_000
-# Trees are left out where another scorer promises this share of what a rule that is never wrong
-# would, or predicts this log wealth (nats), which refutes a claim at any usual level.
+# Trees are left out if another scorer promises 98 % of the bound of a rule that is never wrong.
+# They are also left out before the last fit if another scorer predicts a log wealth of 15 nats,
+# which refutes a claim at any usual level.
 _NEARLY_ALL, _PLENTY = 0.98, 15.0
-# A pair of columns must explain this share of what is explained already; cells of its table with
-# less information are left out.
+# A pair of columns, and the trees themselves, must explain 2 % more than is explained already.
+# Cells of the table with a variance below 3 are left out.
 _SHARE_OF_PAIR, _LEAST_INFORMATION = 0.02, 3.0
-# Probability that some pair of columns that tell nothing together looks as if it did.
+# Probability that some pair of columns looks telling by chance, over all pairs together.
 _LUCK = 0.003
-# Rows that show how far each input moves the log-odds, and inputs that are shuffled in one call.
+# Number of draws that show how far each input moves the log-odds; number of inputs that are
+# shuffled in one call.
 _SHUFFLED_ROWS, _SHUFFLED_TOGETHER = 2_000, 8
 _SETTINGS: dict[str, Any] = {
     "learning_rate": 0.1,
@@ -72,10 +77,11 @@ def propose_trees(
     *,
     thorough: bool,
 ) -> tuple[list[Candidate], list[Tried]]:
-    """Return the candidates of trees, or why trees are left out; neither where they do not apply.
+    """Return a list of the candidates of trees, and a list with the reason if trees are left out.
+    Both are empty for outcomes of one column, or fewer than 2,000 draws.
 
-    candidates: those of the cheaper scorers.
-    thorough: fit trees even if a refutation is near.
+    candidates: the candidates of all other scorers.
+    thorough: fit trees even if another candidate is predicted to refute the claim soon.
     """
     if len(selection.outcomes.columns) < 2 or selection.size < _LEAST_DRAWS:
         return [], []
@@ -94,7 +100,10 @@ def propose_trees(
 
 
 def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBins]:
-    """Order outcomes by boosted trees over their columns and the scores of other scorers."""
+    """Order outcomes by boosted trees over their columns and some scores.
+
+    scores: the scores of other scorers.
+    """
     features = tuple(raw_features(selection.outcomes.columns))
     table = matrix(features, selection.outcomes, [one.held_out for one in scores])
     held_out, model, halves = cross_fitted(
@@ -109,7 +118,12 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """The log-odds of d1 by boosted trees. scores: inputs of the model after the features."""
+    """The score that is the log-odds of d1 by boosted trees.
+
+    features: inputs of the model, computed from columns.
+    scores: further inputs of the model, after the features.
+    columns: (name, share) of the columns that the log-odds depend on most.
+    """
 
     features: tuple[Feature, ...]
     scores: tuple[Score, ...]
@@ -130,15 +144,15 @@ class Trees:
 
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
-    """Return whether the inputs differ in some table of two columns by more than the candidate
-    explains: beyond luck, and by enough to be worth fitting trees."""
+    """Return whether the inputs differ in the table of some two columns by more than a candidate
+    explains: by more than chance, and by enough to be worth fitting trees."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     rows = min(selection.size, MOST_ROWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
     share = _predicted_shares(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
     groups = np.stack([equal_mass_groups(one.take(slice(rows)), _GROUPS) for one in columns])
-    # Nats that the candidate explains; a pair must add a share of them.
+    # Nats that the candidate explains; a pair must add 2 % of them.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
     least = _SHARE_OF_PAIR * known
     return any(
@@ -154,10 +168,15 @@ def _is_striking(
     luck: float,
     least: float,
 ) -> bool:
-    """Return whether the table of one column with another one has a χ² statistic that is `least`
-    nats above its mean and whose p-value is below `luck`.
+    """Return whether the table of one column with some other column has a χ² statistic that is
+    twice `least` above its mean and has a p-value below `luck`.
 
-    others: (others, rows).  moments: by row the surprise at the input, and its variance.
+    first: (draws,), the group of the entry of each draw in the one column.
+    others: (other columns, draws), the groups in the other columns.
+    moments: for each draw, 1 or 0 (d1 or d2) minus its predicted probability, and the variance of
+        this.
+    luck: false-alarm probability of the test.
+    least: least evidence in nats.
     """
     table = np.arange(len(others))[:, None] * _GROUPS
     cell = ((table + others) * _GROUPS + first).ravel()
@@ -174,8 +193,9 @@ def _is_striking(
 
 
 def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatArray:
-    """Return Pr[d1] of every draw by its level, held out where possible; the share of d1 where
-    levels are not smooth."""
+    """Return the predicted probability of d1 for every draw, from its level under the candidate;
+    the share of d1 among all draws if levels are not smooth. A score of the draw comes from a fit
+    to other draws."""
     mean = selection.is_d1.mean()
     if not candidate.is_smooth:
         return np.full(selection.size, mean)
@@ -187,13 +207,21 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Return the smooth candidate with the largest likelihood, of scores and of the best one."""
+    """Return the candidate (order of outcomes) with the largest likelihood among smooth candidates
+    that have a score, and `best` if it is smooth; `best` if there are none.
+
+    best: the candidate with the largest promise.
+    """
     known = [one for one in candidates if one.is_smooth and (one is best or one.has_score)]
     return max(known, key=lambda one: one.smoothed.worth, default=best)
 
 
 def _wanted_likelihood(base: Candidate, draws: int) -> float:
-    """Return the log-likelihood from which on trees explain enough more than `base`."""
+    """Return the log-likelihood above which trees explain enough more than the candidate `base`: 2
+    % more.
+
+    draws: number of learning draws.
+    """
     if not base.is_smooth:
         return -math.inf
     known = base.smoothed.worth + draws * math.log(2)
@@ -208,7 +236,12 @@ def _why_no_trees(
     *,
     thorough: bool,
 ) -> str | None:
-    """Return why trees cannot win or are not needed; None if they may win."""
+    """Return the reason why trees cannot win or are not needed, in words; None if they may win.
+
+    best: the candidate with the largest promise.
+    base: the candidate with the largest likelihood.
+    thorough: fit trees even if another candidate is predicted to refute the claim soon.
+    """
     columns = len(selection.outcomes.columns)
     if columns > _MOST_COLUMNS:
         return f"{columns:,} columns are too many, more than {_MOST_COLUMNS}"
@@ -218,7 +251,7 @@ def _why_no_trees(
     growth = float(np.max(predicted_growth(best.table, objective.point)))
     if not thorough and growth > _PLENTY:
         return f"{best.attack} is enough for a refutation"
-    # The best candidate first, since the one that explains most is costlier to look at.
+    # The best candidate first: the candidate that explains most takes longer to look at.
     for known in dict.fromkeys([best, base] if best.is_smooth else [base]):
         if not has_interplay(selection, known):
             return f"no two columns tell more together than {known.attack} makes of them"
@@ -240,7 +273,7 @@ def _odds(model: Any, table: FloatArray) -> FloatArray:
 
 
 def _odds_at(model: Any, table: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the log-odds at some rows, in pieces to save memory."""
+    """Return the log-odds of d1 at some rows of a table, in pieces to save memory."""
     odds = np.empty(len(rows))
     for start in range(0, len(rows), MOST_ROWS):
         piece = slice(start, start + MOST_ROWS)
@@ -249,13 +282,13 @@ def _odds_at(model: Any, table: FloatArray, rows: IntArray) -> FloatArray:
 
 
 def _bounded(table: FloatArray) -> FloatArray:
-    """Return the table without infinities, which the trees refuse."""
+    """Return the table without infinities, which scikit-learn refuses."""
     largest = np.finfo(np.float64).max
     return np.clip(table, -largest, largest)
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """Limit OpenMP to one thread: threads of several workers slow each other down."""
+    """Limit OpenMP to one thread: the threads of several workers slow each other down."""
     return cast("AbstractContextManager[Any]", _thread_pools().limit(limits=1, user_api="openmp"))
 
 
@@ -272,7 +305,7 @@ def _frozen(
     inputs = tuple(one.freeze() for one in scores)
     moved = _importances(model, sample)
     own = [(one.column, weight) for one, weight in zip(features, moved, strict=False)]
-    # The importance of a score counts for the columns that the score depends on.
+    # The importance of a score is divided among the columns that the score depends on.
     for score, weight in zip(inputs, moved[len(features) :], strict=True):
         own += [(name, weight * share) for name, share in score.columns]
     names, weights = zip(*own, strict=True)
@@ -280,10 +313,11 @@ def _frozen(
 
 
 def _importances(model: Any, sample: FloatArray) -> list[float]:
-    """Return for every input how far the log-odds move when its entries are shuffled."""
+    """Return for every input of the model how far the log-odds move (root mean square) when its
+    entries are shuffled."""
     rng = np.random.default_rng(0)
     plain, moved = _odds(model, sample), []
-    # Several inputs in one call, which takes as long as to follow a thousand rows.
+    # Several inputs in one call, since a call takes as long as following a thousand rows.
     for start in range(0, sample.shape[1], _SHUFFLED_TOGETHER):
         places = range(start, min(start + _SHUFFLED_TOGETHER, sample.shape[1]))
         shuffled = np.repeat(sample[None], len(places), axis=0)

@@ -1,8 +1,10 @@
-"""Attacks of users: loaded by import path or by the name of an installed one, then fitted,
-cross-fitted and cut into levels like all scorers.
+"""Attacks of users: loading, checking and fitting them.
 
-An attack gets selection draws alone, so it cannot look at the draws that certify. Its score sees
-outcomes without their inputs; that it scores each outcome by itself is checked.
+An attack is a class with `fit`, an instance, or a function. It is given itself, by import path, or
+by the name of an installed package's entry point. It gets selection draws and returns a score, a
+function from outcomes to numbers. The score is cross-fitted and cut into levels as any scorer's is.
+An attack never sees the draws that certify, and its score sees outcomes without their inputs;
+whether it scores each outcome by itself is checked.
 """
 
 from __future__ import annotations
@@ -33,20 +35,23 @@ if TYPE_CHECKING:
 
 Scorer = Callable[[Outcomes], ArrayLike]
 
+# Number of outcomes on which the score is checked.
 _LOOKED_AT = 256
+# Largest difference, relative and absolute, between two scores of one outcome that counts as
+# rounding.
 _SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsersAttack:
-    """An attack of a user; raises AttackError when it fails.
+    """An attack of a user, as a scorer. Raises AttackError when the attack fails.
 
-    name: as reports show it.
-    attack: has a method `fit`, or is such a function: from selection draws to a score, which
-        takes outcomes and returns one number for each; larger numbers are more evidence for one
-        of the inputs, NaN abstains.
-    source: imports the attack in another process before its score is sent there; None: not
-        imported.
+    name: name in reports.
+    attack: an object with a method `fit`, or a function that fits. It is called with selection
+        draws and returns a score: a function from outcomes to one number each. Larger numbers are
+        evidence for one of the inputs, always the same one; NaN abstains.
+    source: imports the attack in another process before the score is sent there; None: nothing to
+        import.
     travels: whether the score will be sent to other processes.
     """
 
@@ -56,7 +61,8 @@ class UsersAttack:
     travels: bool = False
 
     def __call__(self, selection: SelectionDraws) -> list[OrderedBins]:
-        """Return the order by the score of the attack."""
+        """Return a list with the order of outcomes by the score, turned so that it rises from d2 to
+        d1."""
         held_out, kept, halves = cross_fitted(
             selection.size,
             MOST_ROWS,
@@ -74,7 +80,7 @@ class UsersAttack:
 
     def _fitted(self, selection: SelectionDraws) -> UsersScore:
         try:
-            # A copy, so that an attack may keep in itself what it has learned.
+            # A copy, so that an attack may store what it has learned in its own attributes.
             attack = copy.deepcopy(self.attack)
             with user_errstate():
                 scorer = getattr(attack, "fit", attack)(selection)
@@ -95,7 +101,11 @@ class UsersAttack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UsersScore:
-    """The checked score of a user's attack, turned so that larger numbers are evidence for d1."""
+    """The checked score of a user's attack, turned so that larger numbers are evidence for d1.
+
+    scorer: the function that the attack returned.
+    sign: 1, or -1 for a score whose larger numbers are evidence for d2.
+    """
 
     name: str
     scorer: Scorer
@@ -104,7 +114,7 @@ class UsersScore:
 
     @property
     def columns(self) -> tuple[tuple[str, float], ...]:
-        """Unknown for the score of a user."""
+        """Empty, since it is unknown which columns a user's score depends on."""
         return ()
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
@@ -135,8 +145,8 @@ class UsersScore:
         return f"is {what}" if self.sign > 0 else f"is minus {what}"
 
     def check(self, outcomes: Outcomes) -> None:
-        """Raise AttackError for a score that depends on other outcomes of the batch: draws of
-        one input may come in one batch, whose company would reveal it."""
+        """Raise AttackError if the score of an outcome depends on other outcomes of the batch. A
+        batch may hold draws of one input only, so the other outcomes would reveal the input."""
         some = outcomes.take(slice(_LOOKED_AT))
         together, half = self(some), np.arange(some.size)[::-2]
         apart = self(some.take(half))
@@ -174,16 +184,17 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
+# Group of entry points in which packages offer attacks.
 GROUP = "dpaudit.attacks"
 
 
 def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, ...]:
-    """Return the attacks that are given: classes with `fit`, instances of them, or functions that
-    fit; the import paths of such; or the names of installed ones.
+    """Return the attacks of a user, loaded and checked. Raise UsageError for an attack that cannot
+    be loaded, or is given twice.
 
-    travels: whether what they learn is sent to other processes.
-
-    Raises UsageError for one that cannot be loaded, or is given twice.
+    given: classes with `fit`, instances of such classes, functions that fit, import paths of these,
+        or names of installed attacks.
+    travels: whether the learned scores are sent to other processes.
     """
     result = tuple(replace(_loaded(one), travels=travels) for one in given)
     names = [one.name for one in result]
@@ -194,7 +205,8 @@ def load_attacks(given: Sequence[Any], *, travels: bool) -> tuple[UsersAttack, .
 
 
 def installed_attacks() -> dict[str, EntryPoint]:
-    """Return the attacks that installed packages offer, by name; imports none of them."""
+    """Return a dict from the name of each attack that installed packages offer to its entry point.
+    Nothing is imported."""
     from importlib.metadata import entry_points
 
     return {one.name: one for one in sorted(entry_points(group=GROUP), key=lambda one: one.name)}
@@ -209,7 +221,7 @@ def _loaded(given: Any) -> UsersAttack:
     try:
         attack = source()
     except TargetError as error:
-        # The path is named by what it is for, not as what is audited.
+        # The error calls every import path a target; this one is an attack.
         message = f"attacks: {str(error).replace('target ', 'attack ', 1)}"
         raise UsageError(message, code=error.code) from error
     return _fitting(attack, given, source)
@@ -240,7 +252,8 @@ def _load(name: str) -> Any:
 
 
 def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
-    """Return the attack, checked."""
+    """Return the attack after checking that `fit` takes one argument. Raise UsageError if it does
+    not."""
     if inspect.isclass(attack):
         attack = _made(attack, name)
     fit = getattr(attack, "fit", attack)
@@ -256,7 +269,7 @@ def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
         message = f"attacks: {name}: fit must take one argument, but: {error}"
         raise UsageError(message, code="attack-without-fit") from None
     except ValueError:
-        pass  # a built-in that has no signature to look at
+        pass  # a built-in function without a signature
     return UsersAttack(name, attack, source)
 
 

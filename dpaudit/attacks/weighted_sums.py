@@ -2,8 +2,9 @@
 means.
 
 They find leaks that columns show only together, such as the difference of two prefix sums.
-Matrix products run on one core: BLAS gives large ones to threads, which wait for each other for
-seconds when cores are busy, and whose number changes the rounding.
+`learning.py` calls `logistic` and `mean_differences`. The matrix products run on one core: BLAS
+gives large products to threads, which wait for each other for seconds when cores are busy, and
+whose number changes the rounding.
 """
 
 from __future__ import annotations
@@ -34,14 +35,16 @@ from dpaudit.levels.piecewise_logit import probability, softplus
 from dpaudit.levels.scores import Scored, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 
-# Rows of a piece, at least: with fewer, threads cost less than the sums.
+# Least number of rows in a piece of a matrix product. With shorter pieces, starting threads costs
+# less than adding up the pieces.
 _LEAST_ROWS = 8
-# Final residual as a share of the first, and rounds at most, in multiples of the dimension.
+# Conjugate gradients stop when the residual has fallen to 1e-8 of the first, or after 3 rounds per
+# dimension.
 _PRECISE, _ROUNDS = 1e-8, 3
 
 
 def gram(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return leftᵀ right, of two matrices with the same rows."""
+    """Return leftᵀ · right for two matrices with equally many rows."""
     width = left.shape[1], right.shape[1]
     rows = ONE_THREAD // (width[0] * width[1])
     if rows < _LEAST_ROWS:
@@ -53,7 +56,7 @@ def gram(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def weighted_gram(matrix: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return matrixᵀ · diag(weights) · matrix, in pieces to save memory."""
+    """Return matrixᵀ · diag(weights) · matrix, computed in pieces to save memory."""
     width = matrix.shape[1]
     rows = max(1, ONE_THREAD // width**2)
     if rows < _LEAST_ROWS:
@@ -71,13 +74,13 @@ def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 def summed(matrix: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the weighted sum of the rows."""
+    """Return the weighted sum of the rows of a matrix: (columns,)."""
     return np.asarray(np.einsum("ij,i->j", matrix, weights))
 
 
 def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return x with matrix · x = vector, of a positive definite matrix; of a large one by
-    conjugate gradients with a diagonal preconditioner (Golub & Van Loan 2013, §11.5)."""
+    """Return x with matrix · x = vector, for a positive definite matrix. A large system is solved
+    by conjugate gradients with a diagonal preconditioner (Golub & Van Loan 2013, §11.5)."""
     if len(vector) ** 3 < ONE_THREAD:
         return np.asarray(np.linalg.solve(matrix, vector))
     diagonal = np.diag(matrix)
@@ -99,15 +102,16 @@ def solved(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     return result
 
 
-# Features of a logistic regression, at most: more take too long.
+# Largest number of features of a logistic regression: more take too long.
 MOST_FEATURES = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """The log-odds of d1 by a weighted sum of features.
+    """The score that is a weighted sum of features, the log-odds of d1.
 
-    weights: of the constant 1, then of each feature.
+    weights: the weight of the constant 1, then of each feature.
+    columns: (name, share) of the columns that the score depends on most.
     """
 
     features: tuple[Feature, ...]
@@ -116,8 +120,10 @@ class Linear:
 
     @classmethod
     def of(cls, features: Sequence[Feature], weights: FloatArray, outcomes: Outcomes) -> Linear:
-        """Return the score with these weights. outcomes: show how far each feature moves the
-        score."""
+        """Return the score with these weights.
+
+        outcomes: draws that show how far each feature moves the score.
+        """
         every = with_columns(features, outcomes)
         spread = np.abs(weights[1:]) * [without_gaps(one(column)).std() for one, column in every]
         importance = shares([one.column for one in features], spread.tolist())
@@ -125,7 +131,8 @@ class Linear:
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.full(outcomes.size, self.weights[0])
-        # A sum, not a matrix product: other outcomes of the batch then change no rounding.
+        # A sum, not a matrix product: in a product, other outcomes of the batch may change the
+        # rounding.
         every = zip(with_columns(self.features, outcomes), self.weights[1:], strict=True)
         for (feature, column), weight in every:
             total += weight * without_gaps(feature(column))
@@ -138,7 +145,8 @@ class Linear:
         return f"{what}, most of all {listed(named, 'and')}" if named else what
 
     def _term(self, name: str) -> str:
-        """Return a column with its weight, if it has a single one."""
+        """Return the words for a column: its weight and its name if it has a single weight, else
+        its name."""
         both = zip(self.features, self.weights[1:], strict=True)
         own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
         feature, weight = own[0]
@@ -148,8 +156,8 @@ class Linear:
 
 
 def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
-    """Return the design matrix: a column of ones, then the features with 0 for gaps, in Fortran
-    order."""
+    """Return the design matrix, (size, 1 + features): a column of ones, then the features with 0
+    for gaps, in Fortran order."""
     design = np.empty((outcomes.size, 1 + len(features)), order="F")
     design[:, 0] = 1.0
     for place, (feature, column) in enumerate(with_columns(features, outcomes), 1):
@@ -159,22 +167,31 @@ def design_of(features: Sequence[Feature], outcomes: Outcomes) -> FloatArray:
 
 NAME = "logistic regression"
 
+# Least number of draws.
 _LEAST_DRAWS = 300
-# Draws times features of one fit, at most.
+# Largest product of the numbers of draws and of features in one fit.
 _MOST_ENTRIES = 5_000_000
+# Largest number of Newton steps.
 _NEWTON_STEPS = 20
+# Number of step lengths that are tried if a Newton step would raise the loss, each half of the one
+# before.
 _HALVINGS = 8
+# Newton's method stops when a step lowers the loss by less than this per draw, in nats.
 _CLOSE = 1e-6
-# Newton steps from the weights of all draws to those without a fold; from 20,000 draws on, one.
+# Number of Newton steps from the weights of all draws to the weights without a fold: 3, or 1 with
+# at least 20,000 draws.
 _CORRECTIONS, _MANY_DRAWS = 3, 20_000
+# Number of draws on which two sets of features are compared.
 _ENOUGH_TO_COMPARE = 20_000
-# Kinds of features whose weights are pooled, if there are at least 4.
+# Types of features whose weights are shrunk towards their mean.
 _POOLED = (Number, Above)
+# Least number of features of a type for this shrinkage.
 _FEWEST_POOLED = 4
 
 
 def logistic(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by the linear log-odds of d1, fitted by Newton's method with a ridge."""
+    """Order outcomes by the log-odds of d1, linear in features of the columns, from logistic
+    regression with a ridge penalty (by Newton's method)."""
     columns = selection.outcomes.columns
     if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > MOST_FEATURES:
         return []
@@ -184,7 +201,7 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
     sides = with_sides(features)
     if not len(features) < len(sides) <= MOST_COLUMNS:
         return [by_score(_fitted(features, selection).scored, selection)]
-    # Compare the two sets of features on some of many draws.
+    # With many draws, compare the two sets of features on some of the draws.
     is_some = selection.size > 2 * _ENOUGH_TO_COMPARE
     some = selection.take(slice(_ENOUGH_TO_COMPARE)) if is_some else selection
     fits = [_fitted(one, some) for one in (features, sides)]
@@ -197,7 +214,12 @@ def logistic(selection: SelectionDraws) -> list[OrderedBins]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fitted:
-    """A score, its loss on held-out draws in nats, and the unpooled weights."""
+    """A fitted logistic regression.
+
+    scored: the score of every draw.
+    loss: negative log-likelihood of held-out draws, in nats.
+    weights: the weights before shrinkage towards their mean.
+    """
 
     scored: Scored
     loss: float
@@ -207,7 +229,10 @@ class _Fitted:
 def _fitted(
     features: Sequence[Feature], selection: SelectionDraws, start: FloatArray | None = None
 ) -> _Fitted:
-    """Return the score by some features. start: weights fitted to some of the draws."""
+    """Return the logistic regression on some features.
+
+    start: weights that were fitted to some of the draws, to start from; None: start from 0.
+    """
     design = design_of(features, selection.outcomes)
     target = selection.is_d1.astype(np.float64)
     fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
@@ -229,17 +254,21 @@ def _cross_fitted(
     kinds: NDArray[np.intp],
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the log-odds of every draw by a fit to other folds; the pooled weights of the first
-    `rows` draws; and the log-odds by fits to two halves of them, (2, draws).
+    """Return three arrays: the log-odds of every draw by a fit to other folds, (draws,); the final
+    weights, fitted to the first `rows` draws; and the log-odds of every draw by fits to two halves
+    of these draws, (2, draws).
 
-    kinds: for each feature, the kind among which weights are pooled; -1 for none.
-    weights: fitted to the first `rows` draws.
+    is_d1: (draws,), 1.0 for a draw of d1, 0.0 for d2.
+    rows: number of draws to fit to.
+    kinds: for each weight, the index of its feature's type in `_POOLED`; -1 for no shrinkage.
+    weights: unshrunk weights fitted to the first `rows` draws.
     """
     seen, target = design[:rows], is_d1[:rows]
     fold = folds(rows)
     rates = probability(times(seen, weights))
     left = target - rates
-    # By row in memory, of which the rows of a fold may weigh 0 without another order of rounding.
+    # In row order, a fold can be left out by weights of 0 without a change in the order of
+    # rounding.
     by_row = np.ascontiguousarray(seen)
     each = [slice(one, None, FOLDS) for one in range(FOLDS)]
     parts = [_information(by_row[one], rates[one]) for one in each]
@@ -263,7 +292,12 @@ def _cross_fitted(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Spread:
-    """The weights of one kind: variance of the true weights, and variance of their errors."""
+    """The weights of one type of feature.
+
+    of_kind: which weights are of this type.
+    truth: variance of the true weights.
+    error: variance of the errors of the weights.
+    """
 
     of_kind: NDArray[np.bool_]
     truth: float
@@ -273,7 +307,8 @@ class _Spread:
 def _spreads(
     weights: FloatArray, halves: list[FloatArray], kinds: NDArray[np.intp]
 ) -> list[_Spread]:
-    """Return both variances for each kind; fits to two halves differ by errors alone."""
+    """Return the variances for each type of feature. Fits to two halves of the draws differ by
+    errors alone, which gives the variance of the errors."""
     result = []
     for kind in range(len(_POOLED)):
         of_kind = kinds == kind
@@ -285,8 +320,12 @@ def _spreads(
 
 
 def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> FloatArray:
-    """Return weights shrunk towards the mean of their kind (James & Stein 1961): noise with one
-    distribution in all columns gives them equal weights."""
+    """Return weights, each shrunk towards the mean of its type (James & Stein 1961): if all columns
+    have noise of one distribution, the true weights are often similar.
+
+    times_error: factor on the variance of the errors, for fits to fewer draws.
+    spreads: the variances for each type of feature.
+    """
     weights = weights.copy()
     for one in spreads:
         own = weights[one.of_kind]
@@ -296,7 +335,11 @@ def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> 
 
 
 def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None) -> FloatArray:
-    """Return the weights with the largest penalised likelihood, by Newton's method."""
+    """Return the weights with the largest penalised likelihood, by Newton's method.
+
+    target: (draws,), 1.0 for a draw of d1, 0.0 for d2.
+    start: weights to start from; None: 0.
+    """
     weights: FloatArray = np.zeros(design.shape[1]) if start is None else start
     loss = _loss(design, target, weights)
     for _ in range(_NEWTON_STEPS):
@@ -312,8 +355,8 @@ def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None
 def _shortened(
     design: FloatArray, target: FloatArray, weights: FloatArray, step: FloatArray, loss: float
 ) -> tuple[FloatArray, float]:
-    """Return the weights after a step, and their loss; the step is halved while the loss would
-    rise."""
+    """Return the weights after a Newton step, and their loss. The step is halved, at most 7 times,
+    while it would raise the loss."""
     for halving in range(_HALVINGS):
         moved = weights + step / 2**halving
         lower = _loss(design, target, moved)
@@ -330,10 +373,14 @@ def _corrected(
     slope: FloatArray,
     kept: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
-    """Return the weights without a fold, from those with it, by Newton steps with one matrix.
+    """Return the weights fitted without some draws, by a few Newton steps from weights fitted to
+    all draws.
 
-    slope: of the remaining draws at the weights with the fold, without the penalty.
-    kept: which draws remain; None: all. The others get weight 0, which is faster than a copy.
+    information: information matrix of the remaining draws.
+    slope: gradient of the log-likelihood of the remaining draws at the present weights, without the
+        penalty.
+    kept: which draws remain; None: all draws of `design`. The others get weight 0, which is faster
+        than a copy.
     """
     weights = weights + _solved(information, slope - _ridge(len(weights)) * weights)
     for _ in range(_CORRECTIONS - 1 if len(target) < _MANY_DRAWS else 0):
@@ -349,7 +396,10 @@ def _information(design: FloatArray, rates: FloatArray) -> FloatArray:
 
 
 def _slope(design: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the gradient of the likelihood. left: residuals of the target."""
+    """Return the gradient of the penalised log-likelihood.
+
+    left: (draws,), the target minus its predicted probability.
+    """
     return summed(design, left) - _ridge(len(weights)) * weights
 
 
@@ -358,7 +408,7 @@ def _solved(information: FloatArray, slope: FloatArray) -> FloatArray:
 
 
 def _ridge(width: int) -> FloatArray:
-    """Return the ridge of each weight: 1, and 0 for the constant."""
+    """Return the ridge penalty of each weight: 0 for the constant, then 1 for each feature."""
     penalty = np.ones(width)
     penalty[0] = 0.0
     return penalty
@@ -371,10 +421,10 @@ def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
 
 
 def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes with many columns by a weighted sum of differences of means.
+    """Order outcomes with more than 512 columns by a weighted sum of their features.
 
-    The weight of a column is the difference of its means over its variance (Fisher 1936, with a
-    diagonal covariance): best for independent normal noise, as on a gradient.
+    The weight of a feature is the difference of its means on d1 and d2 over its variance (Fisher
+    1936, with a diagonal covariance). This is best for independent normal noise, as on a gradient.
     """
     columns = selection.outcomes.columns
     if len(columns) <= MOST_FEATURES:
@@ -383,7 +433,7 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     if len(features) < 2:
         return []
     design, is_d1 = design_of(features, selection.outcomes), selection.is_d1
-    # Both inputs together: held-out draws may have a part in it.
+    # The variance over both inputs together does not depend on which input a held-out draw has.
     variance = design[:, 1:].var(axis=0) + TINY
     fold = folds(selection.size)
     parts = np.stack([_sums(design[fold == one], is_d1[fold == one]) for one in range(FOLDS)])
@@ -399,13 +449,16 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def _sums(design: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
-    """Return the sums of features by input: (2, 1 + features). The first column is the number of
+    """Return the sums of features by input: (2, 1 + features). The first column holds the number of
     draws."""
     return np.stack([summed(design, arm.astype(np.float64)) for arm in (is_d1, ~is_d1)])
 
 
 def _weights(sums: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return the weights of the constant and of every feature."""
+    """Return the weight of the constant, then of every feature: (1 + features,).
+
+    sums: (2, 1 + features), as returned by `_sums`.
+    """
     d1, d2 = sums[:, 1:] / np.maximum(1.0, sums[:, :1])
     weights = (d1 - d2) / variance
     return np.append(-np.sum(weights * (d1 + d2)) / 2, weights)

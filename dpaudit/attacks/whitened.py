@@ -1,8 +1,10 @@
-"""The additive scorer on whitened coordinates: each minus its prediction from the coordinates
+"""The additive scorer on whitened coordinates: each number minus its prediction from the numbers
 before it.
 
-It is optimal where every release adds independent noise to the ones before it (prefix sums,
-counters, random walks), and for Gaussian noise of any covariance.
+The predictions are linear regressions given the input, so the differences (innovations) are
+uncorrelated. Their log-ratios are summed. This is optimal if every release adds independent noise
+to the releases before it (prefix sums, counters, random walks), and for Gaussian noise of any
+covariance. `learning.py` calls `innovations`.
 """
 
 from __future__ import annotations
@@ -32,17 +34,19 @@ from dpaudit.outcomes.tables import Table
 NAME = "sum over what is new in each coordinate"
 ONE = "one new coordinate: "
 
+# Largest number of intervals that a difference is cut into.
 _CELLS = 32
+# Least number of draws.
 _LEAST_DRAWS = 300
-# Share of the variance of a column below which the rest after elimination is rounding.
+# If less than this share of a column's variance is left after elimination, the rest is rounding.
 _ROUNDING = 1e-9
-# Rounding of coefficients for an event in words, as a share of the standard deviation.
+# A coefficient is rounded by about this share of the standard deviation of its difference.
 _ROUNDED = 0.01
 
 
 def innovations(selection: SelectionDraws) -> list[Candidate]:
-    """Order vectors of numbers by the sum of the evidence of each coordinate minus its
-    prediction."""
+    """Order vectors of numbers by the sum of the log-ratios of whitened coordinates (each number
+    minus its prediction from the numbers before it), and by the most telling coordinate alone."""
     columns = selection.outcomes.columns
     if not 1 < len(columns) <= MOST_COLUMNS or selection.size < _LEAST_DRAWS:
         return []
@@ -69,8 +73,11 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
 def _by_itself(
     step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
 ) -> list[Candidate]:
-    """Return the orders by the most telling difference alone: where only one answer differs, the
-    other terms of the sum add noise."""
+    """Return the orders by the most telling whitened coordinate alone. Where the inputs differ in a
+    single answer, the other terms of the sum only add noise.
+
+    step: the whitened coordinate.
+    """
     plain = _plain(step, features, float(np.std(step(features, numbers).numbers)))
     new = plain(selection.outcomes)
     if not np.isfinite(new).all():
@@ -82,8 +89,11 @@ def _by_itself(
 
 
 def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
-    """Return a step in the units of the outputs, with coefficients rounded so that each changes
-    the standard deviation of the difference by at most 1 %."""
+    """Return a whitened coordinate in the units of the outputs, with coefficients rounded to short
+    decimals. Each rounding changes the standard deviation of the difference by at most about 1 %.
+
+    spread: standard deviation of the whitened coordinate.
+    """
     own = features[step.place]
     terms = []
     for place, coefficient in step.terms:
@@ -99,13 +109,16 @@ def _plain(step: Step, features: Sequence[Number], spread: float) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One column plus multiples of others, such as `output[2] − 0.5 × output[1]`."""
+    """A column plus multiples of other columns, such as `output[2] − 0.5 × output[1]`.
+
+    terms: name and coefficient of each other column.
+    """
 
     column: str
     terms: tuple[tuple[str, float], ...]
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
-        """Return the number of every outcome; NaN where an entry is no number."""
+        """Return the number of every outcome; NaN if an entry is not a number."""
         names = [self.column, *(name for name, _ in self.terms)]
         numbers = matrix([Number(name) for name in names], outcomes)
         new = numbers[:, 0].copy()
@@ -130,7 +143,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
-    """Map an outcome to the level of a difference of columns; the last level without a number."""
+    """Level map by a difference of columns. An outcome in which the difference is not a number has
+    the last level.
+
+    level: level map of the difference.
+    """
 
     difference: Difference
     level: LevelMap
@@ -152,10 +169,10 @@ class NewLevels(LevelMap):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One whitened coordinate.
+    """One whitened coordinate: a coordinate plus multiples of earlier coordinates.
 
-    place: number of the coordinate.
-    terms: number and coefficient of each earlier coordinate that is added.
+    place: index of the coordinate.
+    terms: index and coefficient of each earlier coordinate that is added.
     """
 
     place: int
@@ -170,9 +187,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Innovations:
-    """The score that adds up the evidence of whitened coordinates.
+    """The score that sums the log-ratios of whitened coordinates.
 
-    tables: for each step, the score of every cell.
+    features: scale the numbers of the columns.
+    steps: the whitened coordinates.
+    tables: for each whitened coordinate, its cells with their log-ratios.
+    columns: (name, share) of the columns that the score depends on most.
     """
 
     features: tuple[Number, ...]
@@ -197,12 +217,17 @@ class Innovations:
 
 
 def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
-    """Return how to subtract from each coordinate its prediction from the earlier ones, given
-    the input."""
+    """Return the whitened coordinates: for each column of numbers, the column minus its linear
+    prediction from earlier columns given the input. Coefficients within four standard errors of 0
+    are left out.
+
+    numbers: (draws, columns).
+    """
     count = len(numbers)
     covariance = gram(centred := _centred(numbers, is_d1), centred) / count
     inverse, new = _decorrelated(covariance)
-    # Variances of regression coefficients: that of the row times the precision of the others.
+    # The variance of a regression coefficient is the variance of its row's residual, times an entry
+    # of the diagonal of the inverse covariance of the earlier columns, over the number of draws.
     inverse_new = np.where(new > 0, 1 / np.where(new > 0, new, 1.0), 0.0)
     precision = np.cumsum(inverse**2 * inverse_new[:, None], axis=0)
     result = []
@@ -214,11 +239,12 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
 
 
 def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
-    """Return numbers minus the mean of their column over the draws of the same input."""
+    """Return numbers minus the mean of their column over draws of the same input: (draws,
+    columns)."""
     centred = np.empty_like(numbers)
     arm = (~is_d1).astype(np.intp)
     draws = np.maximum(1, np.bincount(arm, minlength=2))
-    # Column by column, as they are in memory.
+    # Column by column, which is their order in memory.
     for own, column in zip(centred.T, numbers.T, strict=True):
         means = np.bincount(arm, weights=column, minlength=2) / draws
         np.subtract(column, means.take(arm), out=own)
@@ -226,8 +252,8 @@ def _centred(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> FloatArray:
 
 
 def _decorrelated(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return L⁻¹ and the diagonal of D of the covariance L D Lᵀ, by elimination. A coordinate
-    that follows from earlier ones has 0 in D and is not used for others."""
+    """Return L⁻¹ and the diagonal of D, where L D Lᵀ is the covariance, by elimination. A
+    coordinate that follows from earlier ones has 0 in D and is not used for others."""
     rest, inverse = covariance.copy(), np.eye(len(covariance))
     new = np.zeros(len(covariance))
     for row in range(len(covariance)):

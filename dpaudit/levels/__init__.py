@@ -1,1 +1,2 @@
-"""Levels: at most 64 groups of outcomes, in order of the evidence for d1."""
+"""Levels: ordered groups of outcomes, usually at most 64, from evidence for d2 to evidence for
+d1."""

@@ -1,8 +1,17 @@
-"""Candidates: orders of outcomes that scorers propose, with their counts on held-out draws.
+"""Candidates: orders of outcomes that scorers propose, with counts of draws by level and input.
 
-There are two classes with one protocol. `OrderedBins` are bins of a number or of a score, in its
-order; they can be smoothed and cut finer. `UnorderedCells` are values or outputs, each ordered by
-its own counts; these are shrunk towards each other.
+An order puts outcomes into levels (bins) that rise from "surely d2" to "surely d1". There are two
+classes with one protocol:
+
+* `OrderedBins` are bins of a number or of a score, or cells of one column in an order that was
+  fitted once. If log-ratios change little from level to level (`is_smooth`), they can be smoothed
+  and cut finer.
+* `UnorderedCells` are single values or whole outputs, each ordered by its own counts. When further
+  draws are counted, the log-ratios of cells are shrunk towards common values and the cells are
+  ordered again.
+
+Scorers in `attacks/` make candidates; `attacks/objective.py` compares them; `auditing/counting.py`
+adds counts of further draws.
 """
 
 from __future__ import annotations
@@ -31,22 +40,26 @@ Predictor = Callable[[IntArray], FloatArray]
 
 
 class Scorer(Protocol):
-    """Fits an estimate of the likelihood ratio to selection draws."""
+    """A function that fits an estimate of the likelihood ratio of the two inputs to selection
+    draws."""
 
     def __call__(self, selection: SelectionDraws) -> Sequence[Candidate]:
-        """Return candidates; none when the scorer does not apply to such outcomes."""
+        """Return candidates (orders of outcomes); an empty sequence if the scorer does not apply to
+        such outcomes."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate(ABC):
-    """An order of outcomes into levels, from "surely d2" to "surely d1".
+    """An order of outcomes into levels (bins), from "surely d2" to "surely d1".
 
     attack: name of the scorer, as reports show it.
-    held_out: (levels, 2), selection draws by level and input, each levelled by a fit to other
-        draws. The last level is for outcomes that learning never saw.
-    penalty: standard errors by which predictions from these counts are lowered.
-    expected: expected draws by level, where they are known better than by the counts.
+    held_out: (levels, 2), number of selection draws by level and input. Where the order was fitted
+        to kept draws, the level of each draw comes from a fit to other draws; where cells were
+        counted, and for rare outputs, the order is by these counts. The last level is for outcomes
+        that learning never saw.
+    penalty: number of standard errors subtracted from predicted bounds, unless `expected` is known.
+    expected: expected draws by level and input, if these are known better than by the counts.
     """
 
     attack: str
@@ -56,54 +69,65 @@ class Candidate(ABC):
 
     @abstractmethod
     def freeze(self) -> LevelMap:
-        """Return the map from outcomes to levels, fitted to all draws."""
+        """Return the frozen map from outcomes to levels (bins), fitted to all learning draws."""
 
     @property
     @abstractmethod
     def counter(self) -> CellCounter:
-        """What counts further draws for `add`."""
+        """The frozen function that counts further draws by cell, for `add`."""
 
     @abstractmethod
     def add(self, counts: IntArray) -> Candidate:
-        """Return the candidate after further draws, counted by `counter`."""
+        """Return this order of outcomes, updated with counts of further draws.
+
+        counts: (cells, 2), further draws by cell of `counter` and input.
+        """
 
     @abstractmethod
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
-        """Return the same order of other outcomes. of: makes their level map from one of these."""
+        """Return this order for outcomes of another form, such as before their numbers were
+        rounded.
+
+        of: turns a level map for the present form into a level map for the other form.
+        """
 
     @property
     @abstractmethod
     def is_counted(self) -> bool:
-        """Whether estimates are shrunk counts, which allow for the luck of single cells."""
+        """Whether the log-ratios of levels are, or can be, shrunk towards common values. Then
+        predictions need only a small penalty for luck."""
 
     @property
     @abstractmethod
     def is_pooled(self) -> bool:
-        """Whether estimates come from one fit to all cells, and share its errors."""
+        """Whether one fit gives the estimates of all levels (bins), which then share its errors."""
 
     @property
     def is_smooth(self) -> bool:
-        """Whether log-ratios change by little from level to level."""
+        """Whether the log-ratio of d1 and d2 changes by little from level to level (bin to bin)."""
         return False
 
     @property
     def has_score(self) -> bool:
-        """Whether levels are bins of a score, an estimate over several columns."""
+        """Whether levels are bins of a score, a number computed from several columns."""
         return False
 
     @property
     def is_relearned(self) -> bool:
-        """Whether further draws refit the order itself."""
+        """Whether counts of further draws change the score that orders outcomes, not only the
+        counts."""
         return False
 
     @cached_property
     def promises(self) -> dict[Hashable, tuple[float, float]]:
-        """Cached predicted bounds and growths, by objective."""
+        """Cache: for each objective, the largest predicted bound and the largest predicted
+        growth."""
         return {}
 
     @cached_property
     def table(self) -> RuleTable:
-        """Expected guesses of every rule, on as many draws as were learned from."""
+        """Expected right and wrong guesses of every rule, where a rule guesses d2 below some level
+        and d1 from another level on; out of all learning draws."""
         if self.expected is None:
             return RuleTable.evened(self.held_out)
         ordered = evened(self.expected.draws, self.held_out.sum(axis=0))
@@ -111,30 +135,33 @@ class Candidate(ABC):
 
     @cached_property
     def smoothed(self) -> Smoothed:
-        """Smoothed counts of the seen levels, as if both inputs had been drawn equally often."""
+        """Counts of draws by level and input, smoothed over levels and scaled as if both inputs had
+        been drawn equally often. The last level, for unseen outcomes, is left out."""
         return smoothed(evened(self.held_out[:-1], self.held_out.sum(axis=0)))
 
     def near(self, low: int, high: int) -> Candidate:
-        """Return the candidate with finer levels near the starts of the levels `low` and `high`,
-        if it can be cut finer."""
+        """Return this order with finer levels (bins) near the lower ends of the levels `low` and
+        `high`; the order itself if it cannot be cut finer."""
         return self
 
 
 class BinSource:
-    """Makes the level map of ordered bins and, on demand, what refines it."""
+    """Makes the map from outcomes to levels (bins) and, when asked, finer intervals and a `Learner`
+    that refits the order."""
 
-    # Whether `learner` may return something, which is costly to make.
+    # Whether `learner` may return a learner, which is costly to make.
     is_relearned: ClassVar[bool] = False
 
     def level_map(self) -> LevelMap:
         raise NotImplementedError
 
     def intervals(self) -> Intervals | None:
-        """Return intervals finer than the levels, if there are any."""
+        """Return intervals that are finer than the levels; None if there are none."""
         return None
 
     def learner(self) -> Learner | None:
-        """Return what refits the order from counted draws, if anything does."""
+        """Return the learner that refits the order from counts of further draws; None if the order
+        stays."""
         return None
 
 
@@ -145,20 +172,24 @@ class Learner(Protocol):
     def counter(self) -> CellCounter: ...
 
     def after(self, order: OrderedBins, counts: IntArray) -> OrderedBins:
-        """Return the order after further draws, counted by `counter`: (levels, 2)."""
+        """Return the order refitted with further draws.
+
+        counts: (cells, 2), further draws by cell of `counter` and input.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class OrderedBins(Candidate):
-    """Bins of a number or of a score.
+    """Bins of a number or of a score, or cells of one column in a fixed order.
 
-    source: makes the level map and finer intervals.
-    is_smooth: log-ratios change by little from level to level, as those of intervals do.
-    position: (levels - 1,), mean number or score of each level; None: unknown.
-    place: (levels - 1,), rising, the coordinate in which log-ratios are piecewise linear; None: the
+    source: makes the level map, finer intervals, and the learner that refits the order.
+    is_smooth: whether the log-ratio changes by little from level to level. True for bins of a score
+        that was fitted to kept draws, and for thresholds on numbers that rarely repeat.
+    position: (levels - 1,), mean number or score of each level but the last; None: unknown.
+    place: (levels - 1,), rising, the coordinate in which log-odds are piecewise linear; None: the
         number of the level.
-    scored: the score; None for bins of one column.
+    scored: the score; None for one column.
     """
 
     source: BinSource
@@ -188,12 +219,13 @@ class OrderedBins(Candidate):
 
     @cached_property
     def intervals(self) -> Intervals | None:
-        """Intervals finer than the levels, if there are any."""
+        """Intervals that are finer than the levels; None if there are none."""
         return self.source.intervals()
 
     @cached_property
     def learner(self) -> Learner | None:
-        """What refits the order from counted draws, if anything does."""
+        """The learner that refits the order from counts of further draws; None if the order
+        stays."""
         return self.source.learner()
 
     @cached_property
@@ -235,7 +267,7 @@ class OrderedBins(Candidate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(BinSource):
-    """Levels without anything finer."""
+    """Source of levels (bins) that cannot be cut finer or refitted."""
 
     levels: LevelMap
 
@@ -245,7 +277,10 @@ class Fixed(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finer(BinSource):
-    """Levels that intervals are joined into."""
+    """Source of levels (bins) that are made by joining narrower intervals.
+
+    finer: the intervals.
+    """
 
     finer: Intervals
 
@@ -258,7 +293,11 @@ class Finer(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mapped(BinSource):
-    """Levels of outcomes that are mapped to others first, for which a source makes levels."""
+    """Source of levels for outcomes that are converted to another form first.
+
+    inner: makes the levels of the converted outcomes.
+    of: turns a level map of converted outcomes into a level map of the original outcomes.
+    """
 
     inner: BinSource
     of: Callable[[LevelMap], LevelMap]
@@ -273,7 +312,10 @@ class Mapped(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreBins(BinSource):
-    """Levels of a score. is_d1: (size,), the inputs of the draws that it was fitted to."""
+    """Source of levels that are bins of a score.
+
+    is_d1: (size,), whether each draw that the score was fitted to was made on d1.
+    """
 
     scored: Scored
     is_d1: NDArray[np.bool_]
@@ -288,7 +330,10 @@ class ScoreBins(BinSource):
 def by_score(
     scored: Scored, selection: SelectionDraws, source: BinSource | None = None
 ) -> OrderedBins:
-    """Return the order by a score. source: of its levels; None: the score stays as it is."""
+    """Return the candidate (order of outcomes) whose levels are bins of a score.
+
+    source: makes the levels, if the score is refitted later; None: the score stays as it is.
+    """
     table = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
     return OrderedBins(
         scored.attack,
@@ -303,7 +348,8 @@ def by_score(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellCounts:
-    """Cells that were made without the inputs, and the draws in each.
+    """Cells (groups of outcomes) that were made without the inputs, and the number of draws in
+    each.
 
     cells: map from an outcome to its cell.
     counts: (cells, 2), learning draws by cell and input; the last cell is for unseen outcomes.
@@ -316,7 +362,8 @@ class CellCounts:
     predictor: Predictor | None = None
 
     def in_order(self) -> tuple[IntArray, FloatArray]:
-        """Return the level of every cell, (cells - 1,), and the expected draws, (levels, 2)."""
+        """Return two arrays: the level of every cell but the last, (cells - 1,), and the expected
+        draws by level and input, (levels, 2). Shares of d1 are shrunk estimates (`clusters.py`)."""
         counts, arms = self.counts[:-1], self.counts.sum(axis=0)
         draws = counts.sum(axis=1)
         if self.predictor is None:
@@ -330,10 +377,11 @@ class CellCounts:
 
 @dataclass(frozen=True, eq=False)
 class UnorderedCells(Candidate):
-    """Values or outputs, each ordered by its own counts.
+    """Single values or whole outputs, each ordered by its own counts.
 
     levels: map from an outcome to the level of its cell.
-    counted: the cells, for further draws; None for rare outputs, which are counted elsewhere.
+    counted: the cells with their counts, to which further draws are added; None for rare outputs,
+        whose further draws `attacks/rare_outputs.py` counts.
     """
 
     levels: LevelMap
@@ -341,7 +389,11 @@ class UnorderedCells(Candidate):
 
     @classmethod
     def of(cls, attack: str, counted: CellCounts) -> UnorderedCells:
-        """Return the order of cells by their shrunk counts."""
+        """Return the candidate that orders cells (groups of outcomes) by their shrunk log-ratios.
+
+        attack: name of the scorer, as reports show it.
+        counted: the cells, and the draws in each.
+        """
         level, expected = counted.in_order()
         levels = len(expected)
         group = np.append(level, levels).astype(np.intp)

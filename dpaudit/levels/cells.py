@@ -1,6 +1,8 @@
-"""Cells: a finite partition of one column into intervals of numbers, then labels.
+"""Cells: a division of one column into intervals of numbers, then labels.
 
-Cells are made without a look at the inputs, so that they cannot overfit.
+`make_cells` makes the cells of a column from selection draws without a look at the inputs, so that
+cells cannot overfit. Scorers in `attacks/` count draws by cell and input, give each cell a value (a
+log-ratio or a level), and describe events in words with `Cells.words`.
 """
 
 from __future__ import annotations
@@ -22,26 +24,32 @@ from dpaudit.outcomes.representation import Phrases, phrases_of
 from dpaudit.outcomes.units import number_writer
 from dpaudit.stats.order import in_order
 
+# Largest number of intervals of numbers, frequent values apart.
 LARGEST = 320
-# Cells between the tails, at most. Finer cells pay only in the tails, where cut-offs of rare events
-# lie.
+# Largest number of intervals between the tails. Finer intervals pay only in the tails, where the
+# cut-offs of rare events lie.
 _MOST_BETWEEN = 192
+# Largest number of labels with a cell of their own.
 _MOST_LABELS = 4096
-# The event of a level that no outcome reaches.
+# Words for the event of a level that no outcome reaches.
 NO_OUTPUT = "no output"
+# Largest number of characters of an output or label in an event.
 _LONGEST_WORD = 60
-# Words for numbers, and for outputs too rare to have a cell.
+# Words for any number.
 A_NUMBER = "a number"
+# Words for outputs that are too rare to have a cell.
 RARELY_SEEN = "a value rarely or never seen while learning"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Intervals `[edge, next edge)` of the numbers in rising order, then one cell for each
-    label, then one for all labels that were not seen.
+    """Cells of one column: intervals [edge, next edge) of the numbers in rising order, then a cell
+    for each label, then a cell for all labels that were not seen.
 
-    values: (intervals,), the value of each interval: its own number, or a level.
-    label_values: (labels + 1,), the same for labels; the last one is for unseen labels.
+    name: name of the column.
+    edges: (intervals - 1,), rising.
+    values: (intervals,), the value of each interval: its number, its level or its log-ratio.
+    label_values: (labels + 1,), the value of each label; the last one is for unseen labels.
     """
 
     name: str
@@ -60,11 +68,11 @@ class Cells:
 
     @property
     def says_something(self) -> bool:
-        """Whether some cell has a value other than 0."""
+        """Whether the value of some cell is not 0."""
         return bool(self.values.any() or self.label_values.any())
 
     def __call__(self, column: Column) -> NDArray[Any]:
-        """Return the value of every entry."""
+        """Return the value of the cell of every entry: (size,)."""
         if column.codes is None:
             return self.digitise(column.numbers)
         result = self.digitise(np.where(column.codes > 0, 0.0, column.numbers))
@@ -76,8 +84,11 @@ class Cells:
         return np.where(column.codes > 0, by_code[column.codes], result)
 
     def with_values(self, values: NDArray[Any]) -> Cells:
-        """Return the partition with other values, (intervals + labels + 1,); equal neighbours
-        become one interval."""
+        """Return the cells with other values. Neighbouring intervals of equal value become one
+        interval.
+
+        values: (intervals + labels + 1,).
+        """
         numeric, labels = values[: self.intervals], values[self.intervals :]
         kept = numeric[1:] != numeric[:-1]
         merged = np.concatenate([numeric[:1], numeric[1:][kept]])
@@ -86,7 +97,7 @@ class Cells:
     def words(self, chosen: NDArray[np.bool_]) -> str:
         """Return in words the event that the value of an entry is chosen, e.g. `output ≤ 0.13`.
 
-        chosen: (values,) of bool.
+        chosen: True at each chosen value; the values of the cells are indices into this array.
         """
         phrases = phrases_of(self.name)
         if phrases is not None:
@@ -106,7 +117,8 @@ class Cells:
         start = f"{name} is "
         if not chosen[unseen]:
             return _alternatives(start, [*parts, *labels]) or NO_OUTPUT
-        if len(left_out) <= WORDS:  # among them, the labels that are chosen are not
+        # If few labels are left out, the event names these and none of the chosen labels.
+        if len(left_out) <= WORDS:
             labels, others = [], none_of(left_out)
         else:
             others = RARELY_SEEN
@@ -118,14 +130,22 @@ class Cells:
         return f"{_alternatives(start, parts)}, or {others}" if parts else others
 
     def _labels(self, result: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
-        """Return the events that chosen exceptions are raised, then the other chosen labels."""
+        """Return two lists: the events that a chosen exception is raised, in words, and the other
+        chosen labels.
+
+        result: (labels,), whether each label is chosen.
+        """
         every = [label for label, one in zip(self.labels, result, strict=True) if one]
         raised = [label for label in every if label.startswith(RAISED)]
         words = [f"{label.removeprefix(RAISED)} is raised" for label in raised]
         return words, [label for label in every if label not in raised]
 
     def _representation_words(self, chosen: NDArray[np.bool_], phrases: Phrases) -> str:
-        """Return an event of a column without numbers, such as `output is -0.0`."""
+        """Return in words an event of a column that gives the type or form of an output, such as
+        `output is -0.0`. Such a column has no numbers.
+
+        phrases: the words for this kind of column.
+        """
         result = chosen[self.label_values[:-1]]
         if self._is_all_but_the_gap(np.ones(1, dtype=bool), result):
             return phrases.present
@@ -138,7 +158,10 @@ class Cells:
         return _alternatives(phrases.start, parts) or NO_OUTPUT
 
     def _is_all_but_the_gap(self, numeric: NDArray[np.bool_], result: NDArray[np.bool_]) -> bool:
-        """Return whether the event is that the entry is present, whatever it is."""
+        """Return whether the event is that the entry is present, whatever its value.
+
+        numeric, result: whether each interval, and each label, is chosen.
+        """
         there = np.array([label != ABSENT for label in self.labels], dtype=bool)
         return not there.all() and bool(numeric.all() and (result == there).all())
 
@@ -151,8 +174,13 @@ class Cells:
 
 
 def make_cells(column: Column, limit: int = LARGEST) -> Cells:
-    """Return cells for a column of selection draws: one for each value if there are few; else
-    quantiles, refined in both tails, and one for each frequent value."""
+    """Return the cells of a column of selection draws.
+
+    There is an interval for each value if the column has few values. Otherwise intervals lie
+    between quantiles, finer in both tails, and each frequent value has its own interval. Each label
+    that was seen twice has a cell.
+    limit: largest number of intervals, frequent values apart.
+    """
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     edges = _edges(in_order(numbers), limit) if len(numbers) else np.empty(0)
     labels = frequent_labels(column, least=2, most=_MOST_LABELS)
@@ -163,7 +191,8 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
 
 
 def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
-    """Return the group of every entry, of neighbouring cells with about equal mass."""
+    """Return the group of every entry: (size,), from 0 to `groups` - 1. Groups are runs of
+    neighbouring cells with about equal numbers of draws."""
     cell = make_cells(column, groups)(column).astype(np.intp)
     masses = np.bincount(cell)
     middle = (np.cumsum(masses) - masses / 2) / len(cell)
@@ -171,7 +200,8 @@ def equal_mass_groups(column: Column, groups: int) -> NDArray[np.intp]:
 
 
 def frequent_labels(column: Column, least: int, most: int) -> tuple[str, ...]:
-    """Return the labels with at least `least` draws, at most `most`, the most frequent first."""
+    """Return the labels with at least `least` draws, the most frequent first, and at most `most` of
+    them."""
     if column.codes is None:
         return ()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]
@@ -195,15 +225,17 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
 
 
 def around(values: FloatArray) -> FloatArray:
-    """Return edges that give each value an interval of its own."""
+    """Return the rising edges that give each value an interval of its own."""
     with np.errstate(over="ignore"):
         both = np.concatenate([values, np.nextafter(values, np.inf)])
     return np.unique(both[both > -np.inf])
 
 
-@lru_cache(maxsize=64)  # every column of some draws asks for the same ones
+# Cached, since all columns of an outcome have equally many draws.
+@lru_cache(maxsize=64)
 def _quantiles(bins: int, draws: int) -> FloatArray:
-    """Return inner quantiles: spaced geometrically in both tails, evenly between them."""
+    """Return the shares (0 to 1) at which a column is cut into `bins` intervals: geometrically
+    spaced in both tails, evenly between the tails."""
     first, share = 4 / draws, tuning.SHARE_OF_TAILS
     tail = (bins - min(bins * 3 // 4, _MOST_BETWEEN)) // 2
     if first >= share / 2 or tail < 2:
@@ -214,7 +246,11 @@ def _quantiles(bins: int, draws: int) -> FloatArray:
 
 
 def _shortened(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
-    """Return edges near the given order statistics, as short decimals."""
+    """Return edges close to some entries of sorted numbers, as short decimals.
+
+    ordered: (draws,), rising.
+    places: indices of the entries.
+    """
     places = np.unique(np.clip(places, 1, len(ordered) - 1))
     edges = np.unique(ordered[places])
     edges = edges[np.isfinite(edges)]
@@ -228,19 +264,23 @@ def _shortened(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
 
 
 def _short(edge: float, room: float) -> float:
-    """Return the edge rounded to a tenth or less of the room around it."""
-    if room == math.inf:  # the numbers are as far apart as numbers can be
+    """Return the edge as a decimal, rounded by at most a tenth of the distance to its nearest
+    neighbour.
+
+    room: distance to the nearest neighbouring edge.
+    """
+    if room == math.inf:  # the distance overflows
         return edge
     digits = 1 - math.floor(math.log10(room)) if room > 0 else 17
     try:
         return round(edge, digits) if digits < 300 else edge
-    except OverflowError:  # of the largest numbers, what is rounded up would be infinite
+    except OverflowError:  # the largest floats would be rounded up to infinity
         return edge
 
 
 def short_below(number: float, room: float) -> float:
-    """Return a short decimal below the number, by at most a fifth of the room; the number itself
-    if there is none."""
+    """Return a short decimal that is below the number by at most a fifth of `room`; the number
+    itself if there is none."""
     with np.errstate(over="ignore", invalid="ignore"):
         result = _short(number, room)
         if result > number:
@@ -261,7 +301,8 @@ def _interval_words(name: str, low: float, high: float) -> str:
 
 
 def _bound(edge: float) -> tuple[float, bool]:
-    """Return the number to write for an edge, and whether the edge is the next float after it."""
+    """Return the number to write for an edge, and whether the edge is the next float above that
+    number, so that the number itself lies below the edge."""
     if math.isfinite(edge):
         before = math.nextafter(edge, -math.inf)
         if len(number_word(before)) < len(number_word(edge)):
@@ -270,7 +311,10 @@ def _bound(edge: float) -> tuple[float, bool]:
 
 
 def _alternatives(start: str, parts: Sequence[str]) -> str:
-    """Join alternatives: `output is 1, 4 or output > 7`. start: of single values, `output is `."""
+    """Join alternatives of an event: `output is 1, 4 or output > 7`.
+
+    start: the beginning of an alternative that is a single value, such as `output is `.
+    """
     points = [part.removeprefix(start) for part in parts if part.startswith(start)]
     ranges = [part for part in parts if not part.startswith(start)]
     if len(points) > WORDS:
@@ -283,13 +327,13 @@ def _alternatives(start: str, parts: Sequence[str]) -> str:
 
 
 def shortened(word: str) -> str:
-    """Return a word, cut to 60 characters."""
+    """Return a word cut to at most 60 characters."""
     return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
 
 
 def none_of(labels: Sequence[str]) -> str:
-    """Return the words for an output that is none of some: `not 1`, `neither 1 nor a raised
-    KeyError`."""
+    """Return the words for an output that has none of these labels: `not 1`, `neither 1 nor a
+    raised KeyError`."""
     words = [
         f"a raised {label.removeprefix(RAISED)}" if label.startswith(RAISED) else shortened(label)
         for label in labels
@@ -300,7 +344,7 @@ def none_of(labels: Sequence[str]) -> str:
 
 
 def listed(parts: Sequence[str], word: Literal["and", "or"]) -> str:
-    """Join parts of a list: `1, 2 or 3`."""
+    """Join the parts of a list with commas and a last `and` or `or`: `1, 2 or 3`."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"

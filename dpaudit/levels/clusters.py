@@ -1,11 +1,16 @@
-"""Shrinkage of many cells towards few common log-ratios, and their division into levels.
+"""Shrinkage of many cells towards a few common log-ratios, and their division into levels.
 
-Many mechanisms have a few log-ratios that many outputs share, up to the sign: k-ary randomised
-response, the tails of Laplace noise. Cells are taken to fall into few clusters, each with one
-size of log-ratio and either sign. The number of clusters is unknown: neighbouring clusters are
-joined one by one, and the estimate of a cell is its mean over all these models, weighted by
-their likelihood and by e^-1 for each cluster. Cells that counts cannot distinguish are
-taken as equal, so that an event of both is preferred to one of them.
+A cell is a value or an output; its log-ratio compares its frequency on d1 and on d2. In many
+mechanisms many outputs share a log-ratio up to the sign: k-ary randomised response, the tails of
+Laplace noise. So cells are taken to fall into few clusters, each with one size of log-ratio and
+either sign. The number of clusters is unknown: neighbouring clusters are joined one by one, and the
+estimate of a cell is its mean over all these models, each weighted by its likelihood and by e^-1
+for each cluster. Cells that counts cannot distinguish get equal estimates, so that an event has
+both or neither.
+
+`candidates.py` passes counts by cell and input to `averaged` and `merged`;
+`attacks/continued_learning.py` simulates further counts with `sample_shares` (docs/method.md §5,
+*Unordered cells*).
 """
 
 from __future__ import annotations
@@ -24,19 +29,22 @@ from dpaudit.levels.shrinkage import SIZES
 
 
 def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
-    """Return the level of every cell, rising with its share of d1, and the number of levels.
+    """Return the level of every cell, (cells,), rising with its share of d1; and the number of
+    levels, at most 63.
 
-    share, draws: (cells,).
+    share: (cells,), expected share of d1 among the draws of each cell.
+    draws: (cells,), number of draws in each cell.
 
-    Two neighbours at a time are joined, first those that lose the least information about the
-    input (Ward 1963). Cells of equal shares are always on one level.
+    Two neighbours at a time are joined, first the two that lose the least information about the
+    input (Ward 1963). Cells of equal shares are on one level.
     """
     distinct, place = np.unique(share, return_inverse=True)
     mass = np.maximum(np.bincount(place.ravel(), weights=draws), TINY)
     ahead = mass * distinct
     cells = len(distinct)
     before, after = list(range(-1, cells - 1)), list(range(1, cells + 1))
-    age = [0] * cells  # of a group, named by its first cell; -1 once it has joined another
+    # How often each group has grown; -1 once it has joined another. Its first cell is its name.
+    age = [0] * cells
 
     def entry(one: int) -> tuple[float, int, int, int, int]:
         other = after[one]
@@ -67,28 +75,31 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     return level[place.ravel()].astype(np.int64), groups
 
 
+# Numbers of EM steps: on the grid, from its peaks, and after clusters were joined.
 _STEPS_OF_GRID, _STEPS, _STEPS_OF_JOINING = 60, 60, 20
+# Longest Newton step of a log-ratio.
 _LONGEST_STEP = 1.0
-# Clusters, at most, that are added to the peaks on the grid.
+# Largest number of clusters that are added to the peaks on the grid.
 _MOST_MORE = 3
+# Weight above which a local maximum on the grid is a peak.
 _SMALL = 1e-5
-# Models this many nats below the best one are left out, and joining ends there.
+# Models this many nats less likely than the best model get weight 0, and joining ends at the first.
 _FAR = 15.0
-# Exponents are clipped here: cells that no cluster explains have larger ones.
+# Largest exponent of a likelihood ratio: cells that no cluster explains have larger exponents.
 _LARGEST_LOG = 300.0
 
 
-# Either sign of a log-ratio, before cells and sizes.
+# The sign of a log-ratio, as an array of shape (2, 1, 1) before cells and sizes.
 _SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Different pairs of counts.
+    """The different pairs of counts that cells (groups of outcomes) have.
 
-    ahead, behind: (cells, 1), draws of d1 and of d2, as floats.
-    many: (cells,), number of cells with these counts.
-    even: log-odds of d1 in a cell that tells nothing.
+    ahead, behind: (pairs, 1), draws of d1 and of d2, as floats.
+    many: (pairs,), number of cells with these counts.
+    even: log-odds of d1 in a cell with log-ratio 0.
     """
 
     ahead: FloatArray
@@ -104,10 +115,11 @@ class _Cells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """A number of clusters.
+    """A model in which cells fall into a certain number of clusters. All cells of a cluster have a
+    log-ratio of one size and either sign.
 
-    sizes, weights: (clusters,), size of the log-ratio of each, and its share of the cells.
-    worth: log-likelihood minus the cost of the clusters.
+    sizes, weights: (clusters,), absolute log-ratio of each cluster, and its share of the cells.
+    worth: log-likelihood minus the cost of the clusters, in nats.
     """
 
     sizes: FloatArray
@@ -117,12 +129,12 @@ class _Model:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihood:
-    """The likelihood of every log-ratio, given the counts of a cell.
+    """The likelihood of possible log-ratios (a size and a sign), given the counts of a cell.
 
-    relative: (2, cells, sizes), relative to the largest one of the cell, positive log-ratios
-        first.
-    log_largest: (1, cells, 1).
-    share: (2, 1, sizes), of d1.
+    relative: (2, cells, sizes), divided by the largest likelihood of the cell; positive log-ratios
+        first, then negative ones.
+    log_largest: (1, cells, 1), log of the largest likelihood of each cell.
+    share: (2, 1, sizes), the share of d1 at each log-ratio.
     """
 
     relative: FloatArray
@@ -138,23 +150,30 @@ class _Likelihood:
         return cls(np.exp(logs - most), most, 1 / (1 + against))
 
     def blame(self, weights: FloatArray) -> FloatArray:
-        """Return the posterior probability of every log-ratio: (2, cells, sizes)."""
+        """Return the posterior probability of every log-ratio in every cell: (2, cells, sizes).
+
+        weights: (sizes,), prior probability of each size; both signs are equally likely.
+        """
         blame = self.relative * (weights / 2)
         blame /= np.add.reduce(blame, axis=(0, 2), keepdims=True)
         return blame
 
     def logs(self, weights: FloatArray) -> FloatArray:
-        """Return the log-likelihood of each cell: (cells,)."""
+        """Return the log-likelihood of each cell, averaged over log-ratios: (cells,).
+
+        weights: (sizes,), prior probability of each size; both signs are equally likely.
+        """
         total = (self.relative * (weights / 2)).sum(axis=(0, 2), keepdims=True)
         return np.asarray(np.log(total) + self.log_largest)[0, :, 0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """The posterior of the log-ratios of many cells.
+    """The posterior distribution of the log-ratios of many cells.
 
-    counts: (cells, 2).
-    models, weights: the numbers of clusters that are possible, and the probability of each.
+    counts: (cells, 2), draws by cell and input.
+    even: log-odds of d1 in a cell with log-ratio 0.
+    models, weights: models with different numbers of clusters, and the probability of each model.
     """
 
     counts: IntArray
@@ -164,10 +183,10 @@ class Clusters:
 
     @classmethod
     def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Clusters:
-        """Return the posterior.
+        """Return the posterior distribution, given counts.
 
         counts: (cells, 2), draws by cell and input.
-        arms: (2,), all draws of d1 and of d2.
+        arms: (2,), number of all draws of d1 and of d2.
         """
         even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
         alike, many = np.unique(counts, axis=0, return_counts=True)
@@ -178,7 +197,8 @@ class Clusters:
         return cls(counts, even, tuple(models), weights / weights.sum())
 
     def expected(self) -> FloatArray:
-        """Return the expected share of d1 among the draws of every cell: (cells,)."""
+        """Return the expected share of d1 among the draws of every cell, (cells,). A cell whose own
+        share is more than four standard errors from this expectation keeps its own share."""
         alike, place, many = np.unique(self.counts, axis=0, return_inverse=True, return_counts=True)
         cells = _Cells.of(alike, many, self.even)
         expected = np.zeros(len(alike))
@@ -195,9 +215,9 @@ class Clusters:
         return share[place.ravel()]
 
     def assigned(self, rng: np.random.Generator) -> FloatArray:
-        """Return the signed log-ratio of a cluster for every cell, drawn from the posterior:
+        """Return for every cell the signed log-ratio of a cluster drawn from the posterior:
         (cells,)."""
-        # The first model is a grid, whose neighbouring points other models take for one cluster.
+        # The first model is a grid, on which one cluster is spread over neighbouring points.
         models, weights = self.models, self.weights
         if weights[1:].sum() > 0:
             models, weights = models[1:], weights[1:] / weights[1:].sum()
@@ -211,16 +231,18 @@ class Clusters:
 
 
 def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return the expected share of d1 among the draws of every cell: (cells,).
+    """Return the expected share of d1 among the draws of every cell, shrunk over all cells:
+    (cells,).
 
     counts: (cells, 2), draws by cell and input.
-    arms: (2,), all draws of d1 and of d2.
+    arms: (2,), number of all draws of d1 and of d2.
     """
     return Clusters.of(counts, arms).expected()
 
 
 def _models(cells: _Cells) -> list[_Model]:
-    """Return models with fewer and fewer clusters; the first one is the whole grid."""
+    """Return models with fewer and fewer clusters of cells. In the first model, every point of a
+    grid of log-ratios is a cluster."""
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS_OF_GRID, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
@@ -230,7 +252,7 @@ def _models(cells: _Cells) -> list[_Model]:
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
     fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
-    # Two log-ratios that are near each other may have one peak.
+    # Two close log-ratios may have one peak.
     on_grid = _Likelihood.of(cells, grid)
     for _ in range(_MOST_MORE):
         further = _one_more(cells, on_grid, *fit[:2])
@@ -250,8 +272,13 @@ def _models(cells: _Cells) -> list[_Model]:
 def _one_more(
     cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, float] | None:
-    """Return the fit with one more cluster, where the likelihood rises fastest; None if it rises
-    too little. The new cluster starts with half the weight of its neighbour."""
+    """Return the fit (sizes, weights, log-likelihood) with one more cluster of cells, at the grid
+    point where the likelihood rises fastest; None if it rises too little there.
+
+    on_grid: likelihood of the log-ratios on the grid.
+    sizes, weights: of the present clusters. The new cluster starts with half the weight of its
+        nearest neighbour.
+    """
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
     odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, _LARGEST_LOG))
     rise = cells.many @ odds.sum(axis=0) / 2 - cells.many.sum()
@@ -268,7 +295,11 @@ def _one_more(
 def _joined(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, place: int
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return the fit with two neighbouring clusters joined into one."""
+    """Return the fit (sizes, weights, log-likelihood) after two neighbouring clusters of cells are
+    joined.
+
+    place: index of the smaller of the two, in the order of sizes.
+    """
     order = np.argsort(sizes, kind="stable")
     sizes, weights = sizes[order], weights[order]
     both = slice(place, place + 2)
@@ -282,15 +313,17 @@ def _joined(
 def _fitted(
     cells: _Cells, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return sizes and weights with a larger likelihood, and its log, by steps of EM.
+    """Return (sizes, weights, log-likelihood) of clusters of cells after some steps of EM, which
+    raise the likelihood.
 
-    moves: sizes may change, by one Newton step at a time.
+    moves: whether sizes may change, by one Newton step in each step of EM.
     """
     ahead, draws, many = cells.ahead, cells.ahead + cells.behind, cells.many[:, None]
     everything = cells.many.sum()
     likelihood = _Likelihood.of(cells, sizes)
     for _ in range(steps):
-        # The learner's inner loop, on small arrays: reduced without the methods' detour.
+        # The learner's inner loop, on small arrays: `np.add.reduce` is faster here than the method
+        # `sum`.
         blame = likelihood.blame(weights)
         blame *= many
         weights = np.add.reduce(blame, axis=(0, 1)) / everything
@@ -306,8 +339,9 @@ def _fitted(
 
 
 def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
-    """Return the posterior of every log-ratio, (2, cells, sizes), and the share of d1 of each,
-    (2, 1, sizes)."""
+    """Return the posterior probability of every log-ratio in every cell, (2, cells, sizes), and the
+    share of d1 at each log-ratio, (2, 1, sizes). Grid points are possible with a tiny prior
+    weight."""
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), LEAST_WEIGHT)])
     likelihood = _Likelihood.of(cells, sizes)
@@ -315,11 +349,10 @@ def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
 
 
 def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
-    """Return a share of d1 for every cell, (cells,), drawn from the posterior in normal
-    approximation.
+    """Return a true share of d1 for every cell, drawn from the posterior: (cells,).
 
-    Cells of one cluster are equal or differ slightly: both are equally likely beforehand, and
-    their counts say which is likelier.
+    The posterior is approximated by normal laws of log-ratios. The cells of one cluster are equal
+    or differ slightly: both are equally likely beforehand, and the counts decide which is likelier.
     """
     ratios = clusters.assigned(rng)
     counts = clusters.counts + 0.5
@@ -337,10 +370,10 @@ def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
 def _cluster(
     result: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Return log-ratios of the cells of a cluster, drawn from their posterior.
+    """Return log-ratios of the cells of one cluster, drawn from their posterior: (cells,).
 
-    found, variance: (cells,), estimates and the variances of their errors.
-    apart: standard deviation of the true log-ratios, if they differ.
+    result, variance: (cells,), estimated log-ratios and the variances of their errors.
+    apart: prior standard deviation of the true log-ratios if they differ.
     """
     (alike, together), (differing, spread) = (
         _common_mean(result, variance + further) for further in (0.0, apart**2)
@@ -357,8 +390,11 @@ def _cluster(
 def _common_mean(
     result: FloatArray, variance: NDArray[np.float64]
 ) -> tuple[float, tuple[float, float]]:
-    """Return the common mean of normal numbers, its error, and the log-likelihood integrated
-    over the mean."""
+    """Return the common mean of normal numbers; then a pair: the standard error of the mean, and
+    the log-likelihood integrated over the mean.
+
+    result, variance: the numbers and their variances.
+    """
     weight = 1 / variance
     total = float(weight.sum())
     mean = float(weight @ result) / total

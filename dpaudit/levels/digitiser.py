@@ -1,4 +1,10 @@
-"""A lookup grid from numbers to small integers, several times faster than a binary search."""
+"""Find the interval of each number, several times faster than by binary search.
+
+A `Digitiser` maps a number to the small integer of its interval. `cells.py` and `scores.py` call it
+for each outcome that is scored or counted, so it is the inner loop of certification. With few edges
+it compares each number with each edge; with many numbers and edges it looks intervals up in a grid
+of equal cells.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +18,30 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+# Number of cells of a grid.
 _CELLS = 8192
-# Cells of a grid for few edges, as vectors have one for every coordinate.
+# Number of cells of a grid for few edges. A vector has a grid for every coordinate, so grids are
+# small.
 _CELLS_FOR_FEW = 512
+# Largest number of edges that counts as few for the size of a grid.
 _FEW_FOR_VECTORS = 32
-# Edges, at most, that are compared one by one, which is faster.
+# Largest number of edges for which comparing with each edge is faster than a lookup.
 _FEW = 12
-# Edges, at most, for which counting the numbers that reach each edge is faster than a lookup.
+# Largest number of edges for which counting the numbers above each edge is faster than a lookup.
 _FEW_TO_COUNT = 20
-# Numbers that are looked up together, so that intermediate results stay in the cache.
+# Number of numbers that are looked up together, so that intermediate results stay in the cache.
 _PIECE = 16_384
-# Numbers whose binary search takes as long as making a grid.
+# Number of numbers from which on making a grid takes less time than their binary search.
 _WORTH_A_GRID = 4_096
-# Numbers from which on counting by cells pays.
+# Number of numbers from which on counting by cells is faster than counting by values.
 _MANY = 4 * _CELLS
-# Edges of one cell that are compared, at most. A single value has two neighbouring edges.
+# Largest number of edges in one cell that a lookup compares. A single value needs two edges.
 _DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Digitiser:
-    """Map x to `values[number of edges ≤ x]`.
+    """Map a number x to `values[k]`, where k is the number of edges ≤ x.
 
     edges: (n,), strictly rising, not NaN.
     values: (n + 1,), small integers.
@@ -40,11 +49,11 @@ class Digitiser:
 
     edges: FloatArray
     values: NDArray[Any]
-    # The grid, once it has been worth while to make it.
+    # At most one entry: the grid, or None if no grid is possible. Made at the first long call.
     _made: list[_Grid | None] = field(default_factory=list, init=False, repr=False)
 
     def __call__(self, numbers: FloatArray) -> NDArray[Any]:
-        """Return the value of every number; none may be NaN."""
+        """Return the value of every number; no number may be NaN."""
         if len(self.edges) <= _FEW:
             return self.values.take(self._compared(numbers))
         grid = self._grid(len(numbers))
@@ -53,7 +62,10 @@ class Digitiser:
         return grid.look_up(numbers, self.edges, self.values)
 
     def counts(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
-        """Return the number of numbers with each value, (values,), for the values 0, 1, …"""
+        """Return how many numbers have each of the values 0, 1, …: (values,).
+
+        values: number of different values.
+        """
         if len(self.edges) > _FEW_TO_COUNT:
             return self._looked_up(numbers, values)
         reached = np.empty(len(self.edges) + 2, dtype=np.int64)
@@ -78,8 +90,10 @@ class Digitiser:
         return counts
 
     def _grid(self, numbers: int) -> _Grid | None:
-        """Return the grid for a number of lookups; None where a binary search is faster, or a grid
-        is impossible."""
+        """Return the grid; None if a binary search is faster or no grid is possible.
+
+        numbers: number of numbers that will be looked up.
+        """
         if not self._made:
             if numbers < _WORTH_A_GRID:
                 return None
@@ -93,7 +107,7 @@ class Digitiser:
     def _compared(self, numbers: FloatArray) -> NDArray[np.intp]:
         place = np.zeros(len(numbers), dtype=np.uint8)
         above = np.empty(len(numbers), dtype=np.bool_)
-        as_bytes = above.view(np.uint8)  # of one type, sums take half of the time
+        as_bytes = above.view(np.uint8)  # sums of two arrays of one type take half of the time
         for edge in self.edges:
             np.greater_equal(numbers, edge, out=above)
             place += as_bytes
@@ -103,17 +117,19 @@ class Digitiser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grid:
-    """Equal cells over the range of the edges.
+    """Equal cells over the range from the first edge to the last.
 
-    The cell of a number is a monotone function of it, rounding included, so a number lies below
-    every edge of a later cell and above every edge of an earlier one: only the edges in its own
-    cell are left to compare with.
+    The cell of a number is a monotone function of the number, rounding included. So a number lies
+    below every edge of a later cell and above every edge of an earlier cell, and has to be compared
+    only with the edges in its own cell.
 
-    edges: (depth, cells), rising in a cell, infinite where it has fewer.
-    values: (cells, depth + 1), in a row.
-    crowded: cells with more edges than `depth`.
-    divided: cells with any edge.
+    scale, shift: a number x is in cell floor(scale · x + shift), clipped to the grid.
+    edges: (depth, cells), the edges in each cell, rising; infinite where a cell has fewer.
+    values: (cells · (depth + 1),), for each cell the values between its edges.
+    crowded: (cells,), whether a cell has more than `depth` edges; None if no cell has.
+    divided: (cells,), whether a cell has an edge.
     by_cell: (cells,), the value of a number below every edge in its cell.
+    is_sparse: whether fewer than a sixteenth of the cells have an edge.
     """
 
     scale: float
@@ -129,17 +145,20 @@ class _Grid:
         divided = np.isfinite(self.edges[0])
         object.__setattr__(self, "divided", divided)
         object.__setattr__(self, "by_cell", self.values[:: len(self.edges) + 1].copy())
-        # Whether most cells have no edge.
         object.__setattr__(self, "is_sparse", bool(divided.mean() < 1 / 16))
 
     def counts(
         self, pieces: Iterable[FloatArray], values: int
     ) -> tuple[NDArray[np.int64], FloatArray]:
-        """Return the number of numbers with each value, (values,), except those that share a
-        cell with an edge, and these numbers. Counting by cells is faster than by values."""
+        """Return two arrays: how many numbers in cells without an edge have each value, (values,);
+        and the remaining numbers, which share a cell with an edge. Counting by cells is faster than
+        by values.
+
+        pieces: the numbers, at most 16,384 in each piece.
+        """
         cells = len(self.divided)
         result, rest = np.zeros(cells, dtype=np.int64), []
-        # Kept from piece to piece, since to ask for memory costs as much as to fill it.
+        # Reused for all pieces, since allocating memory takes as long as filling it.
         kept = np.empty(_PIECE), np.empty(_PIECE, dtype=np.intp)
         for piece in pieces:
             out = kept[0][: len(piece)], kept[1][: len(piece)]
@@ -174,7 +193,10 @@ def _cell(
     cells: int,
     out: tuple[FloatArray, NDArray[np.intp]] | None = None,
 ) -> NDArray[np.intp]:
-    """Return the cell of every number. out: arrays for positions and cells, to save allocations."""
+    """Return the cell of every number.
+
+    out: arrays for positions and cells, to save allocations.
+    """
     position, cell = out or (np.empty(len(numbers)), np.empty(len(numbers), dtype=np.intp))
     with np.errstate(over="ignore"):
         np.multiply(numbers, scale, out=position)

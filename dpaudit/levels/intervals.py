@@ -1,7 +1,9 @@
-"""Intervals of a number or a score, finer than the levels that they are joined into.
+"""Intervals of a number or a score that are finer than the levels made from them.
 
-A cut-off need not be where two levels meet. The chosen candidate is divided again into as many
-levels, which are narrow near the cut-offs of its best rule and wide elsewhere.
+A level is a group of neighbouring intervals. The best cut-off of a rule may lie inside a level. So
+the intervals of the chosen candidate are joined again, into as many levels: narrow levels near the
+cut-offs of its best rule, wide levels elsewhere (`Intervals.near`). Candidates use intervals to
+count further draws, too.
 """
 
 from __future__ import annotations
@@ -15,23 +17,25 @@ from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group
 from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.levels.shrinkage import ExpectedDraws
 
-# Intervals on either side of a cut-off that become levels of their own.
+# Number of intervals on either side of a cut-off that become levels of their own.
 _NEAR = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """Neighbouring intervals, in order from d2 to d1, with the learning draws in each.
+    """Neighbouring intervals in order from d2 to d1, with the learning draws in each.
 
-    each: map from an outcome to its interval; the last one is for unseen outcomes.
+    each: map from an outcome to its interval; the last number is for unseen outcomes.
     counts: (intervals + 1, 2), learning draws by interval and input.
-    level: (intervals,), rising, the level that each interval belongs to.
-    position: (intervals,), mean number or score of each interval, NaN for a label; None: unknown.
-    joined: makes the map to levels from the level of every interval.
-    order: (intervals,), the intervals by level, where further draws have moved a label; None where
-        intervals are in order as they are.
-    place_labels: puts labels in order again after further draws; None without labels.
-    expected: (intervals, 2), expected draws, if more is known than the counts.
+    level: (intervals,), rising, the level of each interval.
+    position: (intervals,), mean number or score in each interval, NaN for a label; None: unknown.
+    joined: called with the level of every interval; returns the map from outcomes to levels.
+    order: (intervals,), the intervals in their present order, if further draws have moved a label;
+        None: the original order.
+    place_labels: called with intervals after further draws; returns them with labels put in order
+        again. None without labels.
+    expected: (intervals, 2), expected draws by interval and input, if known better than by the
+        counts.
     """
 
     each: LevelMap
@@ -44,12 +48,18 @@ class Intervals:
     expected: FloatArray | None = None
 
     def add(self, counts: IntArray) -> Intervals:
-        """Return the intervals after further draws, counted by `each`."""
+        """Return the intervals after further draws.
+
+        counts: (intervals + 1, 2), draws counted by `each`.
+        """
         later = replace(self, counts=self.counts + counts)
         return later if self.place_labels is None else self.place_labels(later)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Intervals:
-        """Return the intervals for other outcomes. of: makes their level map from one of these."""
+        """Return the intervals for outcomes of another form.
+
+        of: turns a level map of these intervals into a level map of the other outcomes.
+        """
 
         def joined(level: IntArray) -> LevelMap:
             return of(self.joined(level))
@@ -61,20 +71,22 @@ class Intervals:
         return self.joined(self._levels())
 
     def held_out(self) -> IntArray:
-        """Return the draws by level and input, the last level for unseen: (levels + 1, 2)."""
+        """Return draws by level and input, (levels + 1, 2). The last level is for unseen
+        outcomes."""
         levels = int(self.level[-1]) + 1
         return by_group(self.counts, np.append(self._levels(), levels), levels + 1).astype(np.int64)
 
     def expected_draws(self) -> ExpectedDraws | None:
-        """Return expected draws by level; None if nothing is known but the counts."""
+        """Return the expected draws by level and input; None if only the counts are known."""
         if self.expected is None:
             return None
         levels = int(self.level[-1]) + 1
         return ExpectedDraws(by_group(self.expected, self._levels(), levels), np.zeros(levels))
 
     def positions(self) -> FloatArray | None:
-        """Return the mean number or score of every level: (levels,). A level of labels alone lies
-        between its neighbours or, at an end, beyond the last one."""
+        """Return the mean number or score of every level, (levels,); None if unknown. A level that
+        has only labels gets a position between its neighbours or, at an end, beyond the last known
+        position."""
         if self.position is None:
             return None
         there = ~np.isnan(self.position)
@@ -85,18 +97,21 @@ class Intervals:
             return filled(total[:, 0] / total[:, 1])
 
     def places(self) -> FloatArray:
-        """Return the coordinate in which log-ratios are piecewise linear, by level: (levels,). This
-        is the number or the score or, where that does not rise, the share of the draws."""
+        """Return the coordinate of every level in which log-odds are piecewise linear: (levels,),
+        rising. It is the mean number or score or, if these do not rise, half of the draws of the
+        level plus all draws below it."""
         position = self.positions()
         if position is not None and np.all(np.diff(position) > 0):
             return position
         masses = by_group(self.counts[:-1], self._levels()).sum(axis=1)
-        masses += 1e-6 * max(1.0, masses.mean())  # so that levels without draws have a place, too
+        # Levels without draws need different places, too.
+        masses += 1e-6 * max(1.0, masses.mean())
         return np.asarray(np.cumsum(masses) - masses / 2)
 
     def near(self, low: int, high: int) -> Intervals:
-        """Return the intervals joined into other levels, no more in all: narrow ones near the
-        starts of the levels `low` and `high`."""
+        """Return the intervals joined into other levels: each of the six intervals on either side
+        of the start of level `low`, and of level `high`, is a level of its own. There are at most
+        63 levels."""
         starts = np.diff(self.level, prepend=self.level[0]) > 0
         fine = np.zeros(len(starts), dtype=bool)
         for place in np.searchsorted(self.level, [low, high]):
@@ -119,8 +134,11 @@ class Intervals:
 
 
 def filled(position: FloatArray) -> FloatArray:
-    """Return positions of levels in order, with NaN replaced: between two known positions by
-    interpolation, at an end by steps as large as the last known one."""
+    """Return the positions of levels in order with NaN replaced: by interpolation between known
+    positions, and beyond the ends by steps as large as the last step between known positions.
+
+    position: (levels,).
+    """
     known, every = np.flatnonzero(~np.isnan(position)), np.arange(len(position))
     if len(known) < 2:
         return np.zeros(len(position))

@@ -1,4 +1,10 @@
-"""Level maps: from outcomes to at most 64 levels, ordered from "surely d2" to "surely d1"."""
+"""Level maps: frozen functions from outcomes to levels, and helpers that count and cut.
+
+A level is one of at most 64 groups of outcomes, ordered from "surely d2" to "surely d1"; one more
+level is for outcomes of a kind that learning never saw. Scorers in `attacks/` make level maps;
+certification counts draws by level and input. The helpers divide draws into folds, compute
+log-ratios of counts, and cut an order of cells into levels.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +25,23 @@ from dpaudit.outcomes.tables import Table
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# Number of folds for cross-fitting.
 FOLDS = 5
-# Folds of the first half of the draws.
+# Number of folds in the first half of the draws.
 HALF = FOLDS // 2
+# Number of levels in either tail.
 _TAIL_LEVELS = 16
 
+# Number of draws that show whether numbers repeat.
 _LOOKED_AT = 2_000
-# Relative difference between two numbers that may come from the order of a sum.
+# Largest relative difference that the order of a sum may cause between two equal numbers.
 _ROUNDING = 1e-9
 
 
 class CellCounter(Protocol):
-    """What outcomes are counted by; frozen and picklable.
+    """A frozen counter of outcomes by cell; can be pickled. An outcome may be in several cells.
 
-    levels: number of cells. An outcome may be in several.
+    levels: number of cells.
     """
 
     @property
@@ -44,9 +53,9 @@ class CellCounter(Protocol):
 
 
 class LevelMap(CellCounter, Protocol):
-    """A map from outcomes to levels; frozen and picklable.
+    """A frozen map from outcomes to levels (ordered groups); can be pickled.
 
-    levels: number of levels. The last one is for outcomes of a kind that learning never saw, and
+    levels: number of levels. The last level is for outcomes of a kind that learning never saw, and
         has no place in the order.
     """
 
@@ -54,27 +63,31 @@ class LevelMap(CellCounter, Protocol):
     def levels(self) -> int: ...
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level of every outcome."""
+        """Return the level of every outcome: (size,)."""
         ...
 
     def counts(self, outcomes: Outcomes) -> IntArray:
-        """Return the number of outcomes at each level, in pieces that stay in the cache:
-        (levels,)."""
+        """Return the number of outcomes at each level: (levels,). Work is done in pieces that stay
+        in the processor's cache."""
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
             counts += np.bincount(self(piece), minlength=self.levels)
         return counts
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
-        """Return in words the event that the level is one of those chosen: (levels,) of bool."""
+        """Return in words the event that the level of an outcome is among the chosen levels.
+
+        chosen: (levels,), True for a chosen level.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouped(LevelMap):
-    """Map an outcome to the group of its cell.
+    """Level map whose levels are unions of the levels of another map.
 
-    group: (cells,), the group of each level of `cells`.
+    cells: the other map.
+    group: (cells.levels,), the new level of each of its levels.
     """
 
     cells: LevelMap
@@ -97,10 +110,11 @@ class Grouped(LevelMap):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearLevels(LevelMap):
-    """Map a number to its level, or to that of the known number that it equals up to rounding.
+    """Level map of numbers that undoes rounding: a number that equals a known number, except for an
+    error of at most 1e-9 of its size, has the level of the known number.
 
-    level: of outcomes that are single numbers.
-    known: (numbers,), rising.
+    level: level map of outcomes that are single numbers.
+    known: (numbers,), known numbers, rising.
     """
 
     level: LevelMap
@@ -108,7 +122,8 @@ class NearLevels(LevelMap):
 
     @classmethod
     def of(cls, level: LevelMap, numbers: FloatArray) -> LevelMap:
-        """Return the map for the numbers that repeat; `level` itself if none does."""
+        """Return the map in which the numbers that repeat are known; `level` itself if no number
+        repeats."""
         values, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
         known = values[counts > 1]
         return cls(level, known) if len(known) else level
@@ -126,7 +141,7 @@ class NearLevels(LevelMap):
             both = self.known[np.clip([place - 1, place], 0, len(self.known) - 1)]
             distance = np.abs(both - column.numbers)
             nearest = np.where(distance[0] < distance[1], *both)
-            # Equal numbers are left as they are: -0.0 is another output than 0.0.
+            # Equal numbers stay as they are: -0.0 equals 0.0, but is another output.
             least = distance.min(axis=0)
             is_near = (least > 0) & (least <= _ROUNDING * np.abs(nearest))
         numbers = np.where(is_near, nearest, column.numbers)
@@ -137,42 +152,53 @@ class NearLevels(LevelMap):
 
 
 def pieces(outcomes: Outcomes) -> Iterator[Outcomes]:
-    """Yield outcomes in pieces that stay in the cache."""
+    """Yield consecutive outcomes in pieces of 65,536, which stay in the processor's cache."""
     for start in range(0, outcomes.size, CACHED):
         yield outcomes.take(slice(start, start + CACHED))
 
 
 def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the number of outcomes by cell and input: (levels, 2)."""
+    """Return the number of outcomes by cell and input: (cells, 2), d1 first.
+
+    counter: counts outcomes by cell.
+    is_d1: (size,), whether each outcome was made on d1.
+    """
     each = (counter.counts(outcomes.take(np.flatnonzero(arm))) for arm in (is_d1, ~is_d1))
     return np.stack(list(each), axis=1)
 
 
 def is_continuous(numbers: FloatArray) -> bool:
-    """Return whether numbers hardly ever repeat, by the first 2,000 of them."""
+    """Return whether more than half of the first 2,000 numbers differ from all numbers before
+    them."""
     some = numbers[:_LOOKED_AT]
     return len(np.unique(some)) > len(some) / 2
 
 
 @functools.lru_cache(maxsize=4)
 def folds(size: int) -> IntArray:
-    """Return the fold of every selection draw; the order of the draws has no meaning."""
+    """Return the fold (0 to 4) of each of `size` draws, in turn: the order of draws has no
+    meaning."""
     result = np.arange(size) % FOLDS
-    result.flags.writeable = False  # kept for others
+    # The array is cached and shared by all callers.
+    result.flags.writeable = False
     return result
 
 
 def by_fold(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the selection draws at each place: (folds, places, 2)."""
+    """Return the number of draws by fold, place and input: (folds, places, 2).
+
+    place: (draws,), a number below `places` for each draw, such as its cell.
+    is_d1: (draws,), whether each draw was made on d1.
+    """
     counts = by_arm(folds(len(place)) * places + place, FOLDS * places, is_d1)
     return counts.reshape(FOLDS, places, 2)
 
 
 def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatArray) -> FloatArray:
-    """Return smoothed log-ratios of counts.
+    """Return log-ratios of the two inputs, smoothed by adding ½ to each count.
 
-    counts: (…, 2), of d1 and of d2.
-    arms: (…, 2), all draws of both inputs.
+    counts: (…, 2), draws of d1 and of d2 in a cell.
+    arms: (…, 2), all draws of d1 and of d2.
     """
     log_counts = np.log(counts + 0.5)
     both = np.log((arms[..., 0] + 1) / (arms[..., 1] + 1))
@@ -180,7 +206,10 @@ def log_ratio(counts: NDArray[np.floating | np.integer], arms: IntArray | FloatA
 
 
 def larger_for_d1(counts: IntArray) -> bool:
-    """Return whether the numbers of d1 are mostly larger (Mann-Whitney). counts: (cells, 2)."""
+    """Return whether the numbers from d1 are mostly larger than the numbers from d2 (Mann-Whitney).
+
+    counts: (cells, 2), draws by cell of numbers, rising, and by input.
+    """
     below = np.cumsum(counts, axis=0) - counts
     d1_larger, d2_larger = (counts * below[:, ::-1]).sum(axis=0)
     return bool(d1_larger > d2_larger)
@@ -189,31 +218,43 @@ def larger_for_d1(counts: IntArray) -> bool:
 def by_group(
     draws: FloatArray | IntArray, group: NDArray[np.integer], groups: int = 0
 ) -> FloatArray:
-    """Return the draws of groups of cells: (groups, 2) or more groups."""
+    """Return sums over groups of cells: (number of groups, 2).
+
+    draws: (cells, 2), by cell and input.
+    group: (cells,), the group of each cell.
+    groups: least number of groups in the result, since the last groups may be empty.
+    """
     arms = [np.bincount(group, weights=arm, minlength=groups) for arm in draws.T]
     return np.stack(arms, axis=1).astype(np.float64)
 
 
 @functools.lru_cache(maxsize=64)
 def tail_refined(smallest: float) -> FloatArray:
-    """Return at most 63 inner quantiles, spaced geometrically in the tails from `smallest` on."""
+    """Return the at most 63 quantiles between 64 levels: evenly spaced from 0.05 to 0.95,
+    geometrically in both tails.
+
+    smallest: the smallest quantile, at most 0.04.
+    """
     middle = LEVELS - 2 * _TAIL_LEVELS
     smallest = min(smallest, 0.04)
     low = np.geomspace(smallest, 0.05, _TAIL_LEVELS)
     inner = np.linspace(0.05, 0.95, middle + 1)[1:-1]
     result = np.concatenate([low, inner, 1 - low[::-1]])
-    result.flags.writeable = False  # kept for others
+    # The array is cached and shared by all callers.
+    result.flags.writeable = False
     return result
 
 
 def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
     """Return the level of every cell under every fit, (fits, cells), and the number of levels.
 
-    scores: (fits, cells); the last fit decides where levels are cut.
-    masses: (cells,), the draws of each, which may all be 0.
+    scores: (fits, cells), the score of each cell under each fit. The last fit, to all draws,
+        decides where levels are cut.
+    masses: (cells,), number of draws in each cell; may be 0 for all.
 
-    Cells of equal score stay together, and a heavy cell stands alone. The other fits are cut at
-    the same shares of the mass, so that ranks are compared across fits, not scores.
+    Cells of equal score stay on one level, and a cell with many draws may be a level by itself. The
+    other fits are cut at the same shares of the mass, so that ranks are compared across fits, not
+    scores.
     """
     starts, ends = _mass_ranges(scores, masses)
     middles = (starts + ends) / 2
@@ -225,10 +266,12 @@ def cut_by_mass(scores: FloatArray, masses: FloatArray) -> tuple[IntArray, int]:
 
 
 def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
-    """Return draws by level and input, the last level for unseen: (levels + 1, 2).
+    """Return the number of draws by level and input: (levels + 1, 2). The last level is for unseen
+    outcomes.
 
-    level: (folds, cells).
-    counts: (folds, cells + 1, 2), the last cell for unseen.
+    level: (folds, cells), the level of each cell by the fit without that fold.
+    counts: (folds, cells + 1, 2), draws by fold, cell and input; the last cell is for unseen
+        outcomes.
     """
     place = np.append(level, np.full((len(level), 1), levels), axis=1).ravel()
     total = np.zeros((levels + 1, 2), dtype=np.int64)
@@ -237,12 +280,14 @@ def held_out_tally(level: IntArray, counts: IntArray, levels: int) -> IntArray:
 
 
 def _mass_ranges(scores: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the shares of mass below the score of every cell, and up to it: (fits, cells)."""
+    """Return two arrays, both (fits, cells): the share of the mass in cells with a smaller score
+    than each cell, and the share in cells with at most its score."""
     order = np.argsort(scores, axis=1)
     ordered, upto = np.take_along_axis(scores, order, 1), np.cumsum(masses[order], axis=1)
     apart = ordered[:, 1:] != ordered[:, :-1]
     below, above = np.zeros(scores.shape), upto / np.maximum(1.0, upto[:, -1:])
-    # Shares rise: of equal scores, all start where the first one does and end where the last does.
+    # Shares rise: cells of equal score all start at the first cell's share and end at the last
+    # cell's.
     np.maximum.accumulate(np.where(apart, above[:, :-1], 0.0), axis=1, out=below[:, 1:])
     last = np.where(apart, above[:, :-1], np.inf)
     above[:, :-1] = np.minimum.accumulate(

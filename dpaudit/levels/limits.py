@@ -1,18 +1,21 @@
-"""Limits of time, memory and arithmetic that several modules share. They choose nothing."""
+"""Limits of time, memory and arithmetic that several modules share. They do not choose between
+rules."""
 
-# Columns, at most, that scorers of related columns look at: more take seconds.
+# Largest number of columns for scorers that relate columns to each other: more take seconds.
 MOST_COLUMNS = 128
-# First draws that show what outcomes are like.
+# Number of first draws that show the form of outcomes, such as which columns depend on each other.
 FIRST_DRAWS = 4_096
-# Draws that show which of several fits is worth fitting to all.
+# Number of draws on which several fits are compared, before the best is fitted to all draws.
 ENOUGH_TO_COMPARE = 10_000
-# Numbers that stay in the processor's cache together.
+# Number of floats that stay in the processor's cache together.
 CACHED = 65_536
-# Multiplications in one call; OpenBLAS starts threads, which wait for each other, from 2^18 on.
+# Largest number of multiplications in one BLAS call. From 2^18 on OpenBLAS starts threads, which
+# wait for each other.
 ONE_THREAD = 200_000
-# Added to what may be 0 before a division or a logarithm; prior weight that rules nothing out.
+# TINY: added to a number that may be 0 before a division or a logarithm.
+# LEAST_WEIGHT: added to prior weights, so that no log-ratio has probability 0.
 TINY, LEAST_WEIGHT = 1e-9, 1e-12
-# Scores are clipped here, since they may be infinite.
+# Scores are clipped to this size, since a score may be infinite.
 LARGEST_SCORE = 1e3
-# Items that the words of an event list.
+# Largest number of items that an event in words lists.
 WORDS = 6

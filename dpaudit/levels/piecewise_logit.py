@@ -1,7 +1,10 @@
-"""Smoothing of ordered levels: log-odds that are piecewise linear, or a multiple of a score.
+"""Smoothing of counts over ordered levels (bins of outcomes).
 
-Laplace noise gives one ramp between two flat tails, and a flat tail is worth guessing on as a
-whole; in raw counts some part of it always looks better than the rest.
+In raw counts some part of a flat tail always looks more telling than the rest of it. So the
+log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
+levels, then flat again; Laplace noise gives a single ramp. If the fit is better, a multiple of a
+score is one of the terms. Callers are `candidates.py` (`smoothed`) and the sums over columns in
+`attacks/additive.py` (`log_odds_of_each`). Symbols: docs/method.md §5, *Ordered bins*.
 """
 
 from __future__ import annotations
@@ -18,45 +21,51 @@ from dpaudit.levels.limits import CACHED, TINY
 
 FloatArray = NDArray[np.float64]
 
-# Its exponential is finite.
+# Largest exponent whose exponential is finite.
 _LARGEST = 700.0
 
 
 def probability(log_odds: FloatArray) -> FloatArray:
-    """Return the probability with these log-odds."""
+    """Return 1 / (1 + exp(-log_odds))."""
     return np.asarray(1 / (1 + np.exp(np.minimum(-log_odds, _LARGEST))))
 
 
 def softplus(log_odds: FloatArray) -> FloatArray:
-    """Return log(1 + e^x), to 2⁻⁵² relative to 1: ten times as fast as `np.logaddexp(0, x)`,
-    which is more exact near 0."""
+    """Return log(1 + e^x) with an absolute error of about 2⁻⁵². It takes a tenth of the time of
+    `np.logaddexp(0, x)`, which is more exact where the result is near 0."""
     return np.asarray(np.maximum(log_odds, 0.0) + np.log(1 + np.exp(-np.abs(log_odds))))
 
 
-# Levels, at most, except with many values.
+# Largest number of levels, except of single values and rare outputs.
 LEVELS = 64
-# Numbers of levels for which all ramps are made; ramps over fewer levels are some of these.
+# Numbers of levels for which all ramps are made. The ramps over fewer levels are selected from
+# these.
 _MADE = (16, 32, LEVELS)
-# Offsets of a ramp: it rises from -½ to ½, from 0 to 1, or from -1 to 0.
+# Offset of a ramp that rises from -½ to ½, from 0 to 1, or from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# Fractions of a level by which the ends of a ramp vary, since levels are intervals.
+# Positions of either end of a ramp within its level, in levels, that a ramp is averaged over.
 _BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
-# Ends of a ramp that are averaged over: this many levels to either side of the best ones.
+# The ends of a ramp are averaged over this many levels on either side of the best ends.
 _NEARBY = 6
+# Ends whose likelihood is below this share of the largest are left out.
 _UNLIKELY = 1e-3
-# Multiplications in one product: OpenBLAS starts threads from 2^18 on.
+# Largest number of multiplications in one product: from 2^18 on OpenBLAS starts threads.
 _ONE_THREAD = 260_000
+# Largest number of Newton steps of a fit.
 _NEWTON_STEPS = 12
+# Longest Newton step of a coefficient.
 _LONGEST_STEP = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Smoothed:
-    """Smoothed counts.
+    """Smoothed counts by level.
 
-    draws: (levels, 2), expected draws of both inputs; sums by level are kept.
-    follows: whether log-odds are a multiple of the position.
-    worth: log-likelihood minus the cost of the terms.
+    draws: (levels, 2), expected draws of d1 and of d2; the sum at each level is the number of draws
+        there.
+    follows: whether the fit has the score as a term, so that log-odds may be a multiple of the
+        score.
+    worth: log-likelihood minus the cost of the terms, in nats.
     """
 
     draws: FloatArray
@@ -69,7 +78,7 @@ def smoothed(
     position: FloatArray | None = None,
     place: FloatArray | None = None,
 ) -> Smoothed:
-    """Return smoothed counts; the arguments are those of `log_odds`."""
+    """Return counts smoothed over levels; the arguments are those of `log_odds`."""
     if len(counts) < 2:
         return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
     fit = _best(counts, position, place)
@@ -83,16 +92,16 @@ def log_odds(
     position: FloatArray | None = None,
     place: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the log-odds of d1 at every level: (levels,).
+    """Return the smoothed log-odds of d1 at every level: (levels,).
 
     counts: (levels, 2), ordered from d2 to d1.
-    position: (levels,), a quantity that log-odds may be a multiple of, such as a score.
-    place: (levels,), rising, the coordinate that ramps are linear in; None: the number of the
+    position: (levels,), a quantity, such as a score, that log-odds may be a multiple of; None: no
+        such quantity.
+    place: (levels,), rising, the coordinate in which ramps are linear; None: the number of the
         level.
 
-    Log-odds are a sum of ramps. Ramps are added while each raises the likelihood enough, then
-    averaged over their possible ends, so that levels next to a flat tail are not taken for a
-    part of it. A level is an interval, within which a ramp may end.
+    Ramps are added while each raises the likelihood enough. Then each ramp is averaged over its
+    possible ends, so that levels next to a flat tail are not taken for a part of it.
     """
     if len(counts) < 2:
         ahead, behind = counts.sum(axis=0) + 0.5
@@ -101,8 +110,11 @@ def log_odds(
 
 
 def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
-    """Return the log-odds of several counts, (…, levels), each as of `log_odds`, many times
-    faster than one by one. counts: (…, levels, 2)."""
+    """Return `log_odds` for several arrays of counts, (…, levels), many times faster than one by
+    one.
+
+    counts: (…, levels, 2).
+    """
     levels = counts.shape[-2]
     every = counts.reshape(-1, levels, 2)
     if levels < 2:
@@ -117,7 +129,9 @@ def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
 def _best(
     counts: NDArray[np.int64] | FloatArray, position: FloatArray | None, place: FloatArray | None
 ) -> _Fit:
-    """Return the better of two fits: by ramps alone, and with the position."""
+    """Return the better fit of log-odds by level: a sum of ramps (flat, then linear, then flat
+    again), or ramps and a multiple of the position. Better is the larger log-likelihood after
+    costs."""
     ramps = _ramps(len(counts)) if place is None else _ramps_over(place)
     fits = [_grown(counts, ramps, None)]
     if position is not None:
@@ -137,9 +151,11 @@ def _grown(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ramps:
-    """Every ramp over some levels: 0 up to level `start`, 1 from level `end` on.
+    """All ramps over some levels. Ramp r is 0 up to level start[r], rises linearly, and is 1 from
+    level end[r] on.
 
-    rise: (levels, ramps).
+    rise: (levels, ramps), the height of each ramp at each level.
+    squared: rise².
     """
 
     start: NDArray[np.intp]
@@ -151,7 +167,7 @@ class _Ramps:
 @lru_cache(maxsize=128)
 def _ramps(levels: int) -> _Ramps:
     known = next((size for size in _MADE if size >= levels), levels)
-    if levels < known:  # those that end within fewer levels are the same ones
+    if levels < known:  # ramps over fewer levels are the ramps that end within these
         most = _ramps(known)
         inside = most.end < levels
         rise = np.ascontiguousarray(most.rise[:levels, inside])
@@ -160,11 +176,15 @@ def _ramps(levels: int) -> _Ramps:
 
 
 def _ramps_over(place: FloatArray) -> _Ramps:
-    """Return the ramps that are linear in the place of a level. place: (levels,), finite,
-    strictly rising."""
+    """Return all ramps (flat, then linear, then flat again) that are linear in the place of a
+    level.
+
+    place: (levels,), the coordinate of each level, finite and strictly rising.
+    """
     start, end = np.triu_indices(len(place), 1)
-    # Levels before the start are at 0 and those beyond the end at 1, wherever the ends are within
-    # theirs; the others one after the other, ramp by ramp.
+    # A ramp is 0 at levels before its start and 1 beyond its end, wherever the ends are within
+    # their levels. The heights between are computed for all ramps in one array, one ramp after the
+    # other.
     rise = (np.arange(len(place))[:, None] > end).astype(np.float64)
     lengths = end - start + 1
     ramp = np.repeat(np.arange(len(start)), lengths)
@@ -180,7 +200,7 @@ def _ramps_over(place: FloatArray) -> _Ramps:
 
 
 def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
-    """Return the place of a level, which may be a fraction."""
+    """Return the coordinate at a fractional level number, by linear interpolation."""
     whole = np.clip(np.floor(level), 0, len(place) - 2).astype(np.intp)
     part = level - whole
     return np.asarray(place[whole] * (1 - part) + place[whole + 1] * part)
@@ -188,8 +208,13 @@ def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Unexplained:
-    """Residuals of the draws of d1 by level, and their variance; the weighted terms so far and
-    the inverse of their information, if there are any."""
+    """What the terms of a logistic regression leave unexplained, by level.
+
+    draws: (levels,), draws of d1 minus their expectation.
+    variance: (levels,), variance of the draws of d1.
+    terms: the terms times the variance, and the inverse of their information matrix; None without
+        terms.
+    """
 
     draws: FloatArray
     variance: FloatArray
@@ -197,29 +222,37 @@ class _Unexplained:
 
 
 class _Fit:
-    """A logistic regression on the terms chosen so far. ahead: (levels,), draws of d1."""
+    """A logistic regression of the input on functions of the level (terms), which are added one by
+    one: ramps, a constant and the position.
+
+    ramps: the ramps (flat, then linear, then flat again) to choose from.
+    ahead, draws: (levels,), draws of d1, and of both inputs.
+    position: (levels,), a quantity that may be a term; None: ramps and a constant only.
+    """
 
     def __init__(
         self, ramps: _Ramps, ahead: FloatArray, draws: FloatArray, position: FloatArray | None
     ) -> None:
         self._ramps, self._ahead, self._draws = ramps, ahead, draws
-        # Terms other than ramps, which need not rise: (levels, 1 or 2).
+        # Terms other than ramps: a constant, and the position, which need not have a positive
+        # coefficient.
         self._others = np.ones((len(draws), 1))
         if position is not None:
             along = _centred(position, ahead, draws)
             usual = np.sqrt((draws @ along**2) / max(1.0, draws.sum()))
             self._others = np.column_stack([along / max(float(usual), TINY), self._others])
         self.follows = position is not None
-        # Of each term the ramp and its offset; no ramp for others.
+        # For each term the index of its ramp and the offset; no index for other terms.
         self.chosen: list[tuple[int | None, float]] = []
         self._terms = np.empty((len(draws), 0))
         self._heights = np.empty(0)
         self._fitted = np.zeros(len(draws))
 
     def grow(self) -> bool:
-        """Add the term that raises the likelihood most; return False, and add none, if it raises
-        it too little."""
-        # A score statistic is about twice the gain; what falls far short of it is not fitted.
+        """Add the term that raises the likelihood most and return True. Return False, and add
+        nothing, if no term raises the likelihood enough."""
+        # The score statistic is about twice the gain, so a term with a much smaller statistic is
+        # not fitted.
         left = self._unexplained()
         tried = (self._best_ramp(left), self._best_other(left))
         result = [one for one in tried if one[-1] > tuning.GAIN_OF_RAMP]
@@ -236,26 +269,30 @@ class _Fit:
         return True
 
     def _with(self, term: FloatArray) -> tuple[float, FloatArray]:
-        """Return the gain of a further term in nats, and the heights of all terms with it."""
+        """Return the log-likelihood that a further term of the regression gains, in nats, and the
+        coefficients of all terms.
+
+        term: (levels,), its value at each level.
+        """
         terms = np.column_stack([self._terms, term])
         heights = self._maximised(terms, np.append(self._heights, 0.0))
         return self._likelihood(terms @ heights) - self._likelihood(self._fitted), heights
 
     @property
     def worth(self) -> float:
-        """Log-likelihood minus the cost of the terms."""
+        """Log-likelihood minus the cost of the terms, in nats."""
         cost = sum(1.0 + tuning.GAIN_OF_CHOICE * (ramp is not None) for ramp, _ in self.chosen)
         return self._likelihood(self._fitted) - cost
 
     def averaged(self) -> FloatArray:
-        """Return the log-ratios, (levels,), with every ramp averaged over its ends by
-        likelihood."""
+        """Return the log-odds of d1 by level, (levels,). The level where a ramp starts, and where
+        it ends, is averaged over, weighted by likelihood."""
         both = self._terms, self._heights
         return _averaged(self._ramps, self._ahead, self._draws, self.chosen, *both)
 
     def _best_ramp(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
-        """Return the rising ramp with the largest score statistic, given the terms so far: its
-        number, its offset, its term, and the statistic."""
+        """Return the rising ramp with the largest score statistic, given the terms so far, as
+        (index, offset, height by level, statistic)."""
         left, weight = unexplained.draws, unexplained.variance
         rise, offsets = self._ramps.rise, _OFFSETS[:, None]
         slope = left @ rise + offsets * left.sum()
@@ -272,7 +309,8 @@ class _Fit:
         return ramp, offset, rise[:, ramp] + offset, float(score[place, ramp])
 
     def _best_other(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
-        """Return the same for the terms that are no ramps."""
+        """Return the constant or the position, whichever has the larger score statistic given the
+        terms so far, as (None, 0.0, values by level, statistic)."""
         left, weight = unexplained.draws, unexplained.variance
         slope = left @ self._others
         bend = weight @ self._others**2
@@ -285,20 +323,27 @@ class _Fit:
         return None, 0.0, self._others[:, best], float(score[best])
 
     def _unexplained(self) -> _Unexplained:
-        """Return the residuals of the terms so far."""
+        """Return the residuals of the logistic regression on the terms chosen so far."""
         share = probability(self._fitted)
         variance = self._draws * share * (1 - share) + TINY
         terms = self._weighted(variance) if self.chosen else None
         return _Unexplained(self._ahead - self._draws * share, variance, terms)
 
     def _weighted(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the weighted terms, and the inverse of their information."""
+        """Return the terms times a weight, (levels, terms), and the inverse of their information
+        matrix.
+
+        weight: (levels,), variance of the draws of d1.
+        """
         weighted = weight[:, None] * self._terms
         information = self._terms.T @ weighted + TINY * np.eye(len(self.chosen))
         return weighted, np.asarray(np.linalg.inv(information), dtype=np.float64)
 
     def _maximised(self, terms: FloatArray, heights: FloatArray) -> FloatArray:
-        """Return the heights with the largest likelihood, by Newton's method."""
+        """Return the coefficients of terms with the largest likelihood, by Newton's method.
+
+        heights: the coefficients to start from.
+        """
         for _ in range(_NEWTON_STEPS):
             share = probability(terms @ heights)
             weight = self._draws * share * (1 - share) + TINY
@@ -314,9 +359,9 @@ class _Fit:
 
 
 class _Fits:
-    """Fits by ramps of several counts together; call once.
+    """Logistic regressions on ramps for several arrays of counts, made together; call once.
 
-    All fits that still grow have equally many terms, which are the columns of one array.
+    All regressions that still grow have equally many terms, which are slices of one array.
     """
 
     def __init__(self, ramps: _Ramps, counts: NDArray[np.int64]) -> None:
@@ -324,13 +369,15 @@ class _Fits:
         self._ahead = counts[..., 0].astype(np.float64)
         self._draws = counts.sum(axis=2).astype(np.float64)
         many, levels = self._draws.shape
-        # Of those that grow: which they are, and what _Fit keeps of one.
+        # State of the fits that still grow: their indices, then terms, coefficients and chosen
+        # ramps as in `_Fit`.
         self._growing = np.arange(many)
         self._terms, self._heights = np.empty((many, levels, 0)), np.empty((many, 0))
         self._chosen = np.empty((many, 0, 2))
 
     def __call__(self) -> FloatArray:
-        """Return the log-odds by level, averaged over the ends of ramps: (counts, levels)."""
+        """Return the log-odds of d1 by level, averaged over the ends of ramps: (number of fits,
+        levels)."""
         result = np.zeros_like(self._draws)
         while len(self._growing):
             fitted = _products(self._terms, self._heights)
@@ -345,8 +392,11 @@ class _Fits:
         return np.asarray(result)
 
     def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
-        """Add to every fit the term that raises its likelihood most; return which ones grew. The
-        others are done."""
+        """Add to each regression the term that raises its likelihood most; drop the regressions
+        that no term raises enough. Return which ones grew: (growing fits,).
+
+        fitted: (growing fits, levels), the present log-odds.
+        """
         ahead, draws = self._ahead[self._growing], self._draws[self._growing]
         (ramp, offset, by_ramp), by_other = self._scores(ahead, draws, fitted)
         none, zero = np.full(len(ramp), -1), np.zeros(len(ramp))
@@ -356,7 +406,7 @@ class _Fits:
         chosen = np.stack([none, zero], axis=1).astype(np.float64)
         is_enough = np.zeros(len(ramp), dtype=bool)
         rises = self._ramps.rise[:, ramp].T + offset[:, None]
-        # A ramp is preferred where both are worth as much, as it is tried first.
+        # Ramps are tried first, so a ramp is chosen if it gains as much as a constant.
         for score, tried, costs in ((by_ramp, rises, tuning.GAIN_OF_CHOICE), (by_other, None, 0.0)):
             some = np.flatnonzero(score > tuning.GAIN_OF_RAMP)
             own = np.ones((len(some), fitted.shape[1])) if tried is None else tried[some]
@@ -385,8 +435,12 @@ class _Fits:
     def _scores(
         self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
     ) -> tuple[tuple[NDArray[np.intp], FloatArray, FloatArray], FloatArray]:
-        """Return for each fit the ramp with the largest score statistic, its offset, and the
-        statistic; and the statistic of a constant."""
+        """Return for each fit (index of the ramp with the largest score statistic, its offset, the
+        statistic), and the statistic of a constant.
+
+        ahead, draws, fitted: (fits, levels), draws of d1, draws of both inputs, and present
+            log-odds.
+        """
         share = probability(fitted)
         left, weight = ahead - draws * share, draws * share * (1 - share) + TINY
         rise, total = self._ramps.rise, left.sum(axis=1)
@@ -415,7 +469,8 @@ class _Fits:
 
 
 def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
-    """Return left · rise, in pieces of few rows, since BLAS gives larger products to threads."""
+    """Return left · rise, computed in pieces of few rows, since BLAS would give a large product to
+    threads."""
     rows = max(1, _ONE_THREAD // rise.size)
     if len(left) <= rows:
         return left @ rise
@@ -434,8 +489,11 @@ def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> Fl
 def _maximised_each(
     ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
 ) -> FloatArray:
-    """Return the heights with the largest likelihood for every fit, by Newton's method, from
-    those of all terms but the last."""
+    """Return for every fit the coefficients with the largest likelihood, by Newton's method: (fits,
+    terms).
+
+    heights: (fits, terms - 1), the coefficients before the last term was added.
+    """
     result = np.column_stack([heights, np.zeros(len(heights))])
     rest = np.arange(len(result))
     for _ in range(_NEWTON_STEPS):
@@ -460,9 +518,11 @@ def _averaged(
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
-    """Return the log-ratios, (levels,), with every ramp averaged over its ends by likelihood.
+    """Return the log-odds of d1 by level, (levels,), with the start and the end of each ramp
+    averaged over, weighted by likelihood.
 
-    chosen: the ramp and offset of each term; None for other terms.
+    chosen: for each term, the index of its ramp, or None, and its offset.
+    terms, heights: (levels, terms) and (terms,), the terms by level, and their coefficients.
     """
     fitted = terms @ heights
     total = fitted.copy()
@@ -477,15 +537,15 @@ def _averaged(
         fits = (fitted - height * own)[:, None] + height * others
         likelihood = ahead @ fits - draws @ softplus(fits)
         weight = np.exp(likelihood - likelihood.max())
-        # So that what is flat stays flat, to the last digit.
+        # Without unlikely ends, flat parts stay exactly flat.
         weight[weight < _UNLIKELY] = 0.0
         total += height * (others @ (weight / weight.sum()) - own)
     return np.asarray(total)
 
 
 def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return a position minus the constant by which, as log-odds, it would expect too many or
-    too few draws of d1."""
+    """Return the position minus the constant that makes it, read as log-odds, predict the observed
+    number of draws of d1."""
     for _ in range(_NEWTON_STEPS):
         share = probability(position)
         step = float((ahead - draws * share).sum() / max(TINY, draws @ (share * (1 - share))))

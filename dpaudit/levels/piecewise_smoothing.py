@@ -1,10 +1,11 @@
-"""Smoothing of log-ratios in rows, where neighbours may be alike.
+"""Smoothing of log-ratios along rows of places, where neighbours may be alike.
 
-Noise with one distribution in all places gives log-ratios that stay constant over a stretch, or
-drift evenly along it, and jump at its end. The chance to jump, the values after a jump, and the
-share of drifting stretches are learned from all rows together, as in `shrinkage.py`. The
-estimate is the mean over all divisions of the rows into stretches. Where every place has a
-log-ratio of its own, the chance to jump goes to 1, and neighbours have no influence.
+A place is, for example, an entry of a sequence; a row is a list of related places. Noise with one
+distribution everywhere gives log-ratios that stay constant over a stretch of places, or drift
+evenly along it, and jump at its end. The probability of a jump, the values after a jump, and the
+share of drifting stretches are learned from all rows together by EM. The estimate is the mean over
+all divisions of the rows into stretches. Where every place has a log-ratio of its own, the jump
+probability goes to 1, and neighbours have no influence. `attacks/sequences.py` calls `expected`.
 """
 
 from __future__ import annotations
@@ -18,23 +19,26 @@ from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.shrinkage import GAP, GRID
 
+# Number of EM steps.
 _STEPS = 10
+# Jump probability before the first EM step.
 _FIRST_CHANCE = 0.2
-# Prior weights, so that no log-ratio is ruled out, and neither staying, jumping nor drifting.
+# _LEAST: prior weight of each log-ratio, so that none gets probability 0.
+# _LEAST_CHANCE: least probability of staying, jumping and drifting.
 _LEAST, _LEAST_CHANCE = 1e-9, 1e-3
-# Places of a stretch, at most: longer ones are many and add little.
+# Largest number of places in a stretch: longer stretches are many and add little.
 _LONGEST = 32
-# Numbers of all stretches in memory together, which limits the fits of one call.
+# Largest number of floats for all stretches in memory, which limits how many fits one call handles.
 _TOGETHER = 3_000_000
 
 Places = NDArray[np.intp]
 
 
 def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the expected log-ratios of several fits: (fits, places).
+    """Return the expected log-ratio of every place in several fits: (fits, places).
 
-    found, variance: (fits, places), estimates with normal errors of this variance; infinite:
-        unknown.
+    estimates: (fits, places), estimated log-ratios with normal errors.
+    variance: (fits, places), variances of these errors; infinite where nothing is known.
     rows: (rows, length), the places of every row in order, filled up with -1.
     """
     if estimates.shape[1] == 0:
@@ -47,7 +51,7 @@ def expected(estimates: FloatArray, variance: FloatArray, rows: IntArray) -> Flo
 
 def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches) -> FloatArray:
     gap = np.interp(estimates, GRID, GAP)
-    # Errors smaller than the gaps of the grid are widened to them.
+    # Errors smaller than the gaps between grid points are widened to these gaps.
     likelihoods = _Likelihoods.of(estimates, 1 / (variance + (gap / 2) ** 2), stretches)
     law = np.full((len(estimates), 2, len(GRID)), 1 / (2 * len(GRID)))
     chance = np.full(len(estimates), _FIRST_CHANCE)
@@ -61,12 +65,12 @@ def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretches:
-    """All stretches that rows can have, ordered by their last place.
+    """All stretches (runs of consecutive places) that rows can have, ordered by their last place.
 
-    rows, lengths: the rows, the longest first.
-    row, start, end: for each stretch, its row, and the first and last place in it.
-    ending: for each last place, the slice of its stretches, and the number of rows that reach
-        it.
+    rows, lengths: the rows, the longest first, and the number of places in each.
+    row, start, end: for each stretch, its row, and the positions of its first and last place there.
+    ending: for each position in a row, the slice of the stretches that end there, and the number of
+        rows that are long enough.
     """
 
     rows: IntArray
@@ -104,17 +108,25 @@ class _Stretches:
 
     @property
     def half(self) -> FloatArray:
-        """Distance from the middle to the ends; ½ for a single place."""
+        """Distance from the middle of each stretch (run of places) to its ends, in places; ½ for a
+        single place."""
         return np.maximum((self.end - self.start) / 2, 0.5)
 
     def summed(self, numbers: FloatArray) -> FloatArray:
-        """Return the sums over stretches, (fits, stretches), of numbers, (fits, rows, length)."""
+        """Return sums over stretches: (fits, stretches).
+
+        numbers: (fits, rows, length), a number at every place.
+        """
         upto = np.cumsum(numbers, axis=2)
         upto = np.concatenate([np.zeros_like(upto[:, :, :1]), upto], axis=2)
         return upto[:, self.row, self.end + 1] - upto[:, self.row, self.start]
 
     def spread(self, numbers: FloatArray) -> FloatArray:
-        """Return at every place the sum of the numbers of its stretches: (fits, rows, length)."""
+        """Return at every place the sum over the stretches (runs of places) that contain it: (fits,
+        rows, length).
+
+        numbers: (fits, stretches), a number for every stretch.
+        """
         fits, (rows, length) = len(numbers), self.rows.shape
         change = np.zeros((fits, rows, length + 1))
         for fit, own in enumerate(numbers):
@@ -123,15 +135,15 @@ class _Stretches:
         return np.cumsum(change, axis=2)[:, :, :length]
 
     def chances(self, worth: FloatArray, chance: FloatArray) -> FloatArray:
-        """Return the probability of every stretch: (fits, stretches).
+        """Return the posterior probability of every stretch: (fits, stretches).
 
-        worth: (fits, stretches), log-likelihood of the estimates in it.
-        chance: (fits,), chance to jump.
+        worth: (fits, stretches), log-likelihood of the estimates in each stretch.
+        chance: (fits,), jump probability.
         """
         fits, (rows, length) = len(worth), self.rows.shape
         jumps, stays = np.log(chance)[:, None], np.log1p(-chance)[:, None]
         worth = worth + (self.end - self.start) * stays
-        # Of all that is before a stretch, and after it.
+        # Log-likelihoods of all places before a stretch, and of all places after it.
         before, after = np.zeros((fits, rows, length + 1)), np.full_like(worth, -np.inf)
         for end, (own, having) in enumerate(self.ending):
             here = before[:, :having, max(0, end + 1 - _LONGEST) : end + 1]
@@ -152,11 +164,13 @@ class _Stretches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Likelihoods:
-    """Likelihoods of steady and drifting stretches, for each log-ratio in the middle.
+    """Likelihoods of constant and of drifting stretches, for each log-ratio in the middle of a
+    stretch.
 
     best: (fits, stretches), the largest log-likelihood.
-    relative: (fits, stretches, 2, grid), the likelihood divided by the largest one.
-    drift: (fits, stretches, grid), expected drift from the middle to the end.
+    relative: (fits, stretches, 2, grid), the likelihood of a constant and of a drifting stretch,
+        divided by the largest likelihood.
+    drift: (fits, stretches, grid), expected drift from the middle to the end of a stretch.
     """
 
     best: FloatArray
@@ -165,14 +179,18 @@ class _Likelihoods:
 
     @classmethod
     def of(cls, estimates: FloatArray, weight: FloatArray, stretches: _Stretches) -> _Likelihoods:
-        """Return the likelihoods. weight: (fits, places), one over the variance of the
-        estimates."""
+        """Return the likelihoods of all stretches (runs of consecutive places), constant or
+        drifting.
+
+        estimates: (fits, places), estimated log-ratios.
+        weight: (fits, places), inverse variances of the estimates.
+        """
         is_there = stretches.inside
         weights = np.where(is_there, weight[:, stretches.rows], 0.0)
         numbers = weights * np.where(is_there, estimates[:, stretches.rows], 0.0)
         place = np.arange(weights.shape[2])
-        # With z from -1 to 1 along a stretch: sums of weights with 1, z and z², of numbers with 1
-        # and z.
+        # Let z run from -1 to 1 along a stretch. Computed are the sums of the weights times 1, z
+        # and z², and of the weighted estimates times 1 and z.
         middle, half = stretches.middle, stretches.half
         one, first = stretches.summed(weights), stretches.summed(weights * place)
         second = stretches.summed(weights * place**2)
@@ -193,10 +211,14 @@ class _Likelihoods:
     def posterior(
         self, stretches: _Stretches, law: FloatArray, chance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the probability of every stretch, and the same divided by its relative
-        likelihood: both (fits, stretches).
+        """Return two arrays, both (fits, stretches): the posterior probability of every stretch
+        (run of consecutive places), and this divided by the relative likelihood of the stretch.
+
+        law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of
+            drifting stretches.
+        chance: (fits,), jump probability.
         """
-        # Not by matrix products, whose threads wait for each other, and cost more than they save.
+        # Not a matrix product: its threads wait for each other, and cost more than they save.
         likelihood = np.einsum("fskg,fkg->fs", self.relative, law)
         chances = stretches.chances(self.best + np.log(likelihood), chance)
         return chances, chances / likelihood
@@ -205,10 +227,11 @@ class _Likelihoods:
 def _improved(
     likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the law and the chance after a step of EM.
+    """Return the law and the jump probability after a step of EM, which raises the likelihood.
 
-    law: (fits, 2, grid), of the middle of steady and of drifting stretches.
-    chance: (fits,), chance to jump.
+    law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of drifting
+        stretches (runs of places).
+    chance: (fits,), jump probability.
     """
     chances, relative_posterior = likelihoods.posterior(stretches, law, chance)
     drawn = np.einsum("fs,fskg->fkg", relative_posterior, likelihoods.relative) * law
@@ -223,7 +246,12 @@ def _improved(
 def _means(
     likelihoods: _Likelihoods, stretches: _Stretches, law: FloatArray, chance: FloatArray
 ) -> FloatArray:
-    """Return the expected log-ratio at every place: (fits, rows, length)."""
+    """Return the expected log-ratio at every place: (fits, rows, length).
+
+    law: (fits, 2, grid), distribution of the log-ratio in the middle of constant and of drifting
+        stretches.
+    chance: (fits,), jump probability.
+    """
     relative_posterior = likelihoods.posterior(stretches, law, chance)[1]
     middle = relative_posterior * np.einsum("fskg,fkg,g->fs", likelihoods.relative, law, GRID)
     drift = relative_posterior * np.einsum(

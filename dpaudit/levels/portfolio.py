@@ -1,5 +1,11 @@
-"""The frozen result of learning: a portfolio of up to three rules on one table of levels, the
-beliefs to bet on, and a record of what was tried."""
+"""The frozen result of learning.
+
+A portfolio has up to three rules on one table of levels (bins of outcomes): a main rule and side
+rules. A rule guesses d1, guesses d2 or abstains at each level. Also here: `Learned`, which adds the
+beliefs to bet on and a record of the attacks that were tried, and `SingleOutputs`, for the
+probabilistic definition. `attacks/freezing.py` makes portfolios; `auditing/` counts draws by their
+levels.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +31,16 @@ if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLevels(LevelMap):
-    """The level of the main rule where all side rules abstain; otherwise an additional level for
-    each combination of guesses. The guess of every rule follows from the level.
+    """Level map of a portfolio. An outcome where all side rules abstain has its level of the main
+    rule; any other outcome has an additional level, one for each combination of guesses. So the
+    level of an outcome determines the guess of every rule.
 
-    main, main_guesses: the levels of the main rule, and its guess at each, (main levels,).
-    sides: the levels and guesses of each side rule.
-    extra: (extra levels, rules), the guesses at the additional levels, the main rule first.
-    place: the additional level of each combination of guesses, by the combination as a number in
-        base 3 (see `_number`).
+    main, main_guesses: the level map of the main rule, and its guess at each level, (main levels,).
+    sides: for each side rule, its level map and its guess at each of its levels.
+    extra: (extra levels, rules), the guesses of all rules at the additional levels, main rule
+        first.
+    place: the number of the additional level of each combination of guesses. The combination is
+        read as a number in base 3 (see `_number`).
     """
 
     main: LevelMap
@@ -45,7 +53,11 @@ class JointLevels(LevelMap):
     def of(
         cls, main: LevelMap, guesses: IntArray, sides: Sequence[tuple[LevelMap, IntArray]]
     ) -> JointLevels:
-        """Return the joint levels. guesses: of the main rule.  sides: as of the class."""
+        """Return the joint levels of a main rule and side rules.
+
+        guesses: (main levels,), the guesses of the main rule.
+        sides: for each side rule, its level map and its guesses.
+        """
         every = [np.unique(one).tolist() for one in (guesses, *(own for _, own in sides))]
         combined = [one for one in product(*every) if any(one[1:])]
         extra = np.array(combined, dtype=np.int64).reshape(len(combined), len(every))
@@ -58,7 +70,7 @@ class JointLevels(LevelMap):
         return self.main.levels + len(self.extra)
 
     def guesses(self) -> IntArray:
-        """Return the guesses of every rule: (rules, levels)."""
+        """Return the guess of every rule at every joint level: (rules, levels)."""
         usual = np.zeros((1 + len(self.sides), self.main.levels), dtype=np.int64)
         usual[0] = self.main_guesses
         return np.concatenate([usual, self.extra.T], axis=1)
@@ -78,29 +90,35 @@ class JointLevels(LevelMap):
 
 
 def _number(guesses: IntArray) -> IntArray:
-    """Return combinations of guesses, (rules, combinations), as numbers in base 3; a guess of d2 is
-    the digit 2."""
+    """Return each combination of guesses as a number in base 3, (combinations,); a guess of d2 is
+    digit 2.
+
+    guesses: (rules, combinations), each 1 (d1), 0 (none) or -1 (d2).
+    """
     digits = guesses % 3
     weights = 3 ** np.arange(len(digits))[::-1]
     return np.asarray(weights @ digits)
 
 
-# Shares of the error probability of the exact test for the rules next to the main rule. The share
-# of a rule that learning does not find goes to the main rule (docs/method.md §2).
+# Share of the error probability of the exact test for the rare rule. If learning finds no rare
+# rule, the main rule has this share (docs/method.md §4).
 RARE_SHARE = 0.08
+# Share for the best rule of the other kind of candidate; the main rule has it if there is none.
 OTHER_SHARE = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One rule of the game: guess d1 (1), guess d2 (-1) or abstain (0) at every level.
+    """One rule of the distinguishing game: at every level (bin of outcomes) it guesses d1 (1),
+    guesses d2 (-1) or abstains (0).
 
-    attack: the name of the attack that proposed it.
-    level, guesses: its own levels, and its guess at each, (levels,).
-    share: its part of the error probability of the exact test.
-    expected: (2, 2), expected draws of d1 and of d2 where it guesses d1, then where it guesses d2,
-        of as many draws as it was learned from.
-    point: the point of the claim's profile that it tests; None for the point that is bet against.
+    kind: the role of the rule in a portfolio.
+    attack: the name of the attack that proposed the rule.
+    level, guesses: the level map of this rule, and its guess at each level, (levels,).
+    share: share of the error probability of the exact test.
+    expected: (2, 2), expected draws by guess (d1, then d2) and by input, out of all learning draws.
+    point: the point (ε, δ) of the claim's profile that the rule tests; None: the point that bets
+        test.
     """
 
     kind: Literal["main", "rare", "other"]
@@ -112,15 +130,15 @@ class Rule:
     point: ProfilePoint | None = None
 
     def words(self, guess: Literal[1, -1]) -> str | None:
-        """Return the event of one guess in words; None when the rule never makes it, or makes it
-        at levels alone that no output has."""
+        """Return the event of one guess in words; None if the rule never makes this guess, or only
+        at levels that no output has."""
         chosen = np.asarray(self.guesses == guess)
         words = self.level.words(chosen) if chosen.any() else NO_OUTPUT
         return None if words == NO_OUTPUT else words
 
     @property
     def right_and_wrong(self) -> tuple[float, float]:
-        """Expected right and wrong guesses, of as many draws as the rule was learned from."""
+        """Expected numbers of right and of wrong guesses, out of all learning draws."""
         if self.expected is None:
             return 0.0, 0.0
         (right, wrong), (missed, result) = self.expected.tolist()
@@ -129,11 +147,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Portfolio:
-    """The frozen portfolio: the level of an outcome, and the guesses of every rule at each level.
+    """A frozen portfolio of rules on one table of levels (bins of outcomes).
 
-    level: the joint levels of all rules.
-    rules: the main rule first; their shares add up to 1.
-    table: (rules, levels), the guesses of each rule at the joint levels.
+    level: map from an outcome to its level.
+    rules: the main rule first; their shares of the error probability add up to 1.
+    table: (rules, levels), the guess of each rule at each level.
     """
 
     level: LevelMap
@@ -142,7 +160,7 @@ class Portfolio:
 
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> Portfolio:
-        """Return the portfolio of rules on one table of levels."""
+        """Return the portfolio of some rules, the main rule first."""
         main, sides = rules[0], rules[1:]
         if not sides:
             return cls(main.level, (main,), main.guesses[None, :])
@@ -161,15 +179,19 @@ class Portfolio:
 
     @property
     def guesses(self) -> IntArray:
-        """The guesses of the main rule: (levels,)."""
+        """The guess of the main rule at each level: (levels,), 1 for d1, -1 for d2, 0 for none."""
         return np.asarray(self.table[0])
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level of every outcome."""
+        """Return the level (bin) of every outcome: (size,)."""
         return self.level(outcomes)
 
     def only(self, place: int) -> Portfolio:
-        """Return the portfolio of one of the rules, on the same levels, with a share of 1."""
+        """Return the portfolio with a single one of the rules, on unchanged levels, with a share of
+        1.
+
+        place: the index of the rule.
+        """
         rule = replace(self.rules[place], share=1.0)
         return Portfolio(self.level, (rule,), self.table[place : place + 1])
 
@@ -178,9 +200,9 @@ class Portfolio:
 class Tried:
     """An attack that was considered for the exact test.
 
-    predicted: the bound that it promised on held-out selection draws, for ε at the δ of the point
-        tested (for δ at its ε when the claim is a curve); None when it was skipped.
-    skipped: why it was skipped, in words; empty when it was tried.
+    predicted: the bound that learning predicted for this attack, for ε at the δ of the tested point
+        (for δ at its ε if the claim is a curve); None for a skipped attack.
+    skipped: the reason for skipping the attack, in words; empty for an attack that was tried.
     """
 
     attack: str
@@ -190,12 +212,11 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class ScoreDistributions:
-    """Histogram of the score of the main rule's attack on selection draws of either input.
+    """Histogram of the score of the main rule's attack, over selection draws of either input. Each
+    draw is scored by a fit to other draws.
 
-    Each draw is scored by a fit to other draws.
-
-    edges: the edges between levels, rising.
-    counts: (draws of d1, draws of d2) by level, from below the first edge on; the last pair counts
+    edges: the edges between levels (bins of the score), rising.
+    counts: (draws of d1, draws of d2) for each level, the lowest first; the last pair counts
         outcomes without a score.
     columns: the columns that the score depends on most, each with its share; the shares add up to
         at most 1.
@@ -208,16 +229,17 @@ class ScoreDistributions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """The result of a round of learning: the portfolio of the exact test, and beliefs to bet on.
+    """The result of a round of learning: rules for the exact test, and beliefs to bet on.
 
+    portfolio: the rules for the exact test.
+    beliefs: Pr[d1 | level] of every bettor, and the rules to bet on.
     tried: the attacks that were considered.
-    scores: of the attack of the main rule, if its levels are bins of a score.
-    expected: (levels, 2), expected draws by level and input, of as many draws as were learned
-        from. Draws at the additional levels of a portfolio are also counted at those of the main
-        rule.
-    leading: the candidates that promised most, which count further draws.
-    rare_filter: of the table of the rare rule; None without a rare rule.
-    promises: whether any candidate promised a bound above 0.
+    scores: histogram of the score of the main rule; None if the main rule has no score.
+    expected: (levels, 2), expected draws by level and input, out of all learning draws. A draw at
+        an additional level of the portfolio is also counted at its level of the main rule.
+    leading: the candidates that count further draws.
+    rare_filter: selects rare outputs for the rare rule; None without a rare rule.
+    promises: whether some attack has a predicted bound above 0.
     """
 
     portfolio: Portfolio
@@ -230,8 +252,9 @@ class Learned:
     promises: bool = True
 
     def expected_as_in(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
-        """Return `expected` with the draws of the additional levels of a portfolio taken from the
-        levels of the main rule, in the shares of the selection draws: (levels, 2)."""
+        """Return `expected` with each draw counted at one level only: (levels, 2). Draws at
+        additional levels of the portfolio are subtracted from the levels of the main rule, in the
+        proportions of the selection draws."""
         portfolio, expected = self.portfolio, self.expected
         if expected is None or len(portfolio.rules) == 1:
             return expected
@@ -250,11 +273,12 @@ class Learned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SingleOutputs:
-    """Single outputs to certify one by one, for the probabilistic definition.
+    """Single outputs to certify one by one, for the probabilistic definition of DP.
 
-    keys: (atoms,), rising.
-    words: (atoms,).
-    for_d1, for_d2: (atoms,), whether P(s) > e^ε Q(s), or Q(s) > e^ε P(s), is suspected.
+    keys: (outputs,), hashes of the outputs, rising.
+    words: (outputs,), each output in words.
+    for_d1, for_d2: (outputs,), whether P(s) > e^ε Q(s), or Q(s) > e^ε P(s), is suspected of an
+        output s. P is the distribution of the output on d1, Q on d2.
     """
 
     keys: KeyArray

@@ -1,8 +1,10 @@
-"""Cells of single columns that may show which input was used: values, labels, keys, far tails.
+"""Cells for entries of single columns that may show which input was used: rare or repeated values,
+labels, keys, and far tails of numbers.
 
-The entries of a column are mapped to numbers: 0 for a usual entry, 1 for a rare entry in no cell, 2
-and more for the cells. `rare_column` makes the cells of the entries that a filter lets through;
-`frequent_column` makes those of all entries that repeat often, whether or not they are rare.
+Each entry of a column is mapped to a cell number: 0 for a usual entry, 1 for a rare entry in no
+cell, 2 and more for the cells. `rare_column` makes the cells from outcomes that a filter of rare
+outputs lets through; `frequent_column` makes cells for all entries that repeat often, whether they
+are rare or not. `attacks/rare_outputs.py` counts draws by these cells and makes the rare rule.
 """
 
 from __future__ import annotations
@@ -30,34 +32,42 @@ from dpaudit.levels.rare_filter import RareFilter, Usual
 from dpaudit.outcomes import ABSENT, RAISED, Column, Outcomes
 from dpaudit.stats.power import LEAST_SEEN
 
-# Number of a usual entry, of a rare entry in no cell, and of the first cell.
+# Cell numbers: of a usual entry, of a rare entry in no cell, and of the first cell.
 USUAL, UNLISTED, FIRST_CELL = 0, 1, 2
-# Number of an outcome that the filter lets through and that has no rare entry in any column.
+# Joint number of an outcome that the filter lets through although no listed column has a rare
+# entry.
 OTHER = 1
-# Largest number of single values and of labels of a column with a cell of their own.
+# Largest number of values, and of labels, of a column with a cell of their own: 8 among rare
+# entries, 4,096 among entries that repeat often.
 _MOST_RARE, _MOST_FREQUENT = 8, 4096
-# An entry repeats often if it was seen in this many draws.
+# Number of draws from which on an entry repeats often.
 FREQUENT = 10
+# Distances from a range are clipped here, so that their logarithm is finite.
 _FARTHEST = 1e300
-# Share of the numbers of a column in either tail. Numbers this many times as far from the median as
-# all numbers before them are no tail.
+# _TAIL: share of the numbers of a column in either tail.
+# _TIMES_AS_FAR: a number at least this many times as far from the median as the number before it
+#     starts a group of far numbers, which is no tail.
 _TAIL, _TIMES_AS_FAR = 0.05, 3.0
 
 Numbers = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-# Where a piece of a column of numbers begins, where it ends, and whether it is a tail.
+# A piece of a column of numbers: its start (included), its end (excluded), and whether it is a
+# tail.
 Piece = tuple[float, float, bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareColumn:
-    """Map the entries of one column to the numbers of their cells.
+    """Map the entries of one column to cell numbers: 0 for usual, 1 for rare but in no cell, 2 and
+    more for cells.
 
-    usual: the usual entries; None for a column in which all entries count as rare.
-    is_tail: (size,), by number, whether a cell is part of a tail. Many tails hold draws of one
-    input alone by chance.
-    example: an entry with the number `UNLISTED`, in words; empty where there was none.
-    only: (size,), the numbers that count; others become `USUAL`. None: all count.
+    usual: the usual entries; None if all entries of the column count as rare.
+    cells: values, labels and pieces of the tails, with their cell numbers.
+    is_tail: (size,), by cell number, whether a cell is part of a tail. In many tails all draws are
+        of one input by chance.
+    example: an entry with number `UNLISTED`, in words; empty if there was none.
+    only: (size,), the cell numbers that are kept; the other ones become `USUAL`. None: all are
+        kept.
     """
 
     usual: Usual | None
@@ -81,7 +91,12 @@ class RareColumn:
         return result if self.only is None else np.where(self.only[result], result, USUAL)
 
     def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
-        """Return the event that the number of an entry is chosen, as alternatives."""
+        """Return in words the event that an entry is in one of the chosen cells, as a list of
+        alternatives.
+
+        chosen: (size,), True for a chosen cell number.
+        rare_filter: the filter that defines which entries are rare.
+        """
         own = chosen.copy()
         own[:FIRST_CELL] = False
         parts = [self.cells.words(own)] if own.any() else []
@@ -99,12 +114,12 @@ def _seen(rare_filter: RareFilter) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareLevels(LevelMap):
-    """Map an outcome to the level of its first rare entry.
+    """Level map of rare outputs: the level of an outcome follows from its first rare entry.
 
-    rare_filter: picks the rare outcomes.
-    columns: from entries to numbers.
+    rare_filter: selects the rare outcomes.
+    columns: map the entries of each column to cell numbers.
     level: the level of each joint number (see `numbered`).
-    example: an outcome with the number `OTHER`, in words.
+    example: an outcome with joint number `OTHER`, in words.
     """
 
     rare_filter: RareFilter
@@ -118,7 +133,7 @@ class RareLevels(LevelMap):
 
     @property
     def needs_filter(self) -> bool:
-        """Whether the level of an outcome depends on whether the filter lets it through."""
+        """Whether the level of an outcome depends on the filter of rare outputs."""
         return bool(self.level[OTHER] != self.level[USUAL])
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
@@ -151,20 +166,25 @@ class RareLevels(LevelMap):
 
 
 def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
-    """Return the joint numbers of each column, which follow each other from 2 on."""
+    """Return for each column the range of its joint numbers. Ranges follow each other from 2 on,
+    and a range has a number for each cell number of the column but 0."""
     ends = np.cumsum([2, *(one.size - 1 for one in columns)]).tolist()
     return [slice(*both) for both in pairwise(ends)]
 
 
 def numbered(columns: Sequence[RareColumn], outcomes: Outcomes) -> Numbers:
-    """Return the joint number of every outcome, from its first rare entry; `USUAL` without one."""
+    """Return the joint number of every outcome: (size,). It combines the first column that has a
+    rare entry with the cell number there; without a rare entry it is `USUAL`."""
     names = [one.name for one in columns]
     entries = [one(column) for one, column in zip(columns, outcomes.named(names), strict=True)]
     return first_rare(columns, entries, outcomes.size)
 
 
 def first_rare(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: int) -> Numbers:
-    """Return the joint numbers of outcomes whose entries have the given numbers, by column."""
+    """Return the joint numbers of outcomes, (size,), given the cell number of every entry.
+
+    entries: for each column, (size,), the cell numbers.
+    """
     result = np.zeros(size, dtype=np.intp)
     for own, numbers in zip(entries, joint_ranges(columns), strict=True):
         result = np.where((result == USUAL) & (own > USUAL), own + (numbers.start - 1), result)
@@ -172,15 +192,16 @@ def first_rare(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: 
 
 
 def in_words(word: str) -> str:
-    """Return the word of an outcome or of an entry as it stands in the words of an event."""
+    """Return the word of an outcome or an entry as the words of an event show it: short, and an
+    exception called so."""
     if word.startswith(RAISED):
         return f"the exception {word.removeprefix(RAISED)}"
     return shortened(word)
 
 
 def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
-    """Return the cells of a column of outcomes that a filter lets through; None where no entry is
-    rare.
+    """Return cells for a column of outcomes that a filter of rare outputs has let through; None if
+    no entry is rare.
 
     usual: the usual entries of the column; None for a column that usual outcomes do not have.
     """
@@ -192,7 +213,8 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
     singles, _ = _repeated(numbers, LEAST_SEEN, _MOST_RARE)
     low, high = _ends(usual)
     is_range = usual is not None and usual.is_range
-    # Single values next to the usual values are a tail, as those of noise in whole numbers.
+    # A single value outside the usual values, but near to them, is part of a tail, as for noise in
+    # whole numbers.
     distance = np.maximum(low - singles, singles - high)
     is_tail = (distance > 0) & (distance < high - low) & (not is_range)
     pieces = _tails(numbers, low, high) if is_range else []
@@ -205,8 +227,9 @@ def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
 
 
 def frequent_column(column: Column) -> RareColumn | None:
-    """Return a cell for each value and label that repeats often, one for the numbers far beyond all
-    others on either side, and one for all other entries; None where these are all entries."""
+    """Return cells for all entries of a column: one for each value and label that repeats often,
+    one on either side for numbers far beyond all others, and one for the rest. None if the last one
+    is the only cell."""
     is_number = np.ones(len(column.numbers), bool) if column.codes is None else column.codes == 0
     numbers = np.sort(column.numbers[is_number])
     singles, counts = _repeated(numbers, FREQUENT, _MOST_FREQUENT)
@@ -218,7 +241,8 @@ def frequent_column(column: Column) -> RareColumn | None:
         inner = numbers[[int(_TAIL * len(numbers)), -1 - int(_TAIL * len(numbers))]]
         is_outer = (singles < inner[0]) | (singles > inner[1])
         is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
-    # The others of a column of values are its rarest values, most of which are in the tails.
+    # In a column of repeating values, the rest are its rarest values, most of which lie in the
+    # tails.
     rest: Piece = (-math.inf, math.inf, is_discrete)
     pieces = [(high, math.inf, False), rest]
     if low > -math.inf:
@@ -236,12 +260,12 @@ def _cells(
     labels: tuple[str, ...],
     others: Piece | None = None,
 ) -> tuple[Cells, Mask]:
-    """Return cells of single values, pieces of a range and labels; and which of them are tails, by
-    number.
+    """Return the cells of a column: of single values, pieces of the number line, and labels; and by
+    cell number, whether each is a tail.
 
-    singles, is_tail: rising values, and whether each belongs to a tail.
-    pieces: a number belongs to the first piece that contains it, unless it is a single value.
-    others: the piece that all other labels share a cell with; None: they are in no cell.
+    singles, is_tail: single values, rising, and whether each is part of a tail.
+    pieces: a number that is no single value belongs to the first piece that contains it.
+    others: the piece whose cell all other labels share; None: other labels are in no cell.
     """
     ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
     edges = np.unique(np.concatenate([around(singles), ends]))
@@ -269,8 +293,11 @@ def _piece_at(start: float, pieces: Sequence[Piece]) -> Piece | None:
 
 
 def _repeated(rising: FloatArray, least: int, most: int) -> tuple[FloatArray, IntArray]:
-    """Return the values seen at least `least` times, rising, and their counts; of more than `most`
-    values, the most frequent ones."""
+    """Return the values seen at least `least` times, rising, and their counts. Of more than `most`
+    such values, only the most frequent ones are returned.
+
+    rising: numbers in rising order.
+    """
     starts = np.flatnonzero(np.append(True, rising[1:] != rising[:-1])[: len(rising)])
     values, counts = rising[starts], np.diff(np.append(starts, len(rising)))
     often = np.argsort(-counts, kind="stable")[:most]
@@ -279,7 +306,10 @@ def _repeated(rising: FloatArray, least: int, most: int) -> tuple[FloatArray, In
 
 
 def _rare_labels(column: Column, is_rare: Mask) -> tuple[str, ...]:
-    """Return the rare labels seen at least twice, the most frequent first."""
+    """Return the rare labels seen at least twice, the most frequent first, at most 8.
+
+    is_rare: (size,), whether each entry is a rare label.
+    """
     if column.codes is None:
         return ()
     counts = np.bincount(column.codes[is_rare], minlength=len(column.labels) + 1)[1:]
@@ -288,7 +318,8 @@ def _rare_labels(column: Column, is_rare: Mask) -> tuple[str, ...]:
 
 
 def _is_rare(usual: Usual | None, column: Column) -> Mask:
-    """Return which entries are rare; without usual entries, all but absent ones."""
+    """Return which entries are rare: (size,). If no usual entries are known, all but absent entries
+    are rare."""
     if usual is not None:
         return usual.is_rare(column)
     if column.codes is None:
@@ -298,19 +329,20 @@ def _is_rare(usual: Usual | None, column: Column) -> Mask:
 
 
 def _ends(usual: Usual | None) -> tuple[float, float]:
-    """Return the ends of the usual numbers of a column; 0 and 0 where there are none."""
+    """Return the smallest and the largest usual number of a column; 0 and 0 if there is none."""
     if usual is None or len(usual.numbers) == 0:
         return 0.0, 0.0
     return float(usual.numbers[0]), float(usual.numbers[-1])
 
 
 def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
-    """Return pieces of the tails beyond a range. A piece that is farther from the range than the
-    range is wide does not count as a tail.
+    """Return the pieces of the number line beyond a range, on sides where at least two numbers lie.
+    A piece farther from the range than the range is wide is marked as no tail.
 
-    numbers: rising.
+    numbers: the rare numbers, rising.
+    low, high: ends of the range of usual numbers.
     """
-    high = max(low, high)  # with few numbers all are rare, and the ends of the range cross
+    high = max(low, high)  # with few numbers all are rare, and low may exceed high
     below, above = numbers[numbers < low], numbers[numbers > high]
     pieces: list[Piece] = []
     with np.errstate(over="ignore"):
@@ -325,9 +357,12 @@ def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
 
 
 def _cut(numbers: FloatArray, end: float) -> FloatArray:
-    """Return where the rising numbers beyond an end are cut: inside the widest gap, measured as a
-    multiple of the distance from the end, and at the median, if that is on the near side of the
-    gap."""
+    """Return the one or two places where numbers beyond the end of a range are cut: inside the
+    widest gap, relative to the distance from the end; and at the median, if the median is nearer to
+    the end than the gap is.
+
+    numbers: rising, all on one side of the end.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         distance = np.minimum(np.abs(numbers - end), _FARTHEST)
         gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
@@ -341,8 +376,11 @@ def _cut(numbers: FloatArray, end: float) -> FloatArray:
 
 
 def _far(rising: FloatArray) -> float:
-    """Return where the numbers begin that are far above all others: at least three times as far
-    above the median as the numbers before them; inf where there are none."""
+    """Return the number from which on numbers are far above all others: at least three times as far
+    above the median as the number before. Infinite if there are no such numbers.
+
+    rising: the numbers of a column, rising.
+    """
     count = len(rising)
     upper = rising[count - 1 - count // 4 :]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -355,8 +393,8 @@ def _far(rising: FloatArray) -> float:
 
 
 def _inside(low: float, high: float) -> float:
-    """Return a short decimal about halfway between two numbers: a leak may lie anywhere in a gap,
-    and the few numbers seen so far need not include its edge."""
+    """Return a short decimal about halfway between two numbers. A leak may begin anywhere in a gap,
+    and the few numbers seen so far need not include where it begins."""
     half = (high - low) / 2
     half = half if math.isfinite(half) else 0.0
     return short_below(high - half, half)

@@ -1,10 +1,11 @@
-"""The filter of rare outputs: it lets through the outcomes with an entry that learning saw
+"""The filter of rare outputs: it lets through outcomes that have an entry which learning saw
 rarely, or never.
 
-The filter is made from kept draws. Of later draws it lets through those with a rare value, a
-rare label, a number beyond nearly all others, or an entry in a place that had none. Draws that
-are only counted are gone, but their rare outcomes are kept whole. Whether an outcome is let
-through depends on the outcome alone, so that rules may ask for it.
+Draws that are only counted are discarded, but the outcomes that the filter lets through are kept
+whole. The filter is made from kept draws. Of later draws it lets through outcomes with a rare
+value, a rare label, a number beyond nearly all others, or an entry where learning saw none. Its
+decision depends on the outcome alone, so rules may use it. `attacks/rare_outputs.py` makes the rare
+rule from the outcomes let through; `auditing/counting.py` narrows the filter when memory is full.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
 from dpaudit.stats.order import few_values
 
-# Draws from which on an entry is usual. All entries of a column are usual if more than 2 % of them
-# would be rare.
+# Number of draws from which on an entry is usual.
 OFTEN = 10
+# If more than this share of the entries of a column would be rare, new values never end, and rarity
+# is not looked at (labels, keys) or means to lie outside a range (numbers).
 _NEVER_STOPS_BEING_NEW = 0.02
-# Draws from which on a value repeats.
+# Number of draws from which on a value repeats.
 _REPEATS = 2
-# Rare values inside the range of a column, at most.
+# Largest number of rare values inside the range of a column.
 _MOST_REPEATED = 8
-# The bits of a bucket of numbers, and an odd number that spreads the bits of floats (Knuth 1973).
+# Number of bits of a hash of a float, and the odd factor of that hash (Knuth 1973).
 _BUCKETS, _SPREAD = 20, np.uint64(0x9E3779B97F4A7C15)
-# Values of a column of numbers, at most; a column with more has a usual range.
+# Largest number of values of a column that are listed; a column with more has a usual range.
 _MOST_VALUES = 4_096
-# Values, at most, that are compared one by one, which is faster than a lookup.
+# Largest number of values that are compared one by one, which is faster than a lookup.
 _FEW = 6
-# Columns that are looked at, at most.
+# Largest number of columns that the filter looks at.
 MOST_COLUMNS = 256
 
 Mask = NDArray[np.bool_]
@@ -46,12 +48,14 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Usual:
-    """The usual entries of one column.
+    """The usual entries of one column; all other entries are rare.
 
+    name: name of the column.
     numbers: the usual values, rising; or the two ends of the usual range if `is_range`.
-    labels: the usual labels; None: all.
-    table: for whole numbers close to each other, which ones from the least on are usual.
-    repeated: rare values inside the range that occurred more than once.
+    labels: the usual labels; None: all labels are usual.
+    table: for whole numbers close to each other, whether each number from the smallest usual value
+        on is usual; None for other numbers.
+    repeated: rare values inside the range that were seen more than once.
     """
 
     name: str
@@ -63,7 +67,7 @@ class Usual:
 
     @classmethod
     def of(cls, column: Column, often: int) -> Usual:
-        """Return the entries of a column that occurred at least `often` times."""
+        """Return the usual entries of a column: those seen at least `often` times."""
         size = len(column.numbers)
         numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
         values = _few(numbers)
@@ -76,9 +80,13 @@ class Usual:
         return cls(column.name, usual, is_range, _usual_labels(column, often), table, repeated)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
-        """Return the usual entries if all entries of these draws that occur `often` times become
-        usual, and a row of each value and label that does. A range grows to the `often`-th
-        number from either end."""
+        """Return the usual entries with more of them, and for each value and label that becomes
+        usual the row of one draw that has it.
+
+        Values and labels seen at least `often` times in this column become usual; a range grows to
+        the `often`-th number beyond either end.
+        column: entries of outcomes that the filter has let through.
+        """
         is_number = (
             np.ones(len(column.numbers), bool) if column.codes is None else column.codes == 0
         )
@@ -98,7 +106,8 @@ class Usual:
         return Usual(self.name, usual, False, labels, _table(usual)), rows
 
     def _more_labels(self, column: Column, often: int) -> tuple[frozenset[str] | None, Rows]:
-        """Return the usual labels with all that occur `often` times, and a row of each new one."""
+        """Return the usual labels, extended by all labels seen at least `often` times, and for each
+        new label the row of one draw that has it."""
         if self.labels is None or column.codes is None:
             return self.labels, np.empty(0, dtype=np.intp)
         codes, first, counts = np.unique(column.codes, return_index=True, return_counts=True)
@@ -108,7 +117,7 @@ class Usual:
         return self.labels | further, first[is_more]
 
     def is_rare(self, column: Column) -> Mask:
-        """Return which entries are rare: (size,)."""
+        """Return which entries of a column are rare: (size,)."""
         codes = column.codes
         if codes is None:
             return self._far(column.numbers)
@@ -146,13 +155,14 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RareFilter:
-    """The usual entries of all columns; frozen and picklable.
+    """The filter of rare outputs, made of the usual entries of all columns; frozen, can be pickled.
 
-    rest: rising, hashes of what usual outcomes have in no column; None: all are usual.
-    like: one of the outcomes.
-    often, draws: an entry is usual if it occurred `often` times in `draws` draws.
-    is_cut: whether there were more columns than are looked at.
-    is_narrowed: whether further entries were made usual.
+    rest: hashes, rising. The hash of an outcome covers its parts outside all columns, and is here
+        if these parts are usual. None: these parts are not looked at.
+    like: one of the outcomes that the filter was made from, as a table with one row.
+    often, draws: an entry is usual if it was seen at least `often` times in `draws` draws.
+    is_cut: whether some columns are not looked at, since there were too many.
+    is_narrowed: whether more entries were made usual later.
     """
 
     columns: tuple[Usual, ...]
@@ -165,18 +175,19 @@ class RareFilter:
 
     @property
     def has_ranges(self) -> bool:
-        """Whether some column has numbers that hardly repeat, so that a range is usual."""
+        """Whether some column has a usual range, since its numbers rarely repeat."""
         return any(one.is_range for one in self.columns)
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int = OFTEN) -> RareFilter:
-        """Return the filter of entries that occurred fewer than `often` times."""
+        """Return the filter that lets through outcomes with an entry seen in fewer than `often`
+        draws."""
         return cls._of(selection, often)
 
     @classmethod
     def seen(cls, selection: SelectionDraws) -> RareFilter | None:
-        """Return the filter of entries that never occurred; None for outcomes too wide to look
-        at whole."""
+        """Return the filter that lets through outcomes with an entry that was never seen; None if
+        outcomes have too many columns to look at all."""
         result = cls._of(selection, 1)
         return None if result.is_cut or selection.outcomes.width > MOST_COLUMNS else result
 
@@ -190,7 +201,7 @@ class RareFilter:
         return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
 
     def is_rare(self, outcomes: Outcomes) -> Mask:
-        """Return which outcomes have a rare entry: (size,)."""
+        """Return which outcomes the filter lets through, those with a rare entry: (size,)."""
         result = np.zeros(outcomes.size, dtype=bool)
         names = [one.name for one in self.columns]
         for usual, column in zip(self.columns, outcomes.named(names), strict=True):
@@ -202,12 +213,12 @@ class RareFilter:
     def narrowed(
         self, kept: Outcomes, often: int, spared: frozenset[str] = frozenset()
     ) -> tuple[RareFilter, Rows]:
-        """Return a filter that lets through a part of what this one does, and a row of each
-        single value, label or key that it no longer lets through.
+        """Return a filter that lets fewer outcomes through, and the rows of some outcomes: one row
+        for each value, label or hash of `rest` that becomes usual.
 
-        kept: outcomes that this filter has let through. Entries that occur `often` times among
-            them become usual.
-        spared: names of columns that stay as they are.
+        kept: outcomes that this filter has let through. An entry seen at least `often` times among
+            them becomes usual.
+        spared: names of columns in which nothing becomes usual.
         """
         names = [one.name for one in self.columns]
         result: list[Usual] = []
@@ -217,7 +228,8 @@ class RareFilter:
             result.append(further)
             rows.append(np.asarray(first, dtype=np.intp))
         rest = self.rest
-        # What is in no column has no name to be spared by, but those that are new.
+        # Parts outside all columns have no name to be spared by. They may belong to a spared column
+        # that is new to the filter; then they stay rare.
         if rest is not None and spared <= set(names):
             values, first, counts = np.unique(
                 kept.keys_beside(frozenset(names)), return_index=True, return_counts=True
@@ -229,7 +241,7 @@ class RareFilter:
         return narrower, np.unique(np.concatenate(rows))
 
     def new(self, outcomes: Outcomes) -> list[Column]:
-        """Return the columns of outcomes that the filter does not know."""
+        """Return the columns of some outcomes that the filter does not know."""
         if self.is_cut:
             return []
         known = {one.name for one in self.columns}
@@ -237,8 +249,12 @@ class RareFilter:
 
 
 def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
-    """Return the ends of a range, each moved to the `often`-th number beyond it; an end with
-    fewer numbers beyond it stays. far: rising."""
+    """Return both ends of a range, each moved to the `often`-th number beyond it. An end with fewer
+    numbers beyond it stays.
+
+    usual: the two ends.
+    far: numbers outside the range, rising.
+    """
     low, high = usual
     below, above = far[far < low], far[far > max(low, high)]
     if len(below) >= often:
@@ -249,7 +265,7 @@ def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
 
 
 def _range(numbers: FloatArray, often: int) -> FloatArray:
-    """Return the ends of the usual range: at most `often` numbers are at each end or beyond."""
+    """Return both ends of the usual range: at most `often` numbers lie at or beyond either end."""
     last = min(often, len(numbers))
     if 2 * last >= len(numbers):
         return np.sort(numbers)[[last - 1, -last]]
@@ -259,12 +275,16 @@ def _range(numbers: FloatArray, often: int) -> FloatArray:
 
 
 def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
-    """Return rare values inside a range that occurred more than once, the most frequent ones;
-    none if most numbers repeat."""
+    """Return rare values inside the usual range that were seen more than once, at most 8, the most
+    frequent ones; none if most numbers repeat.
+
+    usual: the two ends of the range.
+    often: number of draws from which on a value is usual.
+    """
     if often <= _REPEATS:
         return np.empty(0)
-    # Only numbers that share a bucket with another one can be equal to one: a quarter of the time
-    # that sorting all of them takes.
+    # Equal numbers have equal hashes, so only numbers that share a hash are sorted. This takes a
+    # quarter of the time of sorting all numbers.
     bucket = (numbers + 0.0).view(np.uint64) * _SPREAD >> np.uint64(64 - _BUCKETS)
     place = bucket.astype(np.intp)
     shared = numbers[np.bincount(place, minlength=1 << _BUCKETS)[place] > 1]
@@ -278,8 +298,11 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
-    """Return the `often`-th number, or a short decimal slightly below it, so that fewer numbers
-    lie beyond. The least number of all stays."""
+    """Return the `often`-th number, or a short decimal slightly below it. With `often` = 1 the
+    number itself is returned, so that no number lies beyond.
+
+    rising: numbers at one end of a range, rising.
+    """
     last = float(rising[often - 1])
     if often == 1:
         return last
@@ -288,7 +311,8 @@ def _shortly(rising: FloatArray, often: int) -> float:
 
 
 def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """Return the values of numbers, rising, with their counts; None if there are too many."""
+    """Return the different values of some numbers, rising, and their counts; None if there are more
+    than 4,096 values."""
     result = few_values(numbers)
     if result is not None or len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
         return result
@@ -299,15 +323,19 @@ def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
 def _often_enough(
     values: FloatArray, counts: NDArray[np.int64], often: int, size: int
 ) -> FloatArray | None:
-    """Return the values that occurred `often` times; None where new values never end."""
+    """Return the values seen at least `often` times; None if more than 2 % of the entries are rare,
+    so that new values never end.
+
+    size: number of entries of the column, labels included.
+    """
     if counts[counts < max(often, _REPEATS)].sum() > _NEVER_STOPS_BEING_NEW * size:
         return None
     return values[counts >= often]
 
 
 def _names(columns: Sequence[Column]) -> list[str]:
-    """Return the names of the columns to look at: the entries themselves where a column only
-    gives their type."""
+    """Return the names of the columns to look at. A column that only gives the type of another
+    column's entries is replaced by that other column."""
     names = [one.name for one in columns]
     every = set(names)
     return [name if _base(name) in every else _base(name) for name in names]
@@ -318,7 +346,8 @@ def _base(name: str) -> str:
 
 
 def _often(keys: KeyArray, often: int) -> KeyArray | None:
-    """Return the keys that occurred `often` times, rising; None where new keys never end."""
+    """Return the hashes seen at least `often` times, rising; None if more than 2 % of the hashes
+    are rare, so that new hashes never end."""
     values, counts = np.unique(keys, return_counts=True)
     if counts[counts < often].sum() > _NEVER_STOPS_BEING_NEW * len(keys):
         return None
@@ -326,8 +355,11 @@ def _often(keys: KeyArray, often: int) -> KeyArray | None:
 
 
 def _missing(keys: KeyArray, known: KeyArray) -> Mask:
-    """Return which keys are not among the known ones."""
-    if len(keys) > 1 and keys.strides == (0,):  # one for all
+    """Return which hashes are not among the known hashes: (size,).
+
+    known: rising.
+    """
+    if len(keys) > 1 and keys.strides == (0,):  # all outcomes share one key
         return np.broadcast_to(_missing(keys[:1], known), len(keys))
     if len(known) == 1:
         return np.asarray(keys != known[0])
@@ -335,8 +367,11 @@ def _missing(keys: KeyArray, known: KeyArray) -> Mask:
 
 
 def _table(usual: FloatArray) -> Mask | None:
-    """Return which whole numbers from the least on are usual; None for fractions, or numbers far
-    from each other."""
+    """Return whether each whole number from the smallest usual value to the largest is usual; None
+    for fractions, few values, or values far from each other.
+
+    usual: usual values, rising.
+    """
     if len(usual) <= _FEW or not np.isfinite(usual).all() or usual[-1] - usual[0] >= CACHED:
         return None
     if (usual != np.rint(usual)).any():
@@ -347,7 +382,8 @@ def _table(usual: FloatArray) -> Mask | None:
 
 
 def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
-    """Return the labels that occurred `often` times; None where new labels never end."""
+    """Return the labels seen at least `often` times; None if more than 2 % of the entries have rare
+    labels, so that new labels never end."""
     if column.codes is None:
         return frozenset()
     counts = np.bincount(column.codes, minlength=len(column.labels) + 1)[1:]

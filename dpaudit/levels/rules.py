@@ -1,7 +1,8 @@
-"""Rules: the cut-offs of a candidate, and predictions of what each rule will certify.
+"""Rules, and predictions of the bound that each rule will certify.
 
-A rule guesses d2 below level l and d1 from level u on, l ≤ u. All pairs (l, u) are tabled
-together: an entry of a table is a prediction for one rule.
+A candidate orders outcomes into levels (bins). A rule guesses d2 below level l and d1 from level u
+on, l ≤ u, and abstains between. All pairs (l, u) are tabled together: entry (l, u) of a table is
+about one rule. `attacks/objective.py` calls the predictions with counts of learning draws.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from dpaudit.levels.level_map import FloatArray, IntArray
 
 
 def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return isotonic counts: pooled over neighbours until (first + ½) / (second + ½) rises.
+    """Return isotonic counts: neighbouring cells are pooled until (first + ½) / (second + ½) rises.
 
-    counts: (cells, 2). Each cell gets the counts of its block; cells without draws join a
-        neighbour. Without the ½ the shares would be the maximum likelihood fit under a rising
-        order (Ayer et al. 1955); the ½ keeps the order of smoothed log-ratios, too.
+    counts: (cells, 2). In the result each cell has the counts of its pooled block, and a cell
+        without draws joins a neighbour. Without the ½ the shares would be the maximum-likelihood
+        fit under a rising order (Ayer et al. 1955); with the ½ smoothed log-ratios rise, too.
     """
     if len(counts) == 0:
         return np.empty((0, 2))
     starts: list[int] = []
     firsts: list[float] = []
     seconds: list[float] = []
-    # The learner's inner loop: the last block stands in variables, with ½ added to both counts.
+    # The learner's inner loop: the last block is held in variables, with ½ added to both counts.
     pairs = iter((counts + 0.5).tolist())
     start, (first, second) = 0, next(pairs)
     for cell, (one, other) in enumerate(pairs, 1):
@@ -47,18 +48,23 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.repeat(blocks, np.diff([*starts, start, len(counts)]), axis=0)
 
 
+# Largest probability whose log-odds are computed.
 _NEARLY_1 = 1 - 1e-12
-# Standard errors that the exact bound on the draws to come will lose: one-sided, 99 %.
+# Standard errors that the exact bound is expected to lose on the draws to come: a little more than
+# the 2.33 of a one-sided 99 % bound.
 _LOSS_TO_COME = 2.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleTable:
-    """Expected guesses of every rule.
+    """Expected right and wrong guesses of every rule.
 
-    correct, wrong: (levels + 1, levels + 1), by l and u.
-    h: factor of δ, by rule.
-    draws: number of draws that these guesses are out of.
+    correct, wrong: (levels + 1, levels + 1), expected right and wrong guesses of the rule that
+        guesses d2 below level l (row) and d1 from level u (column) on.
+    h: by rule, the factor h of δ: 1 for a rule with both guesses, ½ for a rule with one
+        (docs/method.md §2).
+    valid: by rule, whether l ≤ u.
+    draws: number of draws that the guesses are out of.
     """
 
     correct: FloatArray
@@ -69,12 +75,17 @@ class RuleTable:
 
     @classmethod
     def of(cls, held_out: IntArray) -> RuleTable:
-        """Return the table for counts by level and input; the last level (unseen) is left out."""
+        """Return the table of counts by level and input after isotonic smoothing.
+
+        held_out: (levels + 1, 2); the last level is for unseen outcomes and has no place in the
+            order.
+        """
         return cls.of_smooth(_risen(held_out[:-1]), int(held_out.sum()))
 
     @classmethod
     def evened(cls, held_out: IntArray) -> RuleTable:
-        """Return the same table as if both inputs had been drawn equally often."""
+        """Return the table of `RuleTable.of`, scaled as if both inputs had been drawn equally
+        often."""
         ordered = evened(_risen(held_out[:-1]), held_out.sum(axis=0))
         return cls.of_smooth(ordered, int(held_out.sum()))
 
@@ -82,11 +93,12 @@ class RuleTable:
     def of_smooth(
         cls, ordered: FloatArray, draws: int, variance: FloatArray | None = None
     ) -> RuleTable:
-        """Return the table for counts whose share of d1 rises.
+        """Return the table of counts whose share of d1 rises from level to level.
 
-        draws: number of all draws, unseen ones included.
-        variance: (levels,), of the expected draws of d1; every rule is lowered by
-            `tuning.DEVIATIONS` of the resulting standard deviations.
+        ordered: (levels, 2), by level and input.
+        draws: number of all draws, unseen outcomes included.
+        variance: (levels,), variance of the expected draws of d1 by level. If given, right guesses
+            are lowered, and wrong guesses raised, by `tuning.DEVIATIONS` standard deviations.
         """
         below = np.concatenate([np.zeros((1, 2)), np.cumsum(ordered, axis=0)])
         above = below[-1] - below
@@ -109,7 +121,12 @@ class RuleTable:
         )
 
     def guesses(self, place: int, levels: int, unseen: int = 0) -> IntArray:
-        """Return the rule at a flat index of the table: (levels,), the last one for unseen."""
+        """Return the guess of one rule at every level: (levels,), 1 for d1, -1 for d2, 0 for none.
+
+        place: flat index of the rule in the table.
+        levels: number of levels, the last one for unseen outcomes included.
+        unseen: the guess at the last level.
+        """
         low, high = divmod(place, self.correct.shape[1])
         rule = np.zeros(levels, dtype=np.int64)
         rule[:low] = -1
@@ -119,19 +136,22 @@ class RuleTable:
 
 
 def evened(draws: FloatArray | IntArray, arms: NDArray[np.integer]) -> FloatArray:
-    """Return draws by level and input as if both inputs had been drawn equally often, as is
-    expected of later draws: luck in the coin would favour guesses on one input.
+    """Return draws by level and input, scaled as if both inputs had been drawn equally often. This
+    is expected of later draws; without it, luck in the coin would favour guesses on one input.
 
-    arms: (2,), all draws of d1 and of d2.
+    arms: (2,), number of all draws of d1 and of d2.
     """
     return np.asarray(draws * (arms.sum() / 2 / np.maximum(arms, 1)))
 
 
 def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: float) -> FloatArray:
-    """Return the ε that every rule is predicted to certify at δ on `coming` draws; may be < 0.
+    """Return the ε that every rule is predicted to certify at δ on `coming` draws: (levels + 1,
+    levels + 1). It may be negative, and is -inf for invalid rules.
 
-    This is Wilson's lower bound with the errors of selection (`penalty` standard errors) and of
-    certification. Guesses that δ excuses are subtracted first.
+    The prediction is Wilson's lower bound on the share of right guesses, in log-odds. Guesses that
+    δ excuses are subtracted first.
+    penalty: standard errors subtracted for the luck of selection; the errors of certification are
+        added in quadrature.
     """
     ratio = table.draws / max(1, coming)
     excused = table.h * delta * table.draws
@@ -141,8 +161,11 @@ def predicted_epsilon(table: RuleTable, delta: float, coming: int, penalty: floa
 
 
 def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
-    """Return the predicted log wealth of bets on every rule, on as many draws as were learned
-    from."""
+    """Return the predicted log wealth (nats) of bets on every rule, after as many draws as were
+    learned from: (levels + 1, levels + 1).
+
+    point: the (ε, δ) that is bet against.
+    """
     if point.delta == 0:
         claimed = min(1 / (1 + math.exp(-point.epsilon)), _NEARLY_1)
         guesses = table.correct + table.wrong
@@ -158,11 +181,11 @@ def predicted_growth(table: RuleTable, point: ProfilePoint) -> FloatArray:
 
 
 def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: float) -> FloatArray:
-    """Return the δ at ε that every rule is predicted to certify on `coming` draws; may be < 0.
-    Errors are treated as in `predicted_epsilon`."""
+    """Return the δ at ε that every rule is predicted to certify on `coming` draws: (levels + 1,
+    levels + 1). It may be negative. `penalty` and errors are as in `predicted_epsilon`."""
     odds = math.exp(min(epsilon, 300.0))
     noise = math.sqrt(penalty**2 + _LOSS_TO_COME**2 * table.draws / max(1, coming))
-    # A few wrong guesses may have been many fewer than expected: their Poisson upper bound.
+    # Fewer guesses may be wrong here than on the draws to come: an upper bound of Poisson counts.
     missed = noise**2 / 2 + noise * np.sqrt(table.wrong + noise**2 / 4)
     error = np.sqrt(noise**2 * table.correct + (odds * missed) ** 2)
     lower = table.correct - odds * table.wrong - error
@@ -172,11 +195,14 @@ def predicted_delta(table: RuleTable, epsilon: float, coming: int, penalty: floa
 def evidence_of(
     correct: FloatArray, wrong: FloatArray, point: ProfilePoint, draws: int, h: float
 ) -> FloatArray:
-    """Return the evidence of guesses against a point in nats: their number times the divergence
-    of their share of correct ones from the largest share under the claim; 0 below that share.
+    """Return the evidence (nats) of guesses against a claimed point (ε, δ).
 
-    draws: number of draws that these guesses are out of.
-    h: factor of δ, whose guesses are subtracted first (docs/method.md §2).
+    It is the number of guesses times the Kullback-Leibler divergence of the share of right guesses
+    from e^ε / (1 + e^ε), the largest share under the claim; 0 below that share.
+    correct, wrong: numbers of right and wrong guesses.
+    draws: number of draws that the guesses are out of.
+    h: factor of δ; h · δ · draws right guesses are excused and subtracted first (docs/method.md
+        §2).
     """
     excused = h * point.delta * draws
     left = np.maximum(np.asarray(correct, dtype=float) - excused, 1e-9)
@@ -186,19 +212,22 @@ def evidence_of(
 
 
 def never_abstaining(table: RuleTable) -> FloatArray:
-    """Return the correct guesses of the rules that guess at every level; -inf for other rules."""
+    """Return the right guesses of the rules that guess at every level (l = u); -inf for other
+    rules."""
     return np.where(np.eye(len(table.correct), dtype=bool), table.correct, -np.inf)
 
 
 def _risen(ordered: IntArray) -> FloatArray:
-    """Return counts of the same levels with an isotonic share of d1."""
+    """Return counts by level and input with the share of d1 made monotone; the draws of a level
+    stay."""
     pooled = pooled_counts(ordered)
     masses = ordered.sum(axis=1, keepdims=True)
     return np.asarray(masses * pooled / np.maximum(1.0, pooled.sum(axis=1, keepdims=True)))
 
 
 def _wilson_lower(correct: FloatArray, wrong: FloatArray, z: float) -> FloatArray:
-    """Return Wilson's lower bound on the share of correct guesses; 0 if none is correct."""
+    """Return Wilson's lower bound on the share of right guesses, z standard errors below; 0 if no
+    guess is right."""
     total = np.maximum(correct + wrong, 1e-9)
     share = np.clip(correct / total, 0.0, 1.0)
     spread = z * np.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
@@ -212,7 +241,8 @@ def _logit(share: FloatArray) -> FloatArray:
 
 
 def _divergence(share: FloatArray, claimed: float) -> FloatArray:
-    """Return kl(share ‖ claimed) of Bernoulli laws, share in [claimed, 1)."""
+    """Return the Kullback-Leibler divergence, in nats, of a Bernoulli law with probability `share`
+    from a Bernoulli law with probability `claimed`; share is in [claimed, 1)."""
     share = np.minimum(share, _NEARLY_1)
     right = share * np.log(share / claimed)
     return np.asarray(right + (1 - share) * (np.log1p(-share) - math.log1p(-claimed)))

@@ -1,4 +1,10 @@
-"""Scores: a number for every outcome, larger for more evidence for d1, cut into levels."""
+"""Scores: a number for every outcome, larger for more evidence for d1, cut into levels (bins).
+
+A scorer in `attacks/` returns a `Scored`: the score of each selection draw by a fit to other draws,
+and a function that makes the final score. `candidates.by_score` turns it into a candidate. The
+helpers below cross-fit a slow learner, put the scores of several fits on one scale, and name the
+columns that a score depends on.
+"""
 
 from __future__ import annotations
 
@@ -20,46 +26,53 @@ from dpaudit.levels.piecewise_logit import LEVELS
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.stats.order import mid_ranks, stable_order
 
+# Largest number of columns that the words of a score name.
 COLUMNS_NAMED = 4
+# A column is named only if its share exceeds this fraction of the largest share.
 _LEAST_SHARE = 0.25
-# Share of the movement of a score that its named columns must have together.
+# Columns are named only if their shares add up to more than this.
 _LEAST_TOGETHER = 0.1
+# Number of folds for a slow learner with few draws.
 _PARTS = 3
-# Draws of one fit of a slow learner, at most.
+# Largest number of draws that a slow learner is fitted to.
 MOST_ROWS = 20_000
+# Number of draws from which on ranks are precise enough to align the scores of several fits.
 _ENOUGH_FOR_RANKS = 2_000
-# Finer intervals, and draws from which on levels may be cut finer.
+# Number of intervals that are finer than levels, and number of draws from which on they are used.
 _FINER, _ENOUGH_FOR_FINER = 192, 10_000
 
 Fit = TypeVar("Fit")
 
 
 class Score(Protocol):
-    """A score; frozen and picklable.
+    """A frozen function from outcomes to scores; can be pickled.
 
-    columns: the columns that it depends on most, with shares that add up to at most 1.
+    columns: (name, share) of the columns that the score depends on most; shares add up to at most
+        1.
     """
 
     @property
     def columns(self) -> tuple[tuple[str, float], ...]: ...
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
-        """Return the score of every outcome, each by itself; NaN has no place in the order."""
+        """Return the score of every outcome, (size,), each computed from that outcome alone. NaN:
+        the outcome has no place in the order."""
         ...
 
     def words(self) -> str:
-        """Return what the score is, e.g. `adds up 5 coordinates`."""
+        """Return a description of the score, such as `adds up 5 coordinates`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A score of the selection draws.
+    """A score of the selection draws, before it is frozen.
 
+    attack: name of the scorer, as reports show it.
     held_out: (size,), the score of every draw by a fit to other draws.
     freeze: makes the score that is fitted to all draws.
-    halves: (2, size), the scores by fits to two halves of the draws; None: unknown.
-    edges: edges between levels.
+    halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
+    edges: edges between levels (bins of the score).
     """
 
     attack: str
@@ -73,7 +86,8 @@ class Scored:
 
     @property
     def levels(self) -> IntArray:
-        """The level of every draw; NaN has the last level, len(edges) + 1."""
+        """The level of every draw: (size,). A draw without a score (NaN) has the last level,
+        len(edges) + 1."""
         return _level(self.held_out, self.edges)
 
     def freeze_levels(self) -> ScoreLevels:
@@ -82,11 +96,14 @@ class Scored:
 
     @property
     def has_finer(self) -> bool:
-        """Whether levels can be cut finer: with many values and many draws."""
+        """Whether levels can be cut finer: with more than 32 edges and at least 10,000 draws."""
         return len(self.edges) > LEVELS / 2 and len(self.held_out) >= _ENOUGH_FOR_FINER
 
     def intervals(self, is_d1: NDArray[np.bool_]) -> Intervals:
-        """Return finer intervals that the levels are made of. is_d1: (size,)."""
+        """Return the finer intervals that the levels are made of, with the draws in each.
+
+        is_d1: (size,), whether each draw was made on d1.
+        """
         edges = self.finer_edges()
         counts = by_arm(_level(self.held_out, edges), len(edges) + 2, is_d1)
         score = self.freeze()
@@ -99,17 +116,18 @@ class Scored:
         )
 
     def finer_edges(self) -> FloatArray:
-        """Return the edges between finer intervals; the edges of the levels are among them."""
+        """Return the edges between the finer intervals, which include the edges between levels."""
         known = self.held_out[~np.isnan(self.held_out)]
         some = _quantiles(np.sort(known), np.linspace(0, 1, _FINER + 1)[1:-1])
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
-        """Return the expected score at every level but the last: (levels - 1,).
+        """Return the expected score at every level but the last: (levels - 1,); None without
+        `halves`.
 
-        draws: (levels,), draws at each level. One half of the draws ranks, the other half
-            measures: a score that rises by noise alone, among draws that are all alike, is flat
-            then.
+        One fit ranks the draws and the other fit measures the scores, in turn. A score that rises
+        by noise alone is flat then.
+        draws: (levels,), number of draws at each level.
         """
         if self.halves is None:
             return None
@@ -124,19 +142,27 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreLevels(LevelMap):
-    """Map an outcome to the level of its score; the last level without a score."""
+    """Map an outcome to the level (bin) of its score; an outcome without a score has the last
+    level.
+
+    digitise: finds the bin of a number.
+    """
 
     score: Score
     digitise: Digitiser
 
     @classmethod
     def cut(cls, score: Score, edges: FloatArray) -> ScoreLevels:
-        """Return the levels between some edges."""
+        """Return the level map with these edges between levels."""
         return cls(score, Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)))
 
     @classmethod
     def joined(cls, score: Score, edges: FloatArray, level: IntArray) -> ScoreLevels:
-        """Return levels that are made of intervals between some edges. level: of each interval."""
+        """Return the level map whose levels are unions of neighbouring intervals.
+
+        edges: the edges between the intervals.
+        level: (intervals,), rising, the level of each interval.
+        """
         return cls.cut(score, edges[np.flatnonzero(np.diff(level))])
 
     @property
@@ -164,8 +190,11 @@ class ScoreLevels(LevelMap):
 
 
 def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
-    """Return each column with its share of the weights, the largest first. The weight of a
-    column of types counts for the column itself; columns without weight are left out."""
+    """Return (column, share of the total weight) pairs, the largest share first.
+
+    The weight of a column that holds the types of another column's entries counts for that other
+    column. Columns of weight 0 are left out.
+    """
     total: dict[str, float] = {}
     for name, weight in zip(names, weights, strict=True):
         plain = name.removeprefix(KIND)
@@ -176,7 +205,8 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Return the names of the columns that move a score most; none if no few columns stand out."""
+    """Return the names of at most four columns with the largest shares. Empty if their shares add
+    up to less than a tenth, so that no few columns stand out."""
     largest = columns[0][1] if columns else 0.0
     named = [one for one in columns[:COLUMNS_NAMED] if one[1] > _LEAST_SHARE * largest]
     together = sum(share for _, share in named)
@@ -184,21 +214,25 @@ def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
 
 
 def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:
-    """Return the words of a score, with the columns that move it most."""
+    """Return the description of a score, followed by the names of the columns that it depends on
+    most."""
     named = most(columns)
     return f"{what}, most of all {', '.join(named)}" if named else what
 
 
 def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArray:
-    """Return held-out scores on the scale of the score that is fitted to all draws.
+    """Return held-out scores on the scale of the score that is fitted to all draws: (size,).
 
-    The fit for each fold has a scale of its own. Each score is replaced by the score at the same
-    rank of the final fit. The inputs play no part. With few draws ranks are imprecise, and
-    scores stay as they are.
+    Each fold's fit has a scale of its own. So each score is replaced by the final fit's score at
+    the same rank. The inputs play no part. With fewer than 2,000 draws, ranks are imprecise, and
+    the scores are returned unchanged.
+    held_out: (size,), the score of each draw by the fit to the other folds.
+    fold: (size,), the fold of each draw.
+    kept: (size,), the score of each draw by the fit to all draws.
     """
     if len(held_out) < _ENOUGH_FOR_RANKS:
         return held_out
-    # A draw without a score has no rank.
+    # A draw without a score (NaN) has no rank.
     scale, result = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
     for one in range(int(fold.max()) + 1 if len(scale) else 0):
         inside = (fold == one) & ~np.isnan(held_out)
@@ -209,8 +243,8 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
 
 
 def _level(scores: FloatArray, edges: FloatArray) -> IntArray:
-    """Return the number of edges that each score reaches; for NaN one more than the number of
-    edges."""
+    """Return the level of each score, the number of edges that it reaches; NaN has level len(edges)
+    + 1."""
     digitise, gaps = Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)), np.isnan(scores)
     if not gaps.any():
         return digitise(scores)
@@ -218,7 +252,8 @@ def _level(scores: FloatArray, edges: FloatArray) -> IntArray:
 
 
 def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the order statistics at some shares of sorted numbers."""
+    """Return the entries of sorted numbers at some shares (0 to 1) of the way from first to
+    last."""
     return ordered[np.floor(shares * (len(ordered) - 1)).astype(np.intp)]
 
 
@@ -228,13 +263,14 @@ def cross_fitted(
     fit: Callable[[IntArray], Fit],
     score: Callable[[Fit, IntArray], FloatArray],
 ) -> tuple[FloatArray, Fit, FloatArray | None]:
-    """Return the scores of all draws by fits to other draws, the final fit, and the scores by
-    fits to two halves, (2, size), if there are two.
+    """Return the scores of all draws by fits to other draws, (size,); the final fit; and the scores
+    by fits to two halves, (2, size), or None if there are too few draws for two fits.
 
-    fit: fits to the draws at some rows, at most `most_rows`.
-
-    With many draws two fits suffice: each scores the draws of the other. With few, each third of
-    the draws is scored by a fit to the others.
+    With at least 2 · most_rows draws, there are two fits, and neither scores the draws that it was
+    fitted to. With fewer, each third of the draws is scored by a fit to the other two thirds.
+    most_rows: largest number of draws of one fit.
+    fit: called with row numbers; returns a fit to these draws.
+    score: called with a fit and row numbers; returns the scores of these draws.
     """
     every = np.arange(size)
     if size >= 2 * most_rows:
@@ -260,6 +296,6 @@ def _edges(scores: FloatArray) -> FloatArray:
     if len(known) == 0:
         return np.empty(0)
     edges = _quantiles(np.sort(known), tail_refined(4 / len(known)))
-    # The smallest score is a level of its own, as the largest is.
+    # The smallest score is a level of its own, as the largest score is.
     edges = np.unique(np.append(edges, np.nextafter(known.min(), np.inf)))[-(LEVELS - 1) :]
     return np.asarray(edges[(edges > known.min()) & (edges <= known.max())], dtype=np.float64)

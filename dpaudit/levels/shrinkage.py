@@ -1,9 +1,11 @@
-"""Shrinkage of the log-ratios of many cells by their common distribution.
+"""Shrinkage of the log-ratios of many cells towards their common distribution.
 
-Of many cells the luckiest looks most telling. The log-ratio of a cell is taken to be drawn from
-a distribution on a grid, the one that makes the counts of all cells most likely (a nonparametric
-maximum-likelihood mixture, Kiefer & Wolfowitz 1956; by EM). Cells that hardly differ are moved
-far towards each other, a few clear cells hardly at all.
+A cell is a group of outcomes; its log-ratio compares its frequency on d1 and on d2. Of many cells
+the luckiest looks most telling. So the log-ratio of a cell is taken as a draw from a distribution
+on a grid: the distribution that makes the counts of all cells most likely (a nonparametric
+maximum-likelihood mixture, Kiefer & Wolfowitz 1956; by EM). Cells whose counts are nearly alike
+move far towards each other; a few clear cells move by little. Callers pass counts by cell and input
+and get the expected share of d1 in each cell.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from numpy.typing import NDArray
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.limits import LEAST_WEIGHT
 
-# Log-ratios on the grid: 0, and geometrically spaced ones of either sign.
+# The grid has 0 and, of either sign, 56 log-ratios from 0.002 to 12, geometrically spaced.
 _SMALLEST, _LARGEST, _POINTS = 2e-3, 12.0, 56
+# Number of EM steps.
 _STEPS = 60
 
 
@@ -27,17 +30,18 @@ def _grid() -> FloatArray:
 
 
 GRID = _grid()
-# The log-ratios of the grid by their size.
+# The log-ratios of the grid that are at least 0.
 SIZES = GRID[_POINTS:]
+# Distance between neighbouring points of the grid.
 GAP = np.gradient(GRID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shrunk:
-    """Estimates of cells.
+    """Shrunk estimates for cells.
 
-    share: (cells,), expected share of d1 among the draws of a cell.
-    variance: (cells,), of that share.
+    share: (cells,), expected share of d1 among the draws of each cell.
+    variance: (cells,), variance of that share.
     """
 
     share: FloatArray
@@ -46,10 +50,11 @@ class Shrunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """The distribution of the log-ratios of cells.
+    """The distribution of the log-ratios of cells, on the grid `GRID`.
 
-    weights: (grid,).
-    even: log-odds of d1 in a cell that tells nothing.
+    weights: (grid,), the probability of each log-ratio.
+    even: log-odds of d1 in a cell with log-ratio 0, which differ from 0 if the inputs were drawn
+        unequally often.
     """
 
     weights: FloatArray
@@ -60,7 +65,7 @@ class Law:
         """Return the distribution that makes the counts of cells most likely.
 
         counts: (cells, 2), draws by cell and input.
-        arms: (2,), all draws of d1 and of d2.
+        arms: (2,), number of all draws of d1 and of d2.
         """
         even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
         alike, many = np.unique(counts, axis=0, return_counts=True)
@@ -71,14 +76,17 @@ class Law:
         return cls(weights, even)
 
     def expected(self, counts: IntArray) -> Shrunk:
-        """Return the estimates of cells with these counts: (cells, 2)."""
+        """Return the shrunk estimates of cells.
+
+        counts: (cells, 2), draws by cell and input.
+        """
         alike, place = np.unique(counts, axis=0, return_inverse=True)
         posterior = _likelihood(alike, self.even) * (self.weights + LEAST_WEIGHT)
         posterior /= posterior.sum(axis=1, keepdims=True)
         share = 1 / (1 + np.exp(-GRID - self.even))
         mean = posterior @ share
         variance = np.maximum(posterior @ share**2 - mean**2, 0.0)
-        # Cells that are known better than the grid is fine are taken as they are.
+        # A cell whose own estimate is more precise than the grid keeps its own estimate.
         draws = alike.sum(axis=1)
         seen = (alike[:, 0] + 0.5) / (draws + 1)
         error = 1 / np.sqrt((draws + 1) * seen * (1 - seen))
@@ -90,19 +98,24 @@ class Law:
 
 
 def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> Shrunk:
-    """Return the estimates of cells by the distribution of their own counts; arguments as of
-    `Law.of`."""
+    """Return the shrunk estimates of cells, by the distribution of the log-ratios of these cells.
+
+    counts: (cells, 2), draws by cell and input.
+    arms: (2,), number of all draws of d1 and of d2.
+    """
     return Law.of(counts, arms).expected(counts)
 
 
 def shrunk_to(
     predicted: FloatArray, counts: IntArray, arms: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return the expected share of d1 among the draws of cells with predicted log-ratios:
-    (cells,). The distribution of the deviations from the predictions is learned from the counts
+    """Return the expected share of d1 among the draws of each cell, (cells,), shrunk towards
+    predictions. The distribution of the deviations from the predictions is learned from the counts
     of all cells.
 
     predicted: (cells,), predicted log-ratios.
+    counts: (cells, 2), draws by cell and input.
+    arms: (2,), number of all draws of d1 and of d2.
     """
     even = predicted[:, None] + float(np.log((arms[0] + 1) / (arms[1] + 1)))
     likelihood = _likelihood(counts, even)
@@ -115,7 +128,11 @@ def shrunk_to(
 
 
 def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
-    """Return the likelihood of every log-ratio of the grid, up to a factor: (cells, grid)."""
+    """Return the likelihood of each log-ratio of the grid, given the counts of a cell: (cells,
+    grid). The largest likelihood of each cell is 1.
+
+    even: log-odds of d1 in a cell with log-ratio 0; may differ from cell to cell.
+    """
     odds = GRID + even
     logs = -counts[:, :1] * np.log1p(np.exp(-odds)) - counts[:, 1:] * np.log1p(np.exp(odds))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
@@ -123,10 +140,10 @@ def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedDraws:
-    """Expected draws by level.
+    """Expected draws by level (bin of outcomes).
 
     draws: (levels, 2), of d1 and of d2.
-    variance: (levels,), of the number of draws of d1.
+    variance: (levels,), variance of the expected number of draws of d1.
     """
 
     draws: FloatArray
@@ -136,7 +153,13 @@ class ExpectedDraws:
 def by_level(
     cells: Shrunk, draws: NDArray[np.integer], level: IntArray, levels: int
 ) -> ExpectedDraws:
-    """Return the expected draws at levels of whole cells. draws, level: (cells,)."""
+    """Return the expected draws by level, where each level is a union of cells.
+
+    cells: estimates for the cells.
+    draws: (cells,), number of draws in each cell.
+    level: (cells,), the level of each cell.
+    levels: number of levels.
+    """
 
     def total(numbers: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(level, weights=numbers, minlength=levels), dtype=float)

@@ -1,7 +1,9 @@
-"""The choice of the witness of a Rényi divergence: its order, direction and cap.
+"""The choice of the witness of a Rényi divergence: a function of the outcome that certifies a lower
+bound on the divergence between the outputs on d1 and on d2.
 
-The witness is the log-ratio of the levels among selection draws, capped on both sides: the mean
-of e^{a g} of an uncapped witness would depend on a few draws.
+The witness is the log-ratio of the levels (bins of outcomes) among selection draws, capped on both
+sides. Without a cap, the mean of exp(a · witness) at order a would depend on a few draws.
+`auditing/` calls `most_telling_witness` before it certifies; docs/method.md §6.
 """
 
 from __future__ import annotations
@@ -14,22 +16,24 @@ from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.limits import TINY
 from dpaudit.stats.witness import Witness, best_stakes, divergence_lower
 
+# Caps on the absolute log-ratio that are tried.
 _CAPS = np.geomspace(0.1, 8.0, 20)
-# Witnesses that are computed exactly, after a formula that is precise for small stakes.
+# Number of witnesses that are computed exactly, the best ones by a formula for small stakes.
 _WORKED_OUT = 3
-# Exponents of a witness, at most.
+# Largest exponent (order times cap), so that its exponential is finite.
 _FARTHEST = 200.0
 
 
 def most_telling_witness(
     expected: FloatArray, limits: Mapping[float, float], coming: float, alpha: float
 ) -> Witness | None:
-    """Return the witness with the largest predicted multiple of the allowed divergence; None if
-    no witness is predicted to show anything.
+    """Return the witness with the largest predicted ratio of certified divergence to allowed
+    divergence; None if no witness is predicted to certify a divergence above 0.
 
-    expected: (levels, 2), expected draws of d1 and of d2, of as many draws as were learned from.
-    limits: allowed divergence, by order.
-    coming: draws to certify with.
+    expected: (levels, 2), expected draws by level and input, out of all learning draws.
+    limits: allowed divergence for each order.
+    coming: number of draws to certify with.
+    alpha: error probability of the certified bound.
     """
     laws = np.maximum(expected, TINY)
     laws = laws / laws.sum(axis=0)
@@ -46,8 +50,13 @@ def most_telling_witness(
 def _every(
     laws: FloatArray, limits: Mapping[float, float], each: float, alpha: float
 ) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
-    """Yield the predicted multiple of the allowed divergence, then order, direction, values and
-    stakes of every witness that is predicted to show anything."""
+    """Yield one tuple for each witness that is predicted to certify a positive divergence:
+    predicted ratio of certified to allowed divergence, order, direction (1 or -1), values by level,
+    and stakes.
+
+    laws: (levels, 2), probability of each level on d1 and on d2.
+    each: number of draws of each input to certify with.
+    """
     log_ratio = np.log(laws[:, 0] / laws[:, 1])
     for order, allowed in limits.items():
         for sign, both in ((1, laws), (-1, laws[:, ::-1])):
