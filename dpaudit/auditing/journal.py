@@ -22,6 +22,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,8 +33,8 @@ from dpaudit.auditing.journal_file import (
     Record,
     decoded,
     encoded,
+    guarded,
     unknown_format,
-    writing,
 )
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
@@ -308,7 +309,7 @@ class History:
         began, drew = set[int](), set[int]()
         under_way: Key | None = None
         deaths = Counter[Key]()
-        for record in (*records, {_SESSION: None}):
+        for record in chain(records, [{_SESSION: None}]):
             if _HEADER in record:
                 header = record
             elif _SESSION in record:
@@ -396,7 +397,7 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
                 code="name-not-unique",
             )
         taken.add(path)
-        with writing(path):
+        with guarded(path):
             if not spec.resume and path.exists() and path.stat().st_size > 0:
                 raise _not_free(path)
 
@@ -408,7 +409,7 @@ def journal_path(folder: Folder, name: str) -> Path:
     """
     if not os.fspath(folder):
         raise UsageError(f"journal={folder!r} must name a folder", code="option-invalid")
-    with writing(Path(folder)):
+    with guarded(Path(folder)):
         if Path(folder).exists() and not Path(folder).is_dir():
             raise UsageError(
                 f"journal: {folder} is a file; name a folder, which need not exist",
