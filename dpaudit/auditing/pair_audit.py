@@ -144,7 +144,7 @@ class PairAudit:
             self._time_draws(learned or self._fit())
             plan.plan_by_clock(ledger.spent)
         learned = self._fit(thorough=not ledger.may_stop)
-        if not (learned.promises or ledger.may_stop) and plan.keep_half():
+        if not (learned.promises or ledger.may_stop) and plan.extend_buffer():
             ledger.bet_with(learned.beliefs)
             self._fill_buffer(learned)
             learned = self._fit(thorough=not ledger.may_stop)
@@ -182,7 +182,7 @@ class PairAudit:
                 failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
             )
             self._check_failures()
-            plan.check_clock(ledger.spent)
+            plan.close_buffer_if_due(ledger.spent)
             spent, buffer_until = ledger.spent, plan.buffer_until
             if ledger.may_stop or spent >= buffer_until:
                 break
@@ -221,7 +221,7 @@ class PairAudit:
             for n, size in enumerate(sizes)
         )
         for drawn in self._drawer(chunks):
-            if plan.is_timed_enough(drawn.tally.draws):
+            if plan.record_timed(drawn.tally.draws):
                 break
 
     def _fit(self, *, thorough: bool = False) -> Learned:

@@ -372,7 +372,7 @@ def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
     """Return the sizes of the blocks in the buffer, and the draws after which it may have been
     closed: at the usual size, or at half of the budget. kept: draws in the buffer."""
     ends, sizes = [plan.buffer_until], list(plan.learning_sizes())
-    if kept > plan.buffer_until and plan.keep_half():
+    if kept > plan.buffer_until and plan.extend_buffer():
         ends.append(plan.buffer_until)
         sizes += plan.learning_sizes(ends[0])
     return sizes, ends

@@ -174,7 +174,7 @@ class Plan:
     def _elapsed(self) -> float:
         return self._clock() - self._start
 
-    def keep_half(self) -> bool:
+    def extend_buffer(self) -> bool:
         """Extend the buffer to half of the budget, since the usual part showed no leak.
 
         Returns whether the buffer is larger now. It is not by the clock, which may leave no time
@@ -184,7 +184,7 @@ class Plan:
         self._keeps_half = not self._is_by_clock and usual >= min(_FEW_DRAWS, self.limits.learned)
         return self.buffer_until > usual
 
-    def check_clock(self, spent: int) -> None:
+    def close_buffer_if_due(self, spent: int) -> None:
         """Close the buffer after a block, if the clock says so."""
         if not self._is_by_clock:
             return
@@ -221,7 +221,7 @@ class Plan:
             yield int(size)
             size = min(2 * size, max(self.limits.block, _LARGEST_SHARED_BLOCK))
 
-    def is_timed_enough(self, size: int) -> bool:
+    def record_timed(self, size: int) -> bool:
         """Measure the rate after a block of this size; return whether that was the last one."""
         now = self._clock()
         if math.isnan(self._timed_since):  # the first block began at an unknown time

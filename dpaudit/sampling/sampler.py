@@ -1,4 +1,4 @@
-"""How often circular garbage is looked for while the outputs of a block are read."""
+"""Draw the chunks of an audit, and count their outcomes."""
 
 from __future__ import annotations
 
@@ -350,10 +350,10 @@ def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, t
 
 def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> AtomTally:
     """Return the number of outcomes with each of the keys, by arm."""
-    return _counted(find(keys, outcomes.keys()), len(keys), is_d1)
+    return _atoms_at(find(keys, outcomes.keys()), len(keys), is_d1)
 
 
-def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
+def _atoms_at(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
     """Return the number of draws at each place below `atoms`, by arm."""
     counts = by_arm(place, atoms + 1, is_d1)
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
@@ -391,4 +391,4 @@ def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -
     place = find(keys, outcomes.plain().keys())
     others = np.flatnonzero(place == len(keys))
     undeclared = outcomes.word(int(others[0])) if len(others) else None
-    return RangeTally(_counted(place, len(keys), is_d1), undeclared)
+    return RangeTally(_atoms_at(place, len(keys), is_d1), undeclared)
