@@ -60,6 +60,9 @@ _CONTINUOUS = (
     "approximate definition, which the probabilistic one implies"
 )
 
+# Size of the buffer and point, and `single_outputs` of them.
+_SingleOutputsOf = tuple[tuple[int, ProfilePoint], tuple[SingleOutputs | None, list[str]]]
+
 
 class PairAudit:
     """The audit of one pair; call `run` once.
@@ -99,6 +102,7 @@ class PairAudit:
         self._reserves = spec.time is not None or plan.freeze_at > plan.buffer_until
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
+        self._single: _SingleOutputsOf | None = None
         self._learned_from = self._counted_draws = 0
         self._warnings: list[str] = []
         self._ignored: list[str] = []
@@ -268,9 +272,16 @@ class PairAudit:
         """The buffer, and rare outputs of later draws."""
         return self._selection if self._counts is None else self._counts.kept()
 
+    def _single_outputs(self) -> tuple[SingleOutputs | None, list[str]]:
+        """Return `single_outputs` of the buffer, computed once for each size of the buffer."""
+        key = self._selection.size, self._ledger.point
+        if self._single is None or self._single[0] != key:
+            self._single = key, single_outputs(self._claim, self._selection, self._ledger.point)
+        return self._single[1]
+
     def _measure(self, portfolio: Portfolio) -> Measure:
         """Return the quantities that are counted of a certifying draw."""
-        single, _ = single_outputs(self._claim, self._selection, self._ledger.point)
+        single, _ = self._single_outputs()
         declared = None if self._range is None else self._range.keys
         # Whether there are further outputs matters only for a claim that is not refuted.
         seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
@@ -345,7 +356,7 @@ class PairAudit:
         self._warnings += filter(None, [narrowed(outcomes)])
         if not self._spec.floating_point:
             self._ignored += low_bits(outcomes, "floating_point")
-        self._warnings += single_outputs(self._claim, self._selection, self._ledger.point)[1]
+        self._warnings += self._single_outputs()[1]
 
     def _check_failures(self) -> None:
         """Raise when all draws are exceptions, which says nothing about privacy."""
