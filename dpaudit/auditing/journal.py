@@ -34,6 +34,7 @@ from dpaudit.auditing.journal_file import (
     decoded,
     encoded,
     guarded,
+    remove_unused,
     unknown_format,
 )
 from dpaudit.auditing.request import differences, request
@@ -423,10 +424,11 @@ def journal_path(folder: Folder, name: str) -> Path:
 
 
 def remove(folder: Folder, name: str) -> None:
-    """Remove the journal of an audit, and the result of its search, where they exist."""
+    """Remove the journal of an audit, and the result of its search, where they exist and no other
+    process uses them."""
     path = journal_path(folder, name)
-    for file in (path, path.with_suffix(SEARCH_SUFFIX)):
-        file.unlink(missing_ok=True)
+    if remove_unused(path):
+        path.with_suffix(SEARCH_SUFFIX).unlink(missing_ok=True)
 
 
 def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:

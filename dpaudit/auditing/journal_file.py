@@ -160,6 +160,20 @@ def guarded(path: Path) -> Iterator[None]:
         ) from error
 
 
+def remove_unused(path: Path) -> bool:
+    """Remove a journal; return False, and leave it, where another process is writing it."""
+    try:
+        with path.open("r+b") as file:
+            # Whoever opens the file before it is removed gets the lock after that, and sees it.
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return True
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _is_at(path: Path, file: FileIO) -> bool:
     """Return whether the path still names this open file."""
     try:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import journal_file
-from dpaudit.auditing.journal import History
+from dpaudit.auditing.journal import SEARCH_SUFFIX, History, journal_path, remove
 from dpaudit.auditing.journal_file import JournalFile, decoded, encoded
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally
 from dpaudit.errors import JournalError
@@ -270,6 +270,21 @@ def test_a_journal_removed_before_it_is_locked_is_begun_again(
         assert (file.existed, list(file.read())) == (False, [])
         file.append({"n": 1})
     assert records_in(path) == [{"n": 1}]
+
+
+def test_a_journal_in_use_is_not_removed(path: Path) -> None:
+    path = journal_path(path.parent, "audit")
+    write(path, {"n": 0})
+    search = path.with_suffix(SEARCH_SUFFIX)
+    search.touch()
+    with opened(path):
+        remove(path.parent, "audit")
+        assert path.exists()
+        assert search.exists()
+    for _ in range(2):
+        remove(path.parent, "audit")
+        assert not path.exists()
+        assert not search.exists()
 
 
 def test_a_journal_removed_while_it_is_open_can_still_be_read(path: Path) -> None:
