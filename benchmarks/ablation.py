@@ -180,7 +180,7 @@ CASES: dict[str, Patches] = {
     "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._from_smoothed", _none),
     "case rare rule": _set(f"{FREEZING}:rare_rule", _none),
     "case rule of another kind": _set(f"{FREEZING}:_other_rule", _none),
-    "case keeping half of the draws": _set("dpaudit.auditing.schedule:Plan.keep_half", _no),
+    "case keeping half of the draws": _set("dpaudit.auditing.schedule:Plan.extend_buffer", _no),
 }
 
 # Tuned constants with a neutral value of each.
@@ -289,7 +289,7 @@ class Case:
             )
             point = ProfilePoint(self._claimed, self.specimen.delta)
             learned = learning.learn(selection, Objective(point, coming), learning.SCORERS)
-            if learned.promises or not plan.keep_half():
+            if learned.promises or not plan.extend_buffer():
                 break
         rule = learned.portfolio
         guesses = rule.guesses[rule(self._judged[0])]

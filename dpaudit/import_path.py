@@ -19,7 +19,7 @@ from typing import Any
 from dpaudit.errors import TargetError
 from dpaudit.float_errors import user_errstate
 from dpaudit.watching import step
-from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file
+from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file, on_one_line
 
 # Longest list of names in a message.
 LISTED = 10
@@ -311,7 +311,7 @@ def _broken(name: str, error: BaseException) -> TargetError:
         message += " (name it as package.module:function to use relative imports)"
     missing = isinstance(error, ModuleNotFoundError)
     remedy = f"; install it where {sys.executable} finds it" if missing else ""
-    text = " ".join(message.split()) + _place(error) + remedy
+    text = on_one_line(message) + _place(error) + remedy
     return TargetError(text, code="import-failed")
 
 

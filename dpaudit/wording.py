@@ -62,9 +62,18 @@ def in_a_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
+def on_one_line(text: str) -> str:
+    """Return a text with a single space for each run of white space.
+
+    >>> on_one_line(" no  such\\n\\tfile ")
+    'no such file'
+    """
+    return " ".join(text.split())
+
+
 def shortened(text: str, width: int = 60) -> str:
     """Return a text on one line, cut to `width` characters."""
-    line = " ".join(text.split())
+    line = on_one_line(text)
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 

@@ -228,7 +228,7 @@ class Worker:
             raise MechanismError(why, code="process-failed") from None
         data = self.child.wait(partial(self.child.taken, size), *left, glance=glance)
         if "refused" in reply:
-            raise MechanismError(reply["refused"], code="process-failed")
+            raise MechanismError(reply["refused"], code=str(reply["code"]))
         return reply, data
 
 

@@ -39,6 +39,7 @@ from dpaudit.targets.target import (
     name_of,
 )
 from dpaudit.watching import Watch
+from dpaudit.wording import shortened
 
 
 def load_mechanism(target: AnyTarget) -> Mechanism:
@@ -221,7 +222,7 @@ class WithAdversary(Wrapping):
         except FAILURES as error:
             raise MechanismError(
                 f"the adversary {self.adversary_name} raised {type(error).__name__}: "
-                f"{' '.join(str(error).split())[:200]}; return None where it does not know",
+                f"{shortened(str(error), 200)}; return None where it does not know",
                 code="adversary-failed",
             ) from error
         if answer is None or (type(answer) is int and answer in (1, 2)):

@@ -22,6 +22,7 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     RepeatedTarget,
 )
+from dpaudit.wording import shortened
 
 # Outcomes with their probabilities; an outcome may be an exception.
 Weighted = list[tuple[Any, float]]
@@ -110,7 +111,7 @@ def _called(pmf: Callable[[], Any], name: str) -> Weighted:
     try:
         law = pmf()
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = shortened(str(error), 200)
         why = f"the pmf of {name} raised {type(error).__name__}: {reason}"
         raise TargetError(why, code="pmf-invalid") from error
     return _checked(law, f"the pmf of {name}")

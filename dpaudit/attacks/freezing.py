@@ -152,8 +152,7 @@ def _other_rule(
     best = max(others, key=lambda one: promise(one, objective), default=None)
     if best is None:
         return None
-    needed = objective.point.delta if objective.for_delta else objective.point.epsilon
-    if promise(best, objective)[0] <= 0 or without_penalty(best, objective) <= needed:
+    if promise(best, objective)[0] <= 0 or without_penalty(best, objective) <= objective.needed:
         return None
     low, high, _ = objective.best_rule(best)
     table, levels = best.table, len(best.held_out)

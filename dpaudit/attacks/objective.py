@@ -133,6 +133,11 @@ class Objective:
         return self.lowered(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
 
     @property
+    def needed(self) -> float:
+        """The bound that refutes the claim if it is exceeded: ε or, with `for_delta`, δ."""
+        return self.point.delta if self.for_delta else self.point.epsilon
+
+    @property
     def _is_pure(self) -> bool:
         return self.point.delta == 0 and not self.for_delta
 
@@ -192,13 +197,13 @@ def refutes(
 ) -> bool:
     """Return whether a candidate is predicted to refute the claim by a margin.
 
-    deviations: margin in standard errors. A candidate with a larger penalty, whose counts are not
-        shrunk, must refute the claim by its penalty.
+    deviations: margin in standard errors. A candidate with a larger penalty that has no counted
+        cells must refute the claim by its penalty.
     """
     if not candidate.is_counted and deviations <= candidate.penalty:
-        return promise(candidate, replace(objective, counted=False))[0] > objective.point.epsilon
+        return promise(candidate, replace(objective, counted=False))[0] > objective.needed
     bound = objective.lowered(candidate.table, deviations)
-    return float(np.max(bound)) > objective.point.epsilon
+    return float(np.max(bound)) > objective.needed
 
 
 def _largest(candidate: Candidate, objective: Objective) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.level_map import FloatArray, larger_for_d1
 from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
-from dpaudit.wording import did_you_mean, shown
+from dpaudit.wording import did_you_mean, on_one_line, shortened, shown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -180,7 +180,7 @@ def _restored(
 
 
 def _words(error: BaseException) -> str:
-    message = " ".join(str(error).split())[:200]
+    message = shortened(str(error), 200)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
@@ -288,4 +288,4 @@ def _made(attack: type[Any], name: str) -> Any:
 
 
 def _error_words(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{type(error).__name__}: {on_one_line(str(error))}"

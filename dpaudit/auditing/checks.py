@@ -108,7 +108,7 @@ class DrawChecks:
         """
         sizes = [block.draws for block in blocks]
         warnings = check_independence(draws, sizes, point, self._level)
-        return warnings + ([] if self._is_timed else check_calls(draws, sizes, self._level))
+        return warnings + ([] if is_timed(self._spec) else check_calls(draws, sizes, self._level))
 
     def learned_again(self, tallies: Sequence[Tally], rule: Portfolio) -> list[str]:
         """Return warnings about learning draws that were counted and not kept.
@@ -116,7 +116,7 @@ class DrawChecks:
         tallies: counts of each block by the levels of `rule`, which had learned from other draws.
         """
         level = self._level / _MOST_RULES
-        return [] if self._is_timed else check_blocks(tallies, rule.guesses, level)
+        return [] if is_timed(self._spec) else check_blocks(tallies, rule.guesses, level)
 
     def counted(
         self,
@@ -131,7 +131,11 @@ class DrawChecks:
         heads: the first draws of each counted block, to find blocks that repeat earlier draws.
         """
         check_heads(selection, heads)
-        return [] if self._is_timed else check_blocks(_tallies(blocks), rule.guesses, self._level)
+        return (
+            []
+            if is_timed(self._spec)
+            else check_blocks(_tallies(blocks), rule.guesses, self._level)
+        )
 
     def varied(
         self,
@@ -177,7 +181,7 @@ class DrawChecks:
         """
         tallies = _tallies(blocks)
         draws = sum(tally.draws for tally in tallies)
-        if self._is_timed or draws >= _FEW_DRAWS:
+        if is_timed(self._spec) or draws >= _FEW_DRAWS:
             return []
         before = doubt(tallies, guesses)
         if before < math.log(_SUSPECT_E_VALUE) and not is_cheap:
@@ -191,10 +195,6 @@ class DrawChecks:
         rule = measure.portfolio
         tallies = [Tally(by_arm(rule(part.outcomes), rule.levels, part.is_d1)) for part in further]
         return check_further(pool(further), tallies, guesses, self._level, before)
-
-    @property
-    def _is_timed(self) -> bool:
-        return is_timed(self._spec)
 
 
 def is_timed(spec: AuditSpec) -> bool:

@@ -23,6 +23,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,8 +34,9 @@ from dpaudit.auditing.journal_file import (
     Record,
     decoded,
     encoded,
+    guarded,
+    remove_unused,
     unknown_format,
-    writing,
 )
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
@@ -321,7 +323,7 @@ class History:
         began, drew = set[int](), set[int]()
         under_way: Key | None = None
         deaths = Counter[Key]()
-        for record in (*records, {_SESSION: None}):
+        for record in chain(records, [{_SESSION: None}]):
             if _HEADER in record:
                 header = record
             elif _SESSION in record:
@@ -416,7 +418,7 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
                 code="name-not-unique",
             )
         taken.add(path)
-        with writing(path):
+        with guarded(path):
             if not spec.resume and path.exists() and path.stat().st_size > 0:
                 raise _not_free(path)
 
@@ -428,7 +430,7 @@ def journal_path(folder: Folder, name: str) -> Path:
     """
     if not os.fspath(folder):
         raise UsageError(f"journal={folder!r} must name a folder", code="option-invalid")
-    with writing(Path(folder)):
+    with guarded(Path(folder)):
         if Path(folder).exists() and not Path(folder).is_dir():
             raise UsageError(
                 f"journal: {folder} is a file; name a folder, which need not exist",
@@ -442,10 +444,11 @@ def journal_path(folder: Folder, name: str) -> Path:
 
 
 def remove(folder: Folder, name: str) -> None:
-    """Remove the journal of the audit `name` and the result of its search, if they exist."""
+    """Remove the journal of the audit `name` and the result of its search, if they exist and no
+    other process uses them."""
     path = journal_path(folder, name)
-    for file in (path, path.with_suffix(SEARCH_SUFFIX)):
-        file.unlink(missing_ok=True)
+    if remove_unused(path):
+        path.with_suffix(SEARCH_SUFFIX).unlink(missing_ok=True)
 
 
 def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import base64
 import fcntl
 import json
+import math
 import os
 import re
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import Any
 
@@ -72,35 +74,42 @@ class JournalFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with writing(path):
-            self.existed = path.exists()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if self.existed and not path.is_file():  # opening a pipe would wait for a reader
-                raise JournalError(
-                    f"the journal {path} is not a regular file; name another folder",
-                    code="journal-damaged",
-                )
-            self._file = path.open("ab", buffering=0)
+        with guarded(path), ExitStack() as opened:
+            while True:
+                self.existed = path.exists()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if self.existed and not path.is_file():  # opening a pipe would wait for a reader
+                    raise JournalError(
+                        f"the journal {path} is not a regular file; name another folder",
+                        code="journal-damaged",
+                    )
+                self._file = opened.enter_context(path.open("ab", buffering=0))
+                self._lock()
+                if _is_at(path, self._file):
+                    break
+                # Another run removed the file before it was locked: this one cannot be resumed.
+                opened.close()
             if not self.existed:
                 _sync_folder(path.parent)
-        try:
-            with writing(path):
-                self._lock()
-                self._end = _checked(path)
-                self._file.truncate(self._end)
-        except BaseException:
-            self._file.close()
-            raise
+            # An own file description: appending moves the position of the locked one.
+            self._reader = opened.enter_context(path.open("rb"))
+            self._end = _checked(path, self._reader)
+            self._file.truncate(self._end)
+            opened.pop_all()
         self._synced, self._sync_took = -_SYNC_SECONDS, 0.0
 
     def read(self) -> Iterator[Record]:
         """Yield the records that the file had when it was opened."""
-        with self.path.open("rb") as file:
-            while file.tell() < self._end:
-                text = _json(file.readline())
-                if text is None:  # the file was damaged after it was opened
-                    raise _damaged(self.path, file.tell())
-                yield json.loads(text)
+        place = 0
+        while place < self._end:
+            with guarded(self.path):
+                self._reader.seek(place)
+                line = self._reader.readline()
+            text = _json(line)
+            if text is None:  # the file was damaged after it was opened
+                raise _damaged(self.path, place)
+            place += len(line)
+            yield json.loads(text)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write a record, and sync the file if the last sync is long enough ago.
@@ -109,12 +118,12 @@ class JournalFile:
         """
         text = _encoded_json(record)
         left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
-        with writing(self.path):
+        with guarded(self.path):
             end = os.fstat(self._file.fileno()).st_size
             try:
                 while left:
                     left = left[self._file.write(left) :]
-            except OSError:  # remove the part that was written: other records may follow
+            except BaseException:  # remove the part that was written: other records may follow
                 self._file.truncate(end)
                 raise
         if time.monotonic() - self._synced >= max(_SYNC_SECONDS, self._sync_took / _SYNC_SHARE):
@@ -123,7 +132,7 @@ class JournalFile:
     def sync(self) -> None:
         """Sync the file to disk."""
         start = time.monotonic()
-        with writing(self.path):
+        with guarded(self.path):
             os.fsync(self._file.fileno())
         self._synced = time.monotonic()
         self._sync_took = self._synced - start
@@ -133,6 +142,7 @@ class JournalFile:
         try:
             self.sync()
         finally:
+            self._reader.close()
             self._file.close()
 
     def _lock(self) -> None:
@@ -148,14 +158,36 @@ class JournalFile:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def guarded(path: Path) -> Iterator[None]:
     """Turn an OSError within the `with` block into a JournalError that names the file `path`."""
     try:
         yield
     except OSError as error:
         raise JournalError(
-            f"cannot write the journal {path}: {error.strerror}", code="cannot-write"
+            f"cannot use the journal {path}: {error.strerror}", code="cannot-write"
         ) from error
+
+
+def remove_unused(path: Path) -> bool:
+    """Remove a journal; return False, and leave it, where another process is writing it."""
+    try:
+        with path.open("r+b") as file:
+            # Whoever opens the file before it is removed gets the lock after that, and sees it.
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return True
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(path: Path, file: FileIO) -> bool:
+    """Return whether the path still names this open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _sync_folder(folder: Path) -> None:
@@ -167,26 +199,25 @@ def _sync_folder(folder: Path) -> None:
         os.close(number)
 
 
-def _checked(path: Path) -> int:
+def _checked(path: Path, file: BufferedReader) -> int:
     """Return the size of the file up to the end of its last whole record, in bytes.
 
     Raises JournalError if a whole record follows a broken record, whose draws are lost; and for a
     file that is no journal, whose content must not be removed.
     """
     end, is_broken = 0, False
-    with path.open("rb") as file:
-        for line in file:
-            is_whole = not is_broken and _json(line) is not None
-            # If a line break is damaged, a line may hold a broken record and then a whole record.
-            if not is_whole and any(
-                _json(line[start.start() :]) is not None
-                for start in _START.finditer(line, 0 if is_broken else 1)
-            ):
-                raise _damaged(path, end)
-            is_broken = not is_whole
-            end += 0 if is_broken else len(line)
-        file.seek(0)
-        first = file.readline()
+    for line in file:
+        is_whole = not is_broken and _json(line) is not None
+        # If a line break is damaged, a line may hold a broken record and then a whole record.
+        if not is_whole and any(
+            _json(line[start.start() :]) is not None
+            for start in _START.finditer(line, 0 if is_broken else 1)
+        ):
+            raise _damaged(path, end)
+        is_broken = not is_whole
+        end += 0 if is_broken else len(line)
+    file.seek(0)
+    first = file.readline()
     older = _OLDER_FORMAT.match(first)
     if older is not None:
         raise unknown_format(path, int(older[1]))
@@ -230,6 +261,8 @@ def _encoded_json(record: Mapping[str, Any]) -> bytes:
 def encoded(value: Any) -> Any:
     """Return the result of a chunk (unit of sampling), or a part of it, as JSON values."""
     match value:
+        case float() if not math.isfinite(value):
+            return {"float": str(float(value))}  # JSON has no such number: it would become null
         case None | bool() | int() | float() | str():
             return value
         case tuple():
@@ -257,6 +290,8 @@ def decoded(value: Any) -> Any:
         case "array":
             dtype, shape, text = parts
             return np.ndarray(shape, dtype, bytearray(base64.b64decode(text)))
+        case "float":
+            return float(parts)
         case "mapping":
             return {name: decoded(part) for name, part in parts}
         case "outcomes":

@@ -68,6 +68,9 @@ _CONTINUOUS = (
     "approximate definition, which the probabilistic one implies"
 )
 
+# Size of the buffer and point, and `single_outputs` of them.
+_SingleOutputsOf = tuple[tuple[int, ProfilePoint], tuple[SingleOutputs | None, list[str]]]
+
 
 class PairAudit:
     """The audit of one pair; call `run` once.
@@ -113,6 +116,7 @@ class PairAudit:
         self._reserves = spec.time is not None or plan.freeze_at > plan.buffer_until
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
+        self._single: _SingleOutputsOf | None = None
         self._learned_from = self._counted_draws = 0
         self._warnings: list[str] = []
         self._ignored: list[str] = []
@@ -163,7 +167,7 @@ class PairAudit:
             self._time_draws(learned or self._fit())
             plan.plan_by_clock(ledger.spent)
         learned = self._fit(thorough=not ledger.may_stop)
-        if not (learned.promises or ledger.may_stop) and plan.keep_half():
+        if not (learned.promises or ledger.may_stop) and plan.extend_buffer():
             ledger.bet_with(learned.beliefs)
             self._fill_buffer(learned)
             learned = self._fit(thorough=not ledger.may_stop)
@@ -203,7 +207,7 @@ class PairAudit:
                 failures_by_arm(released.outcomes, released.is_d1), drawn.failures.first
             )
             self._check_failures()
-            plan.check_clock(ledger.spent)
+            plan.close_buffer_if_due(ledger.spent)
             spent, buffer_until = ledger.spent, plan.buffer_until
             if ledger.may_stop or spent >= buffer_until:
                 break
@@ -246,7 +250,7 @@ class PairAudit:
             for n, size in enumerate(sizes)
         )
         for drawn in self._drawer(chunks):
-            if plan.is_timed_enough(drawn.tally.draws):
+            if plan.record_timed(drawn.tally.draws):
                 break
 
     def _fit(self, *, thorough: bool = False) -> Learned:
@@ -293,9 +297,16 @@ class PairAudit:
         """All draws in the buffer, and later learning draws with rare outputs."""
         return self._selection if self._counts is None else self._counts.kept()
 
+    def _single_outputs(self) -> tuple[SingleOutputs | None, list[str]]:
+        """Return `single_outputs` of the buffer, computed once for each size of the buffer."""
+        key = self._selection.size, self._ledger.point
+        if self._single is None or self._single[0] != key:
+            self._single = key, single_outputs(self._claim, self._selection, self._ledger.point)
+        return self._single[1]
+
     def _measure(self, portfolio: Portfolio) -> Measure:
         """Return the rules by which certifying draws are counted, and what else is counted."""
-        single, _ = single_outputs(self._claim, self._selection, self._ledger.point)
+        single, _ = self._single_outputs()
         declared = None if self._range is None else self._range.keys
         # Outputs that learning has not seen are reported only for a claim that is not refuted.
         seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
@@ -372,7 +383,7 @@ class PairAudit:
         self._warnings += filter(None, [narrowed(outcomes)])
         if not self._spec.floating_point:
             self._ignored += low_bits(outcomes, "floating_point")
-        self._warnings += single_outputs(self._claim, self._selection, self._ledger.point)[1]
+        self._warnings += self._single_outputs()[1]
 
     def _check_failures(self) -> None:
         """Raise MechanismError if all draws are exceptions, which shows nothing about privacy."""

@@ -329,10 +329,10 @@ def _of_trial(certificate: Certificate, factor: float, power: float, *, is_singl
             code="plan-impossible",
         )
     inside = test.correct + test.wrong
-    share = inside / test.draws
+    # In this order: another one changes the last bit, and with it the draws of a plan by one.
+    share = _SHARE_IN_NEXT_AUDIT * inside / test.draws
     if is_single and inside:
-        share = clopper_pearson_lower(inside, test.draws, _DOUBT)
-    share *= _SHARE_IN_NEXT_AUDIT
+        share = _SHARE_IN_NEXT_AUDIT * clopper_pearson_lower(inside, test.draws, _DOUBT)
     words = " or ".join(event.words for event in test.events)
     return Planned(share, words, draws_needed(certificate, share, factor, power), certificate)
 

@@ -411,7 +411,7 @@ def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
     kept: recorded number of draws in the buffer.
     """
     ends, sizes = [plan.buffer_until], list(plan.learning_sizes())
-    if kept > plan.buffer_until and plan.keep_half():
+    if kept > plan.buffer_until and plan.extend_buffer():
         ends.append(plan.buffer_until)
         sizes += plan.learning_sizes(ends[0])
     return sizes, ends

@@ -271,7 +271,10 @@ class _RecordedRun:
         """
         audit = self._audit
         sorted_by = self._check_order()
-        # The split depends on the seed and the inputs alone, not on the outcomes.
+        # Which rows come first depends on the seed and the inputs alone, not on the outcomes. How
+        # many are learned from depends on the number of columns, too, with over 12 million values.
+        # All rows of a table have the same columns, so no outcome changes that number; outputs of
+        # varying length could.
         split = (TossedSplit if self._is_tossed else FixedSplit)(audit.is_d1, self._rng)
         rows = min(self._limits.learned, round(_LEARNED * split.size))
         selection = self._fresh(split.learn_from(rows)).release()

@@ -211,7 +211,7 @@ class Plan:
     def _elapsed(self) -> float:
         return self._clock() - self._start
 
-    def keep_half(self) -> bool:
+    def extend_buffer(self) -> bool:
         """Extend the buffer to half of the budget, because the usual part showed no leak.
 
         Returns whether the buffer is larger now. The buffer is not extended with a time limit,
@@ -222,7 +222,7 @@ class Plan:
         self._keeps_half = not self._is_by_clock and usual >= min(_FEW_DRAWS, self.limits.learned)
         return self.buffer_until > usual
 
-    def check_clock(self, spent: int) -> None:
+    def close_buffer_if_due(self, spent: int) -> None:
         """Close the buffer after a block if it is full or learning has taken its share of the time.
 
         No effect without a time limit. Calls `late` if the time is too short.
@@ -262,7 +262,7 @@ class Plan:
             yield int(size)
             size = min(2 * size, max(self.limits.block, _LARGEST_SHARED_BLOCK))
 
-    def is_timed_enough(self, size: int) -> bool:
+    def record_timed(self, size: int) -> bool:
         """Update the draws per second after a block of `size` draws.
 
         Returns whether no further block needs to be timed.

@@ -78,7 +78,7 @@ class PrivacyClaim(ABC):
     key, title, formula : str
         Name on the command line and in files, name in words, and the inequality in one line.
     counts_single_outputs : bool
-        Whether the claim is about single outputs, so that no event of several outputs refutes it.
+        Whether the claim is about single outputs, so that it is tested output by output.
     limits_adversaries : bool
         Whether the claim holds against computationally limited adversaries only.
 

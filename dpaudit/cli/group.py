@@ -17,7 +17,7 @@ from dpaudit.cli.messages import folded
 from dpaudit.cli.process.collecting import undisturbed
 from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.errors import DpauditError, UsageError, code_of
-from dpaudit.wording import did_you_mean, nearest, visible
+from dpaudit.wording import did_you_mean, nearest, on_one_line, visible
 
 DEBUG = "dpaudit.debug"
 
@@ -183,8 +183,8 @@ def describe_error(error: Exception) -> str:
         from dpaudit.auditing.options import flag_of
 
         # No file named the options that are still to be spelled.
-        return f"error: {' '.join(''.join(error.spelled(flag_of)).split())}"
-    text = " ".join(str(error).split())
+        return f"error: {on_one_line(''.join(error.spelled(flag_of)))}"
+    text = on_one_line(str(error))
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "error: the working directory does not exist any more; change to one that exists"
     if isinstance(error, PermissionError) and _is_forbidden(error):
@@ -266,7 +266,7 @@ def _show(error: click.ClickException) -> None:
     if not isinstance(error, click.UsageError):
         error.show()
         return
-    message = " ".join(error.format_message().split())
+    message = on_one_line(error.format_message())
     if isinstance(error, click.NoSuchOption):
         # Click compares the dashes, too, which all have.
         command = error.ctx.command if error.ctx else None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.inputs.records import comparable, records_of
-from dpaudit.wording import counted, shortened, shown
+from dpaudit.wording import counted, on_one_line, shortened, shown
 
 # Larger datasets are not looked through for what is only a name.
 _MOST_VALUES = 100_000
@@ -75,7 +75,7 @@ def _changed(one: Any, other: Any) -> str:
 
 def _is(one: Any, other: Any) -> str:
     """Return what two values are, from about where they begin to differ."""
-    texts = [" ".join(repr(value).split()) for value in (one, other)]
+    texts = [on_one_line(repr(value)) for value in (one, other)]
     alike = _alike(*texts)
     if alike >= _WIDTH - 1 and max(map(len, texts)) > _WIDTH:
         texts = [f"…{text[alike - _BEFORE :]}" for text in texts]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import yaml
 
 from dpaudit.errors import UsageError
+from dpaudit.wording import on_one_line
 
 _KINDS = "null bool int float str seq map set omap pairs binary timestamp merge"
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
@@ -160,9 +161,7 @@ def _loading(text: str) -> Iterator[PlainLoader]:
             parts = [f'a reference in braces or brackets needs quotes: "{found[0]}"']
         raise YamlError(f"not valid YAML: {', '.join(parts)}", line, code="yaml-invalid") from None
     except yaml.YAMLError as error:
-        raise YamlError(
-            f"not valid YAML: {' '.join(str(error).split())}", code="yaml-invalid"
-        ) from None
+        raise YamlError(f"not valid YAML: {on_one_line(str(error))}", code="yaml-invalid") from None
     except (ValueError, OverflowError) as error:  # e.g. a 13th month
         raise YamlError(f"not valid YAML: {error}", code="yaml-invalid") from None
     finally:

@@ -75,14 +75,21 @@ def main(make: Callable[[], Service]) -> None:
         try:
             reply = getattr(service, name)(**arguments)
         except Refused as error:
-            reply = {"refused": str(error)}
+            reply = {"refused": str(error), "code": error.code}
         header, data = reply if isinstance(reply, tuple) else (reply, b"")
         replies.write(_text({**header, "bytes": len(data)}) + data)
         replies.flush()
 
 
 class Refused(BaseException):
-    """The mechanism or the request cannot be used. This never counts as an outcome of a draw."""
+    """The mechanism or the request cannot be used. This never counts as an outcome of a draw.
+
+    code: of the error in the auditing process, as in docs/errors.md.
+    """
+
+    def __init__(self, text: str, code: str = "process-failed") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Layout:
@@ -230,11 +237,12 @@ class Service:
             _reseed(generator, seed, f"generator {place}")
         if _has_torch():
             _torch().seed_globally(child_seed(seed, "torch"))
-        arguments = {**self._params, **(batch or {})}
+        arguments: dict[str, Any] = dict(batch or {})
         if rng is not None:
             make = numpy.random.default_rng if numpy else random.Random
             arguments[rng] = make(child_seed(seed, "rng"))
-        draw = functools.partial(self._function, **arguments)
+        # Raises TypeError for a name that is given twice.
+        draw = functools.partial(self._function, **self._params, **arguments)
         return draw if data is None else lambda dataset: draw(**{data: dataset})
 
     def _draw_singly(self, count: int, draw: Callable[..., Any]) -> None:
@@ -274,7 +282,8 @@ class Service:
             if text is not None:
                 if len(text) > HEAP:
                     raise Refused(
-                        f"an output of more than {HEAP:,} bytes; shorten it with post_process"
+                        f"an output of more than {HEAP:,} bytes; shorten it with post_process",
+                        code="output-too-large",
                     )
                 if used + len(text) > HEAP:  # the outcome is kept for the next request
                     self._left_over = text
@@ -295,7 +304,9 @@ class Service:
     def _check_unchanged(self) -> None:
         for number, digest in self._digests.items():
             if digest and _digest(self._datasets[number]) != digest:
-                raise Refused("the mechanism changes its input; change a copy instead")
+                raise Refused(
+                    "the mechanism changes its input; change a copy instead", code="input-changed"
+                )
 
 
 def _digest(dataset: Any) -> int:
@@ -590,7 +601,8 @@ def _described(value: Any) -> Any:
     raise Refused(
         f"the mechanism returns a value of type {module}{name}, which cannot be sent between "
         "processes; give post_process a function that turns it into plain values, or lists of "
-        "these"
+        "these",
+        code="output-unsupported",
     )
 
 
@@ -631,7 +643,8 @@ def _sent(write: Callable[[Any], Any], output: Any) -> Any:
     except RecursionError:
         raise Refused(
             "the mechanism returns outputs that contain themselves, or have more than 50 levels; "
-            "give post_process a function that turns an output into a flat one"
+            "give post_process a function that turns an output into a flat one",
+            code="output-too-large",
         ) from None
     except MemoryError as error:
         node = raised(error)
@@ -640,7 +653,8 @@ def _sent(write: Callable[[Any], Any], output: Any) -> Any:
         raise Refused(
             f"the mechanism returns an output of type {type(output).__qualname__} that cannot be "
             f"sent between processes ({words(error)}); give post_process a function that turns an "
-            "output into plain values, or lists of these"
+            "output into plain values, or lists of these",
+            code="output-unsupported",
         ) from None
 
 

@@ -13,7 +13,7 @@ from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open, verdict_of
 from dpaudit.reports.numbers import unglued
 from dpaudit.reports.text import render, warnings_of
-from dpaudit.wording import shortened, visible
+from dpaudit.wording import on_one_line, shortened, visible
 
 # A summary of GitHub may have 1 MiB. Characters take up to four bytes.
 _MOST_BYTES = 900_000
@@ -70,7 +70,7 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
 
 def escaped(text: str) -> str:
     """Return text that Markdown and HTML show as it is, in one line."""
-    plain = " ".join(visible(text).split())
+    plain = on_one_line(visible(text))
     return _SPECIAL.sub(r"\\\1", plain).replace(r"\<", "&lt;").replace(r"\&", "&amp;")
 
 

@@ -281,13 +281,20 @@ def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:
     return np.array_equal(keys[:few], later[:few]) and np.array_equal(keys[:size], later[:size])
 
 
+def repeating_lag(series: Series) -> int | None:
+    """Return the distance at which draws repeat earlier ones more often than independent draws do;
+    None where there is no such distance."""
+    chance, lag = repetition_p_value(series.keys)
+    return lag if chance < IMPOSSIBLE else None
+
+
 def _check_repeats(series: Series) -> None:
     """Raise DependentDrawsError if draws repeat earlier draws at a fixed distance.
 
     A generator with a short period causes this, for example.
     """
-    chance, lag = repetition_p_value(series.keys)
-    if chance < IMPOSSIBLE:
+    lag = repeating_lag(series)
+    if lag is not None:
         raise DependentDrawsError(
             f"{series.words} repeat those {lag:,} before them far more often than independent "
             "draws of the same distribution do. The cause may be a generator with a short period, "

@@ -21,7 +21,6 @@ from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, Outcomes
 from dpaudit.sampling.independence import (
     CHECKS,
-    IMPOSSIBLE,
     WARNED,
     BoolArray,
     Difference,
@@ -31,9 +30,10 @@ from dpaudit.sampling.independence import (
     least_serial,
     level_sets,
     numbers,
+    repeating_lag,
     series_of,
 )
-from dpaudit.stats.dependence import log_e_value, repetition_p_value
+from dpaudit.stats.dependence import log_e_value
 
 FloatArray = NDArray[np.float64]
 # Name of an input whose rows are sorted -> name of the column by which the rows are sorted.
@@ -183,8 +183,8 @@ def _is_numbering(column: Column) -> bool:
 
 def _check_repeats(series: Series) -> None:
     """Raise MechanismError if rows repeat earlier rows at a fixed distance."""
-    chance, lag = repetition_p_value(series.keys)
-    if chance < IMPOSSIBLE:
+    lag = repeating_lag(series)
+    if lag is not None:
         where = "the row before them" if lag == 1 else f"those {lag:,} rows before them"
         raise MechanismError(
             f"{series.words} repeat {where} far more often than independent rows of the same "

@@ -393,10 +393,10 @@ def atom_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> 
 
     keys: (outputs,), the keys (hashes) of these outputs, in rising order.
     """
-    return _counted(find(keys, outcomes.keys()), len(keys), is_d1)
+    return _atoms_at(find(keys, outcomes.keys()), len(keys), is_d1)
 
 
-def _counted(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
+def _atoms_at(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> AtomTally:
     """Return the number of draws of d1 and of d2 that gave each of some outputs.
 
     place: (draws,), the index of the output of each draw; `atoms` for any other output.
@@ -448,4 +448,4 @@ def _range_tally(keys: KeyArray, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -
     place = find(keys, outcomes.plain().keys())
     others = np.flatnonzero(place == len(keys))
     undeclared = outcomes.word(int(others[0])) if len(others) else None
-    return RangeTally(_counted(place, len(keys), is_d1), undeclared)
+    return RangeTally(_atoms_at(place, len(keys), is_d1), undeclared)

@@ -10,7 +10,7 @@ from dpaudit.errors import DpauditError
 from dpaudit.searching.climbing import Ended
 from dpaudit.searching.drawing import same_for_a_seed
 from dpaudit.searching.proposals.random import pair_strategy
-from dpaudit.wording import install_command
+from dpaudit.wording import install_command, on_one_line
 
 if TYPE_CHECKING:
     from dpaudit.inputs.adjacency import Adjacency
@@ -71,7 +71,7 @@ def look_at_random(
     except _Found:
         pass
     except hypothesis.errors.HypothesisException as error:  # such as a filter that lets nothing in
-        return f"random pairs were left out: {' '.join(str(error).split())}"
+        return f"random pairs were left out: {on_one_line(str(error))}"
     if stopped:
         raise stopped[0]
     return ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.journal import SEARCH_SUFFIX, check_free, journal_path
-from dpaudit.auditing.journal_file import writing
+from dpaudit.auditing.journal_file import guarded
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.searched import Leader, Searched
@@ -64,10 +64,10 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
 
 def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
     """Return what a search has found, and the record that it stands in."""
-    with writing(path):
-        text = path.read_text(encoding="utf-8")
+    with guarded(path):
+        text = path.read_bytes()
     try:
-        kept: dict[str, Any] = json.loads(text)
+        kept: dict[str, Any] = json.loads(text.decode("utf-8"))
         recorded = kept["searched"]
         pairs = tuple((_value(d1), _value(d2)) for d1, d2 in recorded.pop("found"))
         leaders = tuple(Leader(**one) for one in recorded.pop("leaders"))
@@ -109,7 +109,7 @@ def write(spec: AuditSpec, searched: Searched) -> None:
             "found": [[_written(d1), _written(d2)] for d1, d2 in searched.found],
         },
     }
-    with writing(path):
+    with guarded(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".part")
         with partial.open("w", encoding="utf-8") as opened:

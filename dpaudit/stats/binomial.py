@@ -51,14 +51,6 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) 
     return np.asarray(np.where(inside, tail, np.where(k <= 0, 1.0, 0.0)), dtype=float)
 
 
-def _tail(successes: int, trials: int, probability: float) -> float:
-    """Return `upper_tail` of scalars, without the cost of arrays."""
-    if successes <= 0:
-        return 1.0
-    inside = successes <= trials
-    return float(betainc(successes, trials - successes + 1, probability)) if inside else 0.0
-
-
 def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     """Return the one-sided Clopper-Pearson lower bound for a probability.
 

@@ -36,7 +36,7 @@ from dpaudit.targets.target import (
     single_targets,
 )
 from dpaudit.watching import step
-from dpaudit.wording import did_you_mean, shown
+from dpaudit.wording import did_you_mean, shortened, shown
 
 Function = Callable[..., Any]
 
@@ -119,7 +119,7 @@ def _made(maker: Function, target: ImportedTarget) -> Any:
             return maker(**init) if isinstance(init, Mapping) else maker(*(init or ()))
     except (Exception, SystemExit) as error:
         given = "" if target.init is None else f" with init={target.init!r}"
-        reason = " ".join(str(error).split())[:300]
+        reason = shortened(str(error), 300)
         raise TargetError(
             f"{target.path} cannot be made{given}: {type(error).__name__}: {reason}"
             f"{needs_init(target) if _lacks_arguments(maker, target) else ''}",

@@ -432,17 +432,17 @@ def test_the_buffer_takes_half_if_the_usual_part_shows_nothing() -> None:
     plan = Plan(10_000, None)
     spent = sum(plan.learning_sizes())
     assert spent == plan.buffer_until == 1_250
-    assert plan.keep_half()
+    assert plan.extend_buffer()
     more = list(plan.learning_sizes(spent))
     assert spent + sum(more) == plan.buffer_until == plan.freeze_at == 5_000
     assert more[0] == 100 + spent // 4  # they go on to grow as they did
-    assert not plan.keep_half()  # no more than once
+    assert not plan.extend_buffer()  # no more than once
     # Few draws show nothing of large leaks either; and no more are kept than there is room for.
-    assert not Plan(3_999, None).keep_half()
-    assert not Plan(10**6, None).keep_half()
-    assert not Plan(10_000, 60.0).keep_half()
+    assert not Plan(3_999, None).extend_buffer()
+    assert not Plan(10**6, None).extend_buffer()
+    assert not Plan(10_000, 60.0).extend_buffer()
     wide = Plan(10**5, None, Limits(learned=2_000))
-    assert not wide.keep_half()
+    assert not wide.extend_buffer()
     assert wide.may_count_after_buffer(2_000)
     assert not Plan(10_000, None).may_count_after_buffer(1_250)
     assert not Plan(10**6, None, Limits(learned=2_000)).may_count_after_buffer(500_000)
@@ -461,7 +461,7 @@ def test_half_of_few_draws_shows_what_an_eighth_does_not(monkeypatch: pytest.Mon
         return sum(one.epsilon_lower > 0.5 for one in found)
 
     with_half = shown()
-    monkeypatch.setattr(Plan, "keep_half", lambda plan: False)
+    monkeypatch.setattr(Plan, "extend_buffer", lambda plan: False)
     assert with_half >= 22
     assert shown() <= with_half - 4
 
@@ -494,19 +494,19 @@ def test_a_plan_by_the_clock_is_made_once() -> None:
         times.append(times[-1] + seconds)
 
     passes(1.0)
-    plan.check_clock(5_000)
+    plan.close_buffer_if_due(5_000)
     assert (plan.freeze_at, plan.budget, plan.is_final) == (100_000, 800_000, False)
     passes(0.25)
-    plan.check_clock(6_000)  # an eighth of the time is over
+    plan.close_buffer_if_due(6_000)  # an eighth of the time is over
     assert (plan.freeze_at, plan.is_final) == (6_000, False)
     sizes = plan.timed_sizes(6_000)
     drawn = [next(sizes)]
     passes(1.0)  # whoever draws has started late, which says nothing about how fast draws are
-    assert not plan.is_timed_enough(drawn[0])
+    assert not plan.record_timed(drawn[0])
     for is_enough in (False, False, True):
         passes(0.2)
         drawn.append(next(sizes))
-        assert plan.is_timed_enough(drawn[-1]) == is_enough
+        assert plan.record_timed(drawn[-1]) == is_enough
     rate = sum(drawn[1:]) / (3 * 0.2)
     assert drawn[0] == int(0.05 * 10 / 8 * 6_000 / 1.25)
     plan.plan_by_clock(6_000)
@@ -534,7 +534,7 @@ def test_by_the_clock_learning_ends_after_a_share_of_the_time(
     times = [0.0]
     plan = Plan(1_000, 10.0, clock=lambda: times[-1])
     times.append(10 * share)
-    plan.check_clock(spent)
+    plan.close_buffer_if_due(spent)
     assert (plan.freeze_at <= spent) == is_enough
 
 
@@ -542,7 +542,7 @@ def test_without_time_left_no_draws_are_timed() -> None:
     times = [0.0]
     plan = Plan(1_000, 10.0, clock=lambda: times[-1])
     times.append(20.0)
-    plan.check_clock(400)
+    plan.close_buffer_if_due(400)
     assert list(plan.timed_sizes(400)) == []
     plan.plan_by_clock(400)
     assert (plan.budget, plan.is_final) == (475, True)
@@ -550,9 +550,9 @@ def test_without_time_left_no_draws_are_timed() -> None:
 
 def test_a_pair_that_has_no_time_left_gets_the_fewest_draws() -> None:
     plan = Plan(1_000, 0.0, clock=lambda: 7.0)
-    plan.check_clock(24)
+    plan.close_buffer_if_due(24)
     assert plan.freeze_at > 24
-    plan.check_clock(25)
+    plan.close_buffer_if_due(25)
     assert plan.freeze_at == 25
     plan.plan_by_clock(25)
     assert plan.budget == 100
@@ -562,11 +562,11 @@ def test_slow_draws_are_timed_in_small_numbers() -> None:
     times = [0.0]
     plan = Plan(1_000, 20.0, clock=lambda: times[-1])
     times.append(5.0)
-    plan.check_clock(250)
+    plan.close_buffer_if_due(250)
     sizes = plan.timed_sizes(250)
     assert [next(sizes), next(sizes)] == [6, 6]  # an eighth of a second at 50 draws a second
     for _ in range(3):  # of several workers, in the same moment: it looks as if they took no time
-        plan.is_timed_enough(6)
+        plan.record_timed(6)
     assert [next(sizes) for _ in range(3)] == [12, 25, 50]  # and yet no more than twice the last
 
 

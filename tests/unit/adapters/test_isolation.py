@@ -235,9 +235,10 @@ def test_a_mechanism_that_cannot_be_made_a_second_time_is_an_error(tmp_path: Pat
 def test_an_input_that_changes_is_an_error() -> None:
     with (
         isolated("grows") as mechanism,
-        pytest.raises(MechanismError, match="changes its input; change a copy instead"),
+        pytest.raises(MechanismError, match="changes its input; change a copy instead") as error,
     ):
         mechanism.sample([1, 2], 10, rng())
+    assert error.value.code == "input-changed"
 
 
 def test_many_datasets_are_not_mixed_up() -> None:
@@ -360,3 +361,14 @@ def test_a_worker_that_fails_alike_before_it_draws_is_started_three_times(tmp_pa
         mechanism.sample(0, 100, rng())
     assert "3 times in a row before a draw began" in str(caught.value)
     assert lines(log) == ["made"] * 3
+
+
+def test_a_batch_parameter_that_is_given_as_well_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "_has_torch", lambda: False)
+    service = worker.Service()
+    service._params, service._function = {"size": 3}, lambda dataset, size: [dataset] * size
+    service._datasets[0] = 0
+    reply = service.draw_batch(0, 5, 1, "size", (None, None))
+    assert "multiple values for keyword argument 'size'" in reply["failed"]

@@ -209,9 +209,10 @@ def test_frames_of_polars_are_read_by_column(monkeypatch: pytest.MonkeyPatch) ->
 def test_outcomes_that_cannot_be_sent_are_an_error() -> None:
     with (
         mechanism_of(faulty.strange) as mechanism,
-        pytest.raises(MechanismError, match=r"type builtins.object, .*give post_process"),
+        pytest.raises(MechanismError, match=r"type builtins.object, .*give post_process") as error,
     ):
         mechanism.sample(0, 1, rng())
+    assert error.value.code == "output-unsupported"
     with mechanism_of(faulty.strange, post_process=faulty.is_there) as mechanism:
         assert list(mechanism.sample(0, 1, rng())) == [True]
 
@@ -229,16 +230,17 @@ def test_outputs_with_too_many_levels_are_the_same_error_as_here(
         pytest.raises(MechanismError) as there,
     ):
         mechanism.sample(0, 2, rng())
-    assert str(there.value) == str(here.value)
+    assert (there.value.code, str(there.value)) == (here.value.code, str(here.value))
 
 
 def test_an_exception_while_sending_is_not_an_outcome() -> None:
     words = r"type Parts that cannot be sent .*ValueError: no parts\); give post_process"
     with (
         mechanism_of(faulty.stubborn) as mechanism,
-        pytest.raises(MechanismError, match=words),
+        pytest.raises(MechanismError, match=words) as error,
     ):
         mechanism.sample(0, 2, rng())
+    assert error.value.code == "output-unsupported"
 
 
 def test_a_callable_that_cannot_be_sent() -> None:

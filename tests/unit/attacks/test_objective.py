@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks.objective import Objective, _look_alike, promise
+from dpaudit.attacks.objective import Objective, _look_alike, promise, refutes
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import BinSource, Candidate, CellCounts, OrderedBins, UnorderedCells
@@ -109,3 +109,20 @@ def test_predictions_of_related_cells_are_lowered_less_than_those_of_others() ->
     together = UnorderedCells.of("cells", cells)
     alone = replace(together, counted=replace(cells, predictor=None))
     assert np.max(AIM.promised(together)) > np.max(AIM.promised(alone)) > 0
+
+
+# The predicted δ is 0.13 at ε = 0 and 0.10 at ε = 1: more than the first ε, less than the second.
+@pytest.mark.parametrize(("epsilon", "delta", "is_refuted"), [(0.0, 0.5, False), (1.0, 0.05, True)])
+def test_a_predicted_delta_is_compared_with_the_claimed_delta(
+    epsilon: float, delta: float, is_refuted: bool
+) -> None:
+    objective = Objective(ProfilePoint(epsilon, delta), 1_000_000, for_delta=True)
+    candidate = sides(9.0, 9.0)
+    for deviations in (tuning.DEVIATIONS, tuning.DEVIATIONS_BEYOND_LUCK):
+        assert refutes(candidate, objective, deviations) is is_refuted
+
+
+def test_a_predicted_epsilon_is_compared_with_the_claimed_epsilon() -> None:
+    candidate = sides(9.0, 9.0)
+    assert refutes(candidate, AIM)
+    assert not refutes(candidate, replace(AIM, point=ProfilePoint(2.5, 0.0)))

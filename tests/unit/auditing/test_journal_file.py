@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import math
 import os
 import resource
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +20,7 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing import journal_file
+from dpaudit.auditing.journal import SEARCH_SUFFIX, History, journal_path, remove
 from dpaudit.auditing.journal_file import JournalFile, decoded, encoded
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally
 from dpaudit.errors import JournalError
@@ -229,3 +234,102 @@ def test_a_chunk_comes_back_bit_by_bit(path: Path, chunk: Any) -> None:
 def test_objects_are_not_recorded() -> None:
     with pytest.raises(ValueError, match="run code"):
         encoded(np.array([print]))
+
+
+def test_an_interrupt_between_two_partial_writes_leaves_no_torn_record(path: Path) -> None:
+    class Interrupted(FileIO):
+        def write(self, text: Any) -> int:
+            if self.tell() > end:
+                raise KeyboardInterrupt
+            return super().write(bytes(text)[:5])
+
+    (end,) = write(path, {"n": 0})
+    with opened(path) as file:
+        whole, file._file = file._file, Interrupted(path, "ab")
+        with pytest.raises(KeyboardInterrupt):
+            file.append({"n": 1})
+        file._file.close()
+        file._file = whole
+        file.append({"n": 2})
+    assert records_in(path) == [{"n": 0}, {"n": 2}]
+
+
+def test_a_journal_removed_before_it_is_locked_is_begun_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(path, {"n": 0})
+    flock = fcntl.flock
+
+    def lock(number: int, how: int) -> None:
+        monkeypatch.undo()
+        path.unlink()
+        flock(number, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock)
+    with opened(path) as file:
+        assert (file.existed, list(file.read())) == (False, [])
+        file.append({"n": 1})
+    assert records_in(path) == [{"n": 1}]
+
+
+def test_a_journal_in_use_is_not_removed(path: Path) -> None:
+    path = journal_path(path.parent, "audit")
+    write(path, {"n": 0})
+    search = path.with_suffix(SEARCH_SUFFIX)
+    search.touch()
+    with opened(path):
+        remove(path.parent, "audit")
+        assert path.exists()
+        assert search.exists()
+    for _ in range(2):
+        remove(path.parent, "audit")
+        assert not path.exists()
+        assert not search.exists()
+
+
+def test_a_journal_removed_while_it_is_open_can_still_be_read(path: Path) -> None:
+    write(path, {"n": 0}, {"n": 1})
+    with opened(path) as file:
+        path.unlink()
+        records = file.read()
+        assert next(records) == {"n": 0}
+        file.append({"n": 2})
+        assert list(records) == [{"n": 1}]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_journal_that_cannot_be_read_is_an_error_with_a_code(path: Path) -> None:
+    write(path, {"n": 0})
+    path.chmod(0o200)
+    with pytest.raises(JournalError) as error:
+        JournalFile(path)
+    assert error.value.code == "cannot-write"
+
+
+def test_records_can_be_read_twice_side_by_side(path: Path) -> None:
+    write(path, {"n": 0}, {"n": 1})
+    with opened(path) as file:
+        pairs = list(zip(file.read(), file.read(), strict=True))
+    assert pairs == [({"n": 0}, {"n": 0}), ({"n": 1}, {"n": 1})]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, np.float64(math.nan)])
+def test_numbers_that_json_lacks_come_back(path: Path, number: float) -> None:
+    write(path, {"drawn": encoded((number, {"a": number}))})
+    (record,) = records_in(path)
+    first, second = decoded(record["drawn"])
+    assert repr((first, second["a"])) == repr((float(number), float(number)))
+
+
+def test_a_history_is_read_one_record_at_a_time() -> None:
+    def records() -> Iterator[dict[str, Any]]:
+        yield {"journal": journal_file.FORMAT}
+        for number in range(40):
+            yield {"chunk": [0, "stage", number], "drawn": "x" * 1_000_000 + str(number)}
+
+    tracemalloc.start()
+    try:
+        assert History.of(records()).sources == 1
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from dpaudit.auditing import planning
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.planning import (
     AuditPlan,
@@ -126,3 +128,12 @@ def test_single_outputs_are_not_planned_for() -> None:
     with pytest.raises(UsageError) as error:
         _planned([trial], 1.2, 0.9)
     assert error.value.code == "plan-impossible"
+
+
+def test_the_share_of_a_trial_is_not_rounded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "draws_needed", lambda *_: None)
+    for inside in range(1, 200):
+        test = SimpleNamespace(correct=inside, wrong=0, draws=700, method="", events=())
+        monkeypatch.setattr(planning, "most_powerful", lambda _, test=test: test)
+        planned = planning._of_trial(SimpleNamespace(), 1.0, 0.9, is_single=False)  # type: ignore[arg-type]
+        assert planned.share == 0.9 * inside / 700

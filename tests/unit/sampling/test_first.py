@@ -87,7 +87,7 @@ def test_a_plan_reports_a_late_end_as_soon_as_it_is_known() -> None:
     plan = Plan(0, 10.0, clock=lambda: now[0], late=lambda rate, spent: told.append((rate, spent)))
     assert next(plan.learning_sizes()) == 25
     now[0] = 5.0
-    plan.check_clock(25)
+    plan.close_buffer_if_due(25)
     assert plan.buffer_until == 25
     plan.plan_by_clock(25)
     assert told == [(5.0, 25)]
