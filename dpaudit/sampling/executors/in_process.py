@@ -249,7 +249,9 @@ class JoiningWorkers:
             raise _CannotJoinError(f"its calls all write to {files[0]}")
         # Without a seed that reaches the mechanism, there is nothing to compare.
         self._shown = keys if np.array_equal(keys, again) else None
-        return ProcessPool(recipe, self.workers, [few])
+        pool = ProcessPool(recipe, self.workers, [few])
+        pool.start()
+        return pool
 
 
 def _keys(drawn: Learning) -> KeyArray:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -114,10 +114,8 @@ class NewProcesses:
                     if queues[worker]:
                         place = queues[worker].pop(0)
                         number = worker if _MAY_FORK else place
-                        pool = self._pool(recipe, number, is_own=is_own)
-                        task = (recipe, [chunks[place]], place, self._preload)
-                        function = _draw_in_fork if _MAY_FORK else _draw_here
-                        running[pool.call(function, *task)] = worker, place
+                        given = recipe, chunks[place], place
+                        running[self._sent(*given, number, is_own=is_own)] = worker, place
                 if not running:
                     break
                 for future in wait(running, _LOOK, FIRST_COMPLETED).done:
@@ -140,18 +138,32 @@ class NewProcesses:
         while self._pools:
             self._pools.popitem()[1].close(in_order=False)
 
+    def _sent(
+        self, recipe: Recipe, chunk: Chunk[Counted], place: int, number: int, *, is_own: bool
+    ) -> Future[Done]:
+        """Send a chunk to the interpreter of this number. Raises _CannotDrawError."""
+        try:
+            given = pickle.dumps((recipe, [chunk]))
+            pool = self._pool(recipe, number, is_own=is_own)
+            if _MAY_FORK:
+                return pool.call(_draw_in_fork, given, place, self._preload)
+            return pool.call(_draw_here, given, place)
+        except Exception as error:  # noqa: BLE001  # of the system, or of what cannot be sent
+            raise _CannotDrawError(in_a_line(error)) from None
+
     def _pool(self, recipe: Recipe, number: int, *, is_own: bool) -> ProcessPool:
-        """Return the interpreter of this number. Raises _CannotDrawError."""
+        """Return the interpreter of this number."""
         from dpaudit.sampling.executors.processes import ProcessPool
 
-        if (is_own, number) not in self._pools:
+        key = is_own, number
+        if key in self._pools and self._pools[key].has_ended():
+            self._pools.pop(key).close(in_order=False)
+        if key not in self._pools:
             seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
             starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
-            try:
-                self._pools[is_own, number] = ProcessPool(recipe, 1, starting=starting)
-            except OSError as error:
-                raise _CannotDrawError(in_a_line(error)) from None
-        return self._pools[is_own, number]
+            # Not replaced, since `_starting` changes what all threads share.
+            self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
+        return self._pools[key]
 
 
 @contextmanager
@@ -171,24 +183,28 @@ def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
             os.environ[_HASH_SEED] = seed
 
 
-def _draw_here(
-    recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, _: Sequence[str] = ()
-) -> Done:
+def _draw_here(given: bytes, place: int) -> Done:
     """Draw with the clock of the process of this number. Return also the seconds that it took, with
-    the import of the mechanism."""
+    the import of the mechanism.
+
+    given: pickled recipe and chunks, whose modules see that clock, too.
+    """
     os.environ[SHIFT] = str((place + 1) * _AHEAD)
     shift_as_asked()
     begun = time.perf_counter()
-    return Done(draw(recipe, chunks).drawn, time.perf_counter() - begun)
+    try:
+        return Done(draw(*pickle.loads(given)).drawn, time.perf_counter() - begun)
+    except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
+        # Only text: the interpreter that forked this process would import the mechanism to read an
+        # exception of its own, and later forks would share the noise that is drawn there.
+        raise UsageError(in_a_line(error)) from None
 
 
 # In an interpreter: connections to the processes that it has forked, by number.
 _forked: dict[int, Connection] = {}
 
 
-def _draw_in_fork(
-    recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str]
-) -> Done:
+def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
     """Draw in the fork of this number, which imports the mechanism for itself."""
     from dpaudit.sampling.executors.processes import ask, result_of
 
@@ -197,7 +213,7 @@ def _draw_in_fork(
             import_module(name)
         _forked[place] = _fork()
     try:
-        reply = ask(_forked[place], pickle.dumps((_draw_here, (recipe, chunks, place))))
+        reply = ask(_forked[place], pickle.dumps((_draw_here, (given, place))))
     except (EOFError, OSError):
         _forked.pop(place).close()
         raise UsageError(_ENDED, code="worker-died") from None

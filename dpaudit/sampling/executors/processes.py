@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import struct
 import threading
 import time
 import traceback
@@ -27,7 +28,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from dpaudit.errors import MechanismError
-from dpaudit.processes.child import ending
+from dpaudit.processes.child import GLANCE, ending
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import WORKER
 from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe, draw
@@ -36,13 +37,17 @@ from dpaudit.watching import Watch
 # Signals that come from outside: a system short of memory, a job scheduler, a person. The mechanism
 # is the cause of all others.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# How often a worker is replaced for one task.
+# How often a worker is replaced for one task; another task may have it replaced as often.
 _REPLACED = 3
 # Seconds that workers have to end by themselves after the last task.
 _GRACE = 2.0
 # Signals to a whole process group. Only the process that the user talks to acts on them, and ends
 # its workers; a worker that ended by itself at that moment would look like a crash.
 _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
+# What precedes a message: its length. Bytes that are read in one step, at most.
+_LENGTH, _PIECE = struct.Struct("!Q"), 1 << 20
+# Held while a process is started: what the process inherits may be replaced for that time.
+_start_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +55,20 @@ class _Task:
     function: Callable[..., Done]
     arguments: tuple[Any, ...]
     future: Future[Done]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """How processes of a pool are started and replaced.
+
+    keep: pickled task with which each process begins.  starting: context in which it is started.
+    arguments: of `_work`, after the connection.  replaced: how often, for one task.
+    """
+
+    keep: bytes | None
+    starting: Callable[[], AbstractContextManager[None]]
+    arguments: tuple[Any, ...]
+    replaced: int
 
 
 class ProcessPool(OrderedPool):
@@ -61,47 +80,65 @@ class ProcessPool(OrderedPool):
 
     def __init__(
         self,
-        recipe: Recipe,
+        recipe: Recipe | None,
         workers: int,
         first: Sequence[Chunk[Any]] | None = None,
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
+        replaced: int = _REPLACED,
     ) -> None:
-        """Start the processes.
+        """Each of the first tasks starts a process, until there are as many as workers.
 
-        first: every process begins with these chunks; `started` has the results. None: processes
-        begin with nothing.  starting: context in which each process is started.
+        recipe: sent to each process once; None if only `call` is used.  first: every process begins
+        with these chunks; `started` has the results. None: processes begin with nothing.
+        starting: context in which each process is started.  replaced: how often a process is
+        replaced for one task; with 0, only the thread that calls this pool starts processes.
         """
         super().__init__(workers)
-        self._recipe = recipe
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         context = multiprocessing.get_context("spawn")
         show = warnings.showwarning
         # Where the command line shows warnings in its own way, its workers do so too.
         is_ours = getattr(show, "__module__", "").startswith("dpaudit.")
         arguments = (context.Lock(), show if is_ours else None)
-        begin = [None if first is None else self._task(draw, recipe, first) for _ in range(workers)]
-        self.started = [task.future for task in begin if task is not None]
+        keep = None if recipe is None else pickle.dumps((_keep, (recipe,)))
+        self._plan = _Plan(keep, starting, arguments, replaced)
+        self._first = first
+        self.started: list[Future[Done]] = []
         self._workers: list[_Worker] = []
         # At exit, Python waits for its processes, also for those of a pool that was not closed.
         util.Finalize(self, _kill, args=(self._workers,), exitpriority=10)
+
+    def start(self) -> None:
+        """Start all processes now."""
         try:
-            for number, task in enumerate(begin):
-                name = f"{WORKER}-{number}"
-                self._workers.append(_Worker(name, self._tasks, task, starting, arguments))
+            while len(self._workers) < self.workers:
+                self._start_next()
         except BaseException:
             self.close(in_order=False)
             raise
 
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        return self.call(draw, self._recipe, chunks)
+        """Have the next free process draw chunks. Raises the error of a process that could not
+        begin."""
+        for future in self.started:
+            if future.done() and (error := future.exception()) is not None:
+                raise error
+        return self.call(_draw, chunks)
 
     def call(self, function: Callable[..., Done], *arguments: Any) -> Future[Done]:
         """Have the next free process call a function."""
-        task = self._task(function, *arguments)
+        if len(self._workers) < self.workers:
+            self._start_next()
+        task = _Task(function, arguments, Future())
         self._tasks.put(task)
         return task.future
 
+    def has_ended(self) -> bool:
+        """Return whether a process has ended, though the pool was not closed."""
+        return not all(worker.is_alive_process() for worker in self._workers)
+
     def settle(self, seconds: float) -> None:
+        self.start()
         wait(self.started, seconds)
 
     def close(self, *, in_order: bool) -> None:
@@ -115,9 +152,12 @@ class ProcessPool(OrderedPool):
             worker.join(max(0.0, deadline - time.monotonic()))
         _kill(self._workers)
 
-    @staticmethod
-    def _task(function: Callable[..., Done], *arguments: Any) -> _Task:
-        return _Task(function, arguments, Future())
+    def _start_next(self) -> None:
+        name = f"{WORKER}-{len(self._workers)}"
+        task = None if self._first is None else _Task(_draw, (self._first,), Future())
+        self._workers.append(_Worker(name, self._tasks, task, self._plan))
+        if task is not None:
+            self.started.append(task.future)
 
 
 def _kill(workers: Sequence[_Worker]) -> None:
@@ -133,18 +173,20 @@ class _Worker(threading.Thread):
     is_wanted: whether the process is replaced when something outside kills it.
     """
 
+    _process: SpawnProcess
+    _connection: Connection
+
     def __init__(
         self,
         name: str,
         tasks: SimpleQueue[_Task | None],
         first: _Task | None,
-        starting: Callable[[], AbstractContextManager[None]],
-        arguments: tuple[Any, ...],
+        plan: _Plan,
     ) -> None:
         super().__init__(name=name, daemon=True)
-        self._tasks, self._first = tasks, first
-        self._starting, self._arguments = starting, arguments
-        self.is_wanted = True
+        self._tasks, self._first, self._plan = tasks, first, plan
+        self.is_wanted = self._is_new = True
+        self._group: int | None = None
         self._lock = threading.Lock()  # held while the process is started or killed
         self._start_process()
         self.start()
@@ -157,13 +199,17 @@ class _Worker(threading.Thread):
         self._connection.close()  # which ends the process
         self._process.join()
 
+    def is_alive_process(self) -> bool:
+        return self._process.is_alive()
+
     def kill(self) -> None:
-        """Kill the process and what it started."""
+        """Kill the process and what it started, also if the process itself has ended."""
         with self._lock:
-            if self._process.is_alive() and self._process.pid is not None:
-                with suppress(ProcessLookupError, PermissionError):  # not yet a group of its own
-                    os.killpg(self._process.pid, signal.SIGKILL)
+            if self._group is not None:
+                with suppress(ProcessLookupError, PermissionError):  # no group, or an empty one
+                    os.killpg(self._group, signal.SIGKILL)
                 self._process.kill()
+            self._group = None  # another process may have this number later
 
     def _serve(self, task: _Task) -> None:
         if not task.future.set_running_or_notify_cancel():
@@ -175,52 +221,73 @@ class _Worker(threading.Thread):
 
     def _reply(self, task: _Task) -> Done:
         data = pickle.dumps((task.function, task.arguments))
-        for _ in range(_REPLACED + 1):
-            if not self._process.is_alive():
-                self._start_process()
-            try:
-                reply = ask(self._connection, data, self._process.sentinel)
-            except (EOFError, OSError):
-                code = self._code()
-                if -code not in _FROM_OUTSIDE:
-                    raise _died(code) from None
-                continue
-            return result_of(reply)
-        raise MechanismError(
-            f"worker processes were killed {_REPLACED + 1} times in a row while they drew the same "
-            f"chunk ({ending(code)}); if memory runs out, use fewer workers; with isolate: true "
-            "and memory_limit, a crash of the mechanism counts as an outcome",
-            code="worker-killed",
-        )
+        left = self._plan.replaced
+        while True:
+            if self._process.is_alive():
+                try:
+                    reply = self._ask(data)
+                except (EOFError, OSError):
+                    pass
+                else:
+                    return result_of(reply)
+            code = self._code()
+            if not left:
+                raise _killed(code, self._plan.replaced + 1)
+            left -= 1
+            self._start_process()
+
+    def _ask(self, data: bytes) -> Done | BaseException:
+        if self._is_new and self._plan.keep is not None:
+            ask(self._connection, self._plan.keep, self._process.is_alive)
+        self._is_new = False
+        return ask(self._connection, data, self._process.is_alive)
 
     def _code(self) -> int:
-        """Return the exit code of the process, which has closed its end of the connection."""
+        """Return the exit code of the process, which has ended or closed its end of the connection.
+        Raises MechanismError unless something outside has killed it."""
         self._process.join(_GRACE)
+        has_ended = not self._process.is_alive()
         self.kill()
         self._process.join()
         self._connection.close()
-        return self._process.exitcode or 0
+        if not has_ended:
+            raise _died(f"it closed its connection, and had not ended {_GRACE:g} s later")
+        code = self._process.exitcode or 0
+        if -code not in _FROM_OUTSIDE:
+            raise _died(ending(code))
+        return code
 
     def _start_process(self) -> None:
-        with self._lock:
+        with self._lock, _start_lock:
             if not self.is_wanted:
                 raise CancelledError
-            self._connection, there = connection.Pipe()
-            with there, self._starting():
-                arguments = (there, *self._arguments)
-                self._process = _Process(target=_work, args=arguments, name=self.name)
-                self._process.start()
+            here, there = connection.Pipe()
+            with there, self._plan.starting():
+                arguments = (there, *self._plan.arguments)
+                process = _Process(target=_work, args=arguments, name=self.name)
+                process.start()
+            self._process, self._group = process, process.pid
+            self._connection, self._is_new = here, True
 
 
-def _died(code: int) -> MechanismError:
+def _died(how: str) -> MechanismError:
     """Return the error of a process that the mechanism has ended: drawing again until it does not
     would keep only the draws that it survives."""
     return MechanismError(
-        f"a worker process died while it was sampling ({ending(code)}: a crash of native code, an "
+        f"a worker process died while it was sampling ({how}: a crash of native code, an "
         "exit, or a script that asks for workers outside of `if __name__ == '__main__':`); with "
         "one worker you may see the mechanism's own message, and with isolate: true its crash "
         "counts as an outcome",
         code="worker-died",
+    )
+
+
+def _killed(code: int, times: int) -> MechanismError:
+    return MechanismError(
+        f"worker processes were killed {times} times in a row while they drew the same chunk "
+        f"({ending(code)}); if memory runs out, use fewer workers; with isolate: true and "
+        "memory_limit, a crash of the mechanism counts as an outcome",
+        code="worker-killed",
     )
 
 
@@ -234,6 +301,21 @@ class _Process(SpawnProcess):
             super().start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# In a worker: the recipe of its pool.
+_recipe: Recipe | None = None
+
+
+def _keep(recipe: Recipe) -> None:
+    global _recipe
+    _recipe = recipe
+
+
+def _draw(chunks: Sequence[Chunk[Any]]) -> Done:
+    if _recipe is None:
+        raise RuntimeError("a worker was given a chunk before the recipe")
+    return draw(_recipe, chunks)
 
 
 def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> None:
@@ -260,27 +342,54 @@ def serve(here: Connection) -> None:
     """Serve the tasks of `ask` until the other end closes the connection."""
     with suppress(EOFError, OSError):
         while True:
-            data = here.recv_bytes()
+            data = _receive(here)
             try:
                 function, arguments = pickle.loads(data)
                 reply = pickle.dumps(function(*arguments))
             except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
                 reply = _pickled(error)
-            here.send_bytes(reply)
+            _send(here, reply)
 
 
-def ask(there: Connection, data: bytes, *sentinels: int) -> Done | BaseException:
+def ask(
+    there: Connection, data: bytes, is_alive: Callable[[], bool] | None = None
+) -> Done | BaseException:
     """Send a pickled function with its arguments; return the result, or the exception.
 
-    sentinels: of the process at the other end, whose own forks may keep the connection open.
+    is_alive: whether the process at the other end is, whose own forks may keep the connection open.
     Raises EOFError or OSError if that process ends.
     """
-    there.send_bytes(data)
-    ends: list[Any] = [there, *sentinels]
-    if there not in connection.wait(ends):
-        raise EOFError
-    reply: Done | BaseException = there.recv()
+    _send(there, data)
+    reply: Done | BaseException = pickle.loads(_receive(there, is_alive))
     return reply
+
+
+def _send(there: Connection, data: bytes) -> None:
+    for part in (_LENGTH.pack(len(data)), data):
+        left = memoryview(part)
+        while left:
+            left = left[os.write(there.fileno(), left) :]
+
+
+def _receive(there: Connection, is_alive: Callable[[], bool] | None = None) -> bytes:
+    """Return a message. Raises EOFError when the connection is closed, or when the process at the
+    other end has ended within a message."""
+    (length,) = _LENGTH.unpack(_read(there, _LENGTH.size, is_alive))
+    return _read(there, length, is_alive)
+
+
+def _read(there: Connection, length: int, is_alive: Callable[[], bool] | None) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        if is_alive is not None and not connection.wait([there], GLANCE):
+            if not is_alive():
+                raise EOFError
+            continue
+        piece = os.read(there.fileno(), min(_PIECE, length - len(data)))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
 
 
 def result_of(reply: Done | BaseException) -> Done:
