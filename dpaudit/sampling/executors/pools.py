@@ -216,10 +216,13 @@ class ExecutorPool(OrderedPool):
     """Draws with nothing but the `submit` of an executor, which stays open. A task carries all that
     a worker needs.
 
-    lost: remedy when the executor has lost its workers.
+    lost: message when the executor has lost its workers; {} stands for the reason.
     """
 
-    lost = "use an executor that replaces dead workers, such as processes or dask"
+    lost = (
+        "the executor lost its workers or their draws ({}); use an executor that replaces dead "
+        "workers, such as processes or dask"
+    )
 
     def __init__(self, executor: Executor, recipe: Any, workers: int = 1) -> None:
         super().__init__(workers)
@@ -233,11 +236,7 @@ class ExecutorPool(OrderedPool):
         try:
             return future.result()
         except (BrokenExecutor, CancelledError) as error:
-            how = " ".join(str(error).split()) or type(error).__name__
-            raise MechanismError(
-                f"the executor lost its workers or their draws ({how}); {self.lost}",
-                code="workers-lost",
-            ) from None
+            raise self._lost(error) from None
         except ModuleNotFoundError as error:
             raise UsageError(
                 f"a worker has no module {error.name!r}; install the same packages there as here, "
@@ -246,6 +245,8 @@ class ExecutorPool(OrderedPool):
             ) from error
         except Exception as error:
             # By name, since Dask is imported only by those who use it.
+            if type(error).__name__ == "CommClosedError":
+                raise self._lost(error) from None
             if type(error).__name__ == "KilledWorker":
                 killed: Any = error
                 raise MechanismError(
@@ -263,23 +264,38 @@ class ExecutorPool(OrderedPool):
                 ) from None
             raise
 
+    def _lost(self, error: Exception) -> MechanismError:
+        how = " ".join(str(error).split()) or type(error).__name__
+        return MechanismError(self.lost.format(how), code="workers-lost")
+
 
 class _DaskPool(ExecutorPool):
-    """Draws with the executor of a Dask client, whose workers may come and go."""
+    """Draws with a Dask client, whose workers may come and go.
+
+    Not with `client.get_executor`, whose futures do not keep the reason why Dask cancelled them,
+    and which logs an error for each task that finishes while it is cancelled.
+    """
 
     bundle_seconds = _BUNDLE_FOR_DASK
-    lost = "start the Dask scheduler again"
+    lost = "the connection to the Dask scheduler is lost ({}); start it again"
 
     def __init__(self, client: Any, recipe: Recipe) -> None:
         # The result of a task, since data that is merely scattered is lost with its worker.
         there = client.submit(_same, recipe, pure=False)
-        super().__init__(client.get_executor(pure=False), there)
+        super().__init__(client, there)
         self._client, self._asked = client, -_COUNTED
+
+    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
+        # Its future has the methods that are used here.
+        future: Future[Done] = self._client.submit(draw, self._recipe, list(chunks), pure=False)
+        return future
 
     def ahead(self) -> int:
         now = time.monotonic()
         if now - self._asked > _COUNTED:
-            self.workers, self._asked = max(1, len(self._client.nthreads())), now
+            self._asked = now
+            with suppress(OSError):  # the scheduler is lost, as `result` reports
+                self.workers = max(1, len(self._client.nthreads()))
         return super().ahead()
 
 
