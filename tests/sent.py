@@ -166,6 +166,14 @@ def leaves_a_fork() -> Any:
     return replies_in_part()
 
 
+def keeps_a_fork() -> bool:
+    """Leave a fork that keeps the connection open, and reply."""
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    return True
+
+
 def is_imported(name: str) -> bool:
     return name in sys.modules
 

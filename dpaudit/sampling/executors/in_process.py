@@ -166,7 +166,7 @@ class JoiningWorkers:
         rate: draws per second in this process.  used: cores that they take.
         """
         self._sampler = setup.sampler
-        self.are_there = self._has_waited = False
+        self.are_there = False
         self._sent: object = None
         wanted = round(cores.cores() / max(1.0, used))
         self.workers = min(wanted, cores.room_for(wanted))
@@ -208,9 +208,7 @@ class JoiningWorkers:
 
     def wait(self, seconds: float) -> None:
         """Wait until the workers have started, once, and only for some seconds."""
-        if not self._has_waited:
-            self._pool.settle(seconds)
-        self._has_waited = True
+        self._pool.settle(seconds)
 
     def check(self, chunk: Chunk[Any]) -> None:
         """Raise _CannotJoinError for a chunk that cannot be sent."""

@@ -170,19 +170,19 @@ class OrderedPool(WorkerPool):
         return future.result()
 
     def settle(self, seconds: float) -> None:
-        """Wait until all workers have started, at most some seconds: before draws are timed."""
+        """Wait until all workers have started, at most some seconds: before draws are timed. A
+        second call does not wait."""
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
         """Yield the results. Bundles depend on the clock, draws do not: every chunk has random
         streams of its own."""
         waiting: deque[Future[Done]] = deque()
-        source, size, is_settled = iter(chunks), 1, False
+        source, size = iter(chunks), 1
         try:
             while True:
                 while len(waiting) < self.ahead() and (bundle := _bundle(source, size)):
-                    if isinstance(bundle[0], ToTime) and not is_settled:
+                    if isinstance(bundle[0], ToTime):
                         self.settle(bundle[0].patience)
-                        is_settled = True
                     waiting.append(self.submit(bundle))
                 if not waiting:
                     return

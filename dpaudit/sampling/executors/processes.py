@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import select
 import signal
 import struct
 import threading
@@ -44,8 +45,9 @@ _GRACE = 2.0
 # Signals to a whole process group. Only the process that the user talks to acts on them, and ends
 # its workers; a worker that ended by itself at that moment would look like a crash.
 _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
-# What precedes a message: its length. Bytes that are read in one step, at most.
-_LENGTH, _PIECE = struct.Struct("!Q"), 1 << 20
+# What precedes a message: its length. Bytes that are read in one step, at most, and written: no
+# more than what a connection takes without blocking when it is ready.
+_LENGTH, _READ, _WRITTEN = struct.Struct("!Q"), 1 << 20, 1 << 14
 # Held while a process is started: what the process inherits may be replaced for that time.
 _start_lock = threading.Lock()
 
@@ -102,7 +104,7 @@ class ProcessPool(OrderedPool):
         arguments = (context.Lock(), show if is_ours else None)
         keep = None if recipe is None else pickle.dumps((_keep, (recipe,)))
         self._plan = _Plan(keep, starting, arguments, replaced)
-        self._first = first
+        self._first, self._is_settled = first, False
         self.started: list[Future[Done]] = []
         self._workers: list[_Worker] = []
         # At exit, Python waits for its processes, also for those of a pool that was not closed.
@@ -138,8 +140,10 @@ class ProcessPool(OrderedPool):
         return not all(worker.is_alive_process() for worker in self._workers)
 
     def settle(self, seconds: float) -> None:
-        self.start()
-        wait(self.started, seconds)
+        if not self._is_settled:
+            self.start()
+            wait(self.started, seconds)
+        self._is_settled = True
 
     def close(self, *, in_order: bool) -> None:
         """End the processes. in_order: give them some seconds to end by themselves; otherwise kill
@@ -359,16 +363,21 @@ def ask(
     is_alive: whether the process at the other end is, whose own forks may keep the connection open.
     Raises EOFError or OSError if that process ends.
     """
-    _send(there, data)
+    _send(there, data, is_alive)
     reply: Done | BaseException = pickle.loads(_receive(there, is_alive))
     return reply
 
 
-def _send(there: Connection, data: bytes) -> None:
+def _send(there: Connection, data: bytes, is_alive: Callable[[], bool] | None = None) -> None:
+    ready = select.poll()
+    ready.register(there.fileno(), select.POLLOUT)
     for part in (_LENGTH.pack(len(data)), data):
         left = memoryview(part)
         while left:
-            left = left[os.write(there.fileno(), left) :]
+            if ready.poll(GLANCE * 1_000):
+                left = left[os.write(there.fileno(), left[:_WRITTEN]) :]
+            elif is_alive is not None and not is_alive():
+                raise EOFError
 
 
 def _receive(there: Connection, is_alive: Callable[[], bool] | None = None) -> bytes:
@@ -385,7 +394,7 @@ def _read(there: Connection, length: int, is_alive: Callable[[], bool] | None) -
             if not is_alive():
                 raise EOFError
             continue
-        piece = os.read(there.fileno(), min(_PIECE, length - len(data)))
+        piece = os.read(there.fileno(), min(_READ, length - len(data)))
         if not piece:
             raise EOFError
         data += piece

@@ -42,6 +42,7 @@ from tests.sent import (
     ends_with,
     hangs,
     is_imported,
+    keeps_a_fork,
     killed_once,
     leaves_a_fork,
     mutates,
@@ -372,6 +373,18 @@ def test_a_process_that_is_killed_with_a_fork_left_is_not_waited_for(recipe: Rec
     with opened(recipe) as pool, pytest.raises(MechanismError) as error:
         pool.call(leaves_a_fork).result(30)
     assert error.value.code == "worker-killed"
+
+
+def test_a_process_that_is_killed_while_it_is_sent_a_task_is_replaced(recipe: Recipe) -> None:
+    with opened(recipe) as pool:
+        assert pool.call(keeps_a_fork).result(60)  # type: ignore[arg-type]  # no draws
+        process = pool._workers[0]._process
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        task = pool.call(len, bytes(10_000_000))  # type: ignore[arg-type]  # no draws
+        time.sleep(0.5)  # to send as much as the connection takes
+        process.kill()
+        assert task.result(30) == 10_000_000  # type: ignore[comparison-overlap]  # no draws
 
 
 def test_a_process_that_closes_its_connection_is_not_replaced(
