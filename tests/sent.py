@@ -10,6 +10,7 @@ import gc
 import os
 import random
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -145,5 +146,37 @@ def replies_in_part() -> Any:
     """Send the head of a reply of a thousand bytes and one byte of it, and be killed."""
     for value in gc.get_objects():
         if isinstance(value, Connection) and not value.closed:
-            os.write(value.fileno(), b"\0\0\x03\xe8x")
+            os.write(value.fileno(), struct.pack("!Q", 1_000) + b"x")
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def closes_its_connection() -> Any:
+    """Close every connection, and take a minute to end."""
+    for value in gc.get_objects():
+        if isinstance(value, Connection):
+            value.close()
+    time.sleep(60)
+
+
+def leaves_a_fork() -> Any:
+    """Begin a reply as `replies_in_part` does, while a fork keeps the connection open."""
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    return replies_in_part()
+
+
+def keeps_a_fork() -> bool:
+    """Leave a fork that keeps the connection open, and reply."""
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    return True
+
+
+def is_imported(name: str) -> bool:
+    return name in sys.modules
+
+
+def padded(_: bytes, make: Any) -> Any:
+    return make()

@@ -44,18 +44,18 @@ Cluster = tuple[str, list[subprocess.Popen[bytes]]]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Yield the file of a scheduler, and two workers that are not replaced."""
+    """Yield the file of a scheduler, two workers that are not replaced, and the scheduler."""
     file = str(tmp_path / "scheduler.json")
     scheduler = ("distributed.cli.dask_scheduler", "--scheduler-file", file, "--no-dashboard")
     where = ("--port", "0", "--host", "127.0.0.1")
     worker = ("distributed.cli.dask_worker", "--scheduler-file", file, "--no-nanny")
     alone = ("--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path))
     with (
-        started(*scheduler, *where),
+        started(*scheduler, *where) as first,
         started(*worker, *alone) as one,
         started(*worker, *alone) as other,
     ):
-        yield file, [one, other]
+        yield file, [one, other, first]
 
 
 def address(file: str) -> str:
@@ -96,6 +96,18 @@ def test_a_worker_may_die(cluster: Cluster) -> None:
     with distributed.Client(where.removeprefix("tcp://")) as client:
         other = audited(executor=client.get_executor(pure=False), workers=2)
         assert numbers(other) == numbers(lost)
+
+
+def test_a_scheduler_that_is_lost_is_named(cluster: Cluster) -> None:
+    file, (*_, scheduler) = cluster
+
+    def kill_it(progress: Progress) -> None:
+        if progress.draws > 100_000:
+            scheduler.kill()
+
+    lost = audited(executor=f"dask://{file}", on_progress=kill_it)
+    assert lost.error_code == "workers-lost"
+    assert "the connection to the Dask scheduler is lost" in str(lost.error)
 
 
 def test_a_local_cluster_is_made_beside_another_one_and_ended() -> None:

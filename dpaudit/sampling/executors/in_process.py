@@ -179,7 +179,7 @@ class JoiningWorkers:
         used: number of cores that drawing in this process keeps busy.
         """
         self._sampler = setup.sampler
-        self.are_there = self._has_waited = False
+        self.are_there = False
         self._sent: object = None
         wanted = round(cores.cores() / max(1.0, used))
         self.workers = min(wanted, cores.room_for(wanted))
@@ -224,9 +224,7 @@ class JoiningWorkers:
 
     def wait(self, seconds: float) -> None:
         """Wait, at most `seconds`, until the workers have started; later calls do not wait."""
-        if not self._has_waited:
-            self._pool.settle(seconds)
-        self._has_waited = True
+        self._pool.settle(seconds)
 
     def check(self, chunk: Chunk[Any]) -> None:
         """Raise _CannotJoinError for a chunk that cannot be pickled."""
@@ -271,7 +269,9 @@ class JoiningWorkers:
         # If two runs from one seed differ, the seed does not determine the draws, and the draws of
         # workers cannot be compared with draws of this process.
         self._shown = keys if np.array_equal(keys, again) else None
-        return ProcessPool(recipe, self.workers, [few])
+        pool = ProcessPool(recipe, self.workers, [few])
+        pool.start()
+        return pool
 
 
 def _keys(drawn: Learning) -> KeyArray:

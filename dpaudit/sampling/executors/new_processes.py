@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -126,10 +126,8 @@ class NewProcesses:
                     if queues[worker]:
                         place = queues[worker].pop(0)
                         number = worker if _MAY_FORK else place
-                        pool = self._pool(recipe, number, is_own=is_own)
-                        task = (recipe, [chunks[place]], place, self._preload)
-                        function = _draw_in_fork if _MAY_FORK else _draw_here
-                        running[pool.call(function, *task)] = worker, place
+                        given = recipe, chunks[place], place
+                        running[self._sent(*given, number, is_own=is_own)] = worker, place
                 if not running:
                     break
                 for future in wait(running, _LOOK, FIRST_COMPLETED).done:
@@ -152,8 +150,21 @@ class NewProcesses:
         while self._pools:
             self._pools.popitem()[1].close(in_order=False)
 
+    def _sent(
+        self, recipe: Recipe, chunk: Chunk[Counted], place: int, number: int, *, is_own: bool
+    ) -> Future[Done]:
+        """Send a chunk to the interpreter of this number. Raises _CannotDrawError."""
+        try:
+            given = pickle.dumps((recipe, [chunk]))
+            pool = self._pool(recipe, number, is_own=is_own)
+            if _MAY_FORK:
+                return pool.call(_draw_in_fork, given, place, self._preload)
+            return pool.call(_draw_here, given, place)
+        except Exception as error:  # noqa: BLE001  # of the system, or of what cannot be sent
+            raise _CannotDrawError(in_a_line(error)) from None
+
     def _pool(self, recipe: Recipe, number: int, *, is_own: bool) -> ProcessPool:
-        """Return the new Python interpreter with this number; start it if it does not run yet.
+        """Return the new Python interpreter with this number; start it if it does not run.
 
         is_own: whether the interpreter has a hash seed of its own.
 
@@ -161,14 +172,15 @@ class NewProcesses:
         """
         from dpaudit.sampling.executors.processes import ProcessPool
 
-        if (is_own, number) not in self._pools:
+        key = is_own, number
+        if key in self._pools and self._pools[key].has_ended():
+            self._pools.pop(key).close(in_order=False)
+        if key not in self._pools:
             seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
             starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
-            try:
-                self._pools[is_own, number] = ProcessPool(recipe, 1, starting=starting)
-            except OSError as error:
-                raise _CannotDrawError(in_a_line(error)) from None
-        return self._pools[is_own, number]
+            # Not replaced, since `_starting` changes what all threads share.
+            self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
+        return self._pools[key]
 
 
 @contextmanager
@@ -192,32 +204,36 @@ def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
             os.environ[_HASH_SEED] = seed
 
 
-def _draw_here(
-    recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, _: Sequence[str] = ()
-) -> Done:
+def _draw_here(given: bytes, place: int) -> Done:
     """Draw chunks in this process, which imports the mechanism first; return the results.
 
     The seconds in the result include the import.
 
+    given: pickled recipe and chunks, whose modules see the shifted clock too.
     place: number of the process, which decides how far its clock runs ahead.
     """
     os.environ[SHIFT] = str((place + 1) * _AHEAD)
     shift_as_asked()
     begun = time.perf_counter()
-    return Done(draw(recipe, chunks).drawn, time.perf_counter() - begun)
+    try:
+        return Done(draw(*pickle.loads(given)).drawn, time.perf_counter() - begun)
+    except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
+        # Only text: the interpreter that forked this process would import the mechanism to read an
+        # exception of its own, and later forks would share the noise that is drawn there.
+        raise UsageError(in_a_line(error)) from None
 
 
 # In an interpreter: number of a forked process -> connection to this process.
 _forked: dict[int, Connection] = {}
 
 
-def _draw_in_fork(
-    recipe: Recipe, chunks: Sequence[Chunk[Any]], place: int, preload: Sequence[str]
-) -> Done:
+def _draw_in_fork(given: bytes, place: int, preload: Sequence[str]) -> Done:
     """Draw chunks in a fork of this process; make the fork first if it does not exist yet.
 
-    This function runs in a new interpreter. It returns the results, or raises the fork's exception.
+    This function runs in a new interpreter. It returns the results, or raises UsageError with the
+    text of the fork's error.
 
+    given: pickled recipe and chunks, which only the fork reads.
     place: number of the forked process.
     preload: names of modules to import before the fork.
     """
@@ -228,7 +244,7 @@ def _draw_in_fork(
             import_module(name)
         _forked[place] = _fork()
     try:
-        reply = ask(_forked[place], pickle.dumps((_draw_here, (recipe, chunks, place))))
+        reply = ask(_forked[place], pickle.dumps((_draw_here, (given, place))))
     except (EOFError, OSError):
         _forked.pop(place).close()
         raise UsageError(_ENDED, code="worker-died") from None

@@ -204,6 +204,7 @@ class OrderedPool(WorkerPool):
         """Wait until all workers have started, at most `seconds`; called before draws are timed.
 
         By default this does not wait, since an executor does not report when workers have started.
+        A second call does not wait.
         """
 
     def __call__(self, chunks: Iterable[Chunk[Result]], /) -> Iterator[Result]:
@@ -213,13 +214,12 @@ class OrderedPool(WorkerPool):
         streams of its own.
         """
         waiting: deque[Future[Done]] = deque()
-        source, size, is_settled = iter(chunks), 1, False
+        source, size = iter(chunks), 1
         try:
             while True:
                 while len(waiting) < self.ahead() and (bundle := _bundle(source, size)):
-                    if isinstance(bundle[0], ToTime) and not is_settled:
+                    if isinstance(bundle[0], ToTime):
                         self.settle(bundle[0].patience)
-                        is_settled = True
                     waiting.append(self.submit(bundle))
                 if not waiting:
                     return
@@ -264,10 +264,13 @@ class ExecutorPool(OrderedPool):
 
     Each task contains the recipe, so that any worker can draw any task.
 
-    lost: advice in the message that the executor has lost its workers.
+    lost: message that the executor has lost its workers; {} stands for the reason.
     """
 
-    lost = "use an executor that replaces dead workers, such as processes or dask"
+    lost = (
+        "the executor lost its workers or their draws ({}); use an executor that replaces dead "
+        "workers, such as processes or dask"
+    )
 
     def __init__(self, executor: Executor, recipe: Any, workers: int = 1) -> None:
         super().__init__(workers)
@@ -284,11 +287,7 @@ class ExecutorPool(OrderedPool):
         try:
             return future.result()
         except (BrokenExecutor, CancelledError) as error:
-            how = " ".join(str(error).split()) or type(error).__name__
-            raise MechanismError(
-                f"the executor lost its workers or their draws ({how}); {self.lost}",
-                code="workers-lost",
-            ) from None
+            raise self._lost(error) from None
         except ModuleNotFoundError as error:
             raise UsageError(
                 f"a worker has no module {error.name!r}; install the same packages there as here, "
@@ -297,6 +296,8 @@ class ExecutorPool(OrderedPool):
             ) from error
         except Exception as error:
             # Classes of Dask are compared by name, since Dask may not be installed.
+            if type(error).__name__ == "CommClosedError":
+                raise self._lost(error) from None
             if type(error).__name__ == "KilledWorker":
                 killed: Any = error
                 raise MechanismError(
@@ -314,24 +315,39 @@ class ExecutorPool(OrderedPool):
                 ) from None
             raise
 
+    def _lost(self, error: Exception) -> MechanismError:
+        how = " ".join(str(error).split()) or type(error).__name__
+        return MechanismError(self.lost.format(how), code="workers-lost")
+
 
 class _DaskPool(ExecutorPool):
-    """Draws on a Dask cluster, whose number of workers may change during the audit."""
+    """Draws on a Dask cluster, whose number of workers may change during the audit.
+
+    Tasks go through `client.submit`. Futures of `client.get_executor` do not keep the reason why
+    Dask cancelled them, and log an error for each task that finishes while it is cancelled.
+    """
 
     bundle_seconds = _BUNDLE_FOR_DASK
-    lost = "start the Dask scheduler again"
+    lost = "the connection to the Dask scheduler is lost ({}); start it again"
 
     def __init__(self, client: Any, recipe: Recipe) -> None:
         # The recipe is sent as the result of a task. Dask repeats the task if the worker that holds
         # the result dies; scattered data would be lost.
         there = client.submit(_same, recipe, pure=False)
-        super().__init__(client.get_executor(pure=False), there)
+        super().__init__(client, there)
         self._client, self._asked = client, -_COUNTED
+
+    def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
+        # Its future has the methods that are used here.
+        future: Future[Done] = self._client.submit(draw, self._recipe, list(chunks), pure=False)
+        return future
 
     def ahead(self) -> int:
         now = time.monotonic()
         if now - self._asked > _COUNTED:
-            self.workers, self._asked = max(1, len(self._client.nthreads())), now
+            self._asked = now
+            with suppress(OSError):  # the scheduler is lost, as `result` reports
+                self.workers = max(1, len(self._client.nthreads()))
         return super().ahead()
 
 

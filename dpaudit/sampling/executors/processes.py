@@ -13,7 +13,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import select
 import signal
+import struct
 import threading
 import time
 import traceback
@@ -31,7 +33,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from dpaudit.errors import MechanismError
-from dpaudit.processes.child import ending
+from dpaudit.processes.child import GLANCE, ending
 from dpaudit.sampling.chunks import Chunk
 from dpaudit.sampling.executors import WORKER
 from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe, draw
@@ -40,7 +42,7 @@ from dpaudit.watching import Watch
 # A process that ends by one of these signals was killed from outside: by a system short of memory,
 # a job scheduler or a person. Any other end is caused by the mechanism.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# A process is replaced at most 3 times for one task.
+# A process is replaced at most 3 times for one task, and again as often for another task.
 _REPLACED = 3
 # Workers have 2 s to end by themselves after the last task; then they are killed.
 _GRACE = 2.0
@@ -48,6 +50,11 @@ _GRACE = 2.0
 # signals while they start: only the auditing process acts on a signal, and ends its workers. A
 # worker that the signal ended directly would look like a crash.
 _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
+# What precedes a message: its length. Bytes that are read in one step, at most, and written: no
+# more than what a connection takes without blocking when it is ready.
+_LENGTH, _READ, _WRITTEN = struct.Struct("!Q"), 1 << 20, 1 << 14
+# Held while a process is started: what the process inherits may be replaced for that time.
+_start_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +62,20 @@ class _Task:
     function: Callable[..., Done]
     arguments: tuple[Any, ...]
     future: Future[Done]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """How processes of a pool are started and replaced.
+
+    keep: pickled task with which each process begins.  starting: context in which it is started.
+    arguments: of `_work`, after the connection.  replaced: how often, for one task.
+    """
+
+    keep: bytes | None
+    starting: Callable[[], AbstractContextManager[None]]
+    arguments: tuple[Any, ...]
+    replaced: int
 
 
 class ProcessPool(OrderedPool):
@@ -68,52 +89,73 @@ class ProcessPool(OrderedPool):
 
     def __init__(
         self,
-        recipe: Recipe,
+        recipe: Recipe | None,
         workers: int,
         first: Sequence[Chunk[Any]] | None = None,
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
+        replaced: int = _REPLACED,
     ) -> None:
-        """Start the processes.
+        """Each of the first tasks starts a process, until there are as many as workers.
 
-        recipe: makes the sampler of each process.
+        recipe: makes the sampler of each process, and is sent to each process once; None if only
+            `call` is used.
         workers: number of processes.
         first: chunks that every process draws first; `started` has the results. An empty sequence:
             every process makes its sampler and draws nothing. None: neither.
         starting: returns the context in which a process is started.
+        replaced: how often a process is replaced for one task. With 0, only the thread that calls
+            this pool starts processes.
         """
         super().__init__(workers)
-        self._recipe = recipe
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         context = multiprocessing.get_context("spawn")
         show = warnings.showwarning
         # If the command line has replaced `warnings.showwarning`, workers replace it, too.
         is_ours = getattr(show, "__module__", "").startswith("dpaudit.")
         arguments = (context.Lock(), show if is_ours else None)
-        begin = [None if first is None else self._task(draw, recipe, first) for _ in range(workers)]
-        self.started = [task.future for task in begin if task is not None]
+        keep = None if recipe is None else pickle.dumps((_keep, (recipe,)))
+        self._plan = _Plan(keep, starting, arguments, replaced)
+        self._first, self._is_settled = first, False
+        self.started: list[Future[Done]] = []
         self._workers: list[_Worker] = []
         # At exit, Python waits for its child processes. So kill the processes of a pool that was
         # not closed.
         util.Finalize(self, _kill, args=(self._workers,), exitpriority=10)
+
+    def start(self) -> None:
+        """Start all processes now."""
         try:
-            for number, task in enumerate(begin):
-                name = f"{WORKER}-{number}"
-                self._workers.append(_Worker(name, self._tasks, task, starting, arguments))
+            while len(self._workers) < self.workers:
+                self._start_next()
         except BaseException:
             self.close(in_order=False)
             raise
 
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        return self.call(draw, self._recipe, chunks)
+        """Have the next free process draw chunks. Raises the error of a process that could not
+        begin."""
+        for future in self.started:
+            if future.done() and (error := future.exception()) is not None:
+                raise error
+        return self.call(_draw, chunks)
 
     def call(self, function: Callable[..., Done], *arguments: Any) -> Future[Done]:
         """Queue a call of a function in the next free process; return the future of its result."""
-        task = self._task(function, *arguments)
+        if len(self._workers) < self.workers:
+            self._start_next()
+        task = _Task(function, arguments, Future())
         self._tasks.put(task)
         return task.future
 
+    def has_ended(self) -> bool:
+        """Return whether a process has ended, though the pool was not closed."""
+        return not all(worker.is_alive_process() for worker in self._workers)
+
     def settle(self, seconds: float) -> None:
-        wait(self.started, seconds)
+        if not self._is_settled:
+            self.start()
+            wait(self.started, seconds)
+        self._is_settled = True
 
     def close(self, *, in_order: bool) -> None:
         """End the processes.
@@ -129,9 +171,12 @@ class ProcessPool(OrderedPool):
             worker.join(max(0.0, deadline - time.monotonic()))
         _kill(self._workers)
 
-    @staticmethod
-    def _task(function: Callable[..., Done], *arguments: Any) -> _Task:
-        return _Task(function, arguments, Future())
+    def _start_next(self) -> None:
+        name = f"{WORKER}-{len(self._workers)}"
+        task = None if self._first is None else _Task(_draw, (self._first,), Future())
+        self._workers.append(_Worker(name, self._tasks, task, self._plan))
+        if task is not None:
+            self.started.append(task.future)
 
 
 def _kill(workers: Sequence[_Worker]) -> None:
@@ -147,18 +192,20 @@ class _Worker(threading.Thread):
     is_wanted: whether to go on with further tasks, and to replace a process that is killed.
     """
 
+    _process: SpawnProcess
+    _connection: Connection
+
     def __init__(
         self,
         name: str,
         tasks: SimpleQueue[_Task | None],
         first: _Task | None,
-        starting: Callable[[], AbstractContextManager[None]],
-        arguments: tuple[Any, ...],
+        plan: _Plan,
     ) -> None:
         super().__init__(name=name, daemon=True)
-        self._tasks, self._first = tasks, first
-        self._starting, self._arguments = starting, arguments
-        self.is_wanted = True
+        self._tasks, self._first, self._plan = tasks, first, plan
+        self.is_wanted = self._is_new = True
+        self._group: int | None = None
         self._lock = threading.Lock()  # held while the process is started or killed
         self._start_process()
         self.start()
@@ -171,13 +218,17 @@ class _Worker(threading.Thread):
         self._connection.close()  # which ends the process
         self._process.join()
 
+    def is_alive_process(self) -> bool:
+        return self._process.is_alive()
+
     def kill(self) -> None:
-        """Kill the process and all processes that it started."""
+        """Kill the process and all processes that it started, even if it has ended itself."""
         with self._lock:
-            if self._process.is_alive() and self._process.pid is not None:
-                with suppress(ProcessLookupError, PermissionError):  # not yet a group of its own
-                    os.killpg(self._process.pid, signal.SIGKILL)
+            if self._group is not None:
+                with suppress(ProcessLookupError, PermissionError):  # no group, or an empty one
+                    os.killpg(self._group, signal.SIGKILL)
                 self._process.kill()
+            self._group = None  # another process may have this number later
 
     def _serve(self, task: _Task) -> None:
         if not task.future.set_running_or_notify_cancel():
@@ -189,60 +240,81 @@ class _Worker(threading.Thread):
 
     def _reply(self, task: _Task) -> Done:
         data = pickle.dumps((task.function, task.arguments))
-        for _ in range(_REPLACED + 1):
-            if not self._process.is_alive():
-                self._start_process()
-            try:
-                reply = ask(self._connection, data, self._process.sentinel)
-            except (EOFError, OSError):
-                code = self._code()
-                if -code not in _FROM_OUTSIDE:
-                    raise _died(code) from None
-                continue
-            return result_of(reply)
-        raise MechanismError(
-            f"worker processes were killed {_REPLACED + 1} times in a row while they drew the same "
-            f"chunk ({ending(code)}); if memory runs out, use fewer workers; with isolate: true "
-            "and memory_limit, a crash of the mechanism counts as an outcome",
-            code="worker-killed",
-        )
+        left = self._plan.replaced
+        while True:
+            if self._process.is_alive():
+                try:
+                    reply = self._ask(data)
+                except (EOFError, OSError):
+                    pass
+                else:
+                    return result_of(reply)
+            code = self._code()
+            if not left:
+                raise _killed(code, self._plan.replaced + 1)
+            left -= 1
+            self._start_process()
+
+    def _ask(self, data: bytes) -> Done | BaseException:
+        if self._is_new and self._plan.keep is not None:
+            ask(self._connection, self._plan.keep, self._process.is_alive)
+        self._is_new = False
+        return ask(self._connection, data, self._process.is_alive)
 
     def _code(self) -> int:
-        """Return the exit code of the process after it has closed its connection.
+        """Return the exit code of the process after it has ended or closed its connection.
 
-        The process gets `_GRACE` seconds to end; then it is killed with all that it started.
+        The process gets `_GRACE` seconds to end. Raises MechanismError unless a signal from outside
+        ended the process.
         """
         self._process.join(_GRACE)
+        has_ended = not self._process.is_alive()
         self.kill()
         self._process.join()
         self._connection.close()
-        return self._process.exitcode or 0
+        if not has_ended:
+            raise _died(f"it closed its connection, and had not ended {_GRACE:g} s later")
+        code = self._process.exitcode or 0
+        if -code not in _FROM_OUTSIDE:
+            raise _died(ending(code))
+        return code
 
     def _start_process(self) -> None:
-        with self._lock:
+        with self._lock, _start_lock:
             if not self.is_wanted:
                 raise CancelledError
-            self._connection, there = connection.Pipe()
-            with there, self._starting():
-                arguments = (there, *self._arguments)
-                self._process = _Process(target=_work, args=arguments, name=self.name)
-                self._process.start()
+            here, there = connection.Pipe()
+            with there, self._plan.starting():
+                arguments = (there, *self._plan.arguments)
+                process = _Process(target=_work, args=arguments, name=self.name)
+                process.start()
+            self._process, self._group = process, process.pid
+            self._connection, self._is_new = here, True
 
 
-def _died(code: int) -> MechanismError:
+def _died(how: str) -> MechanismError:
     """Return the error for a process that the mechanism has ended.
 
     The chunk is not drawn again: repeating draws until the process survives would keep only draws
     without a crash, and bias the audit.
 
-    code: exit code as `subprocess` gives it (negative: number of the signal).
+    how: how the process ended, in words.
     """
     return MechanismError(
-        f"a worker process died while it was sampling ({ending(code)}: a crash of native code, an "
+        f"a worker process died while it was sampling ({how}: a crash of native code, an "
         "exit, or a script that asks for workers outside of `if __name__ == '__main__':`); with "
         "one worker you may see the mechanism's own message, and with isolate: true its crash "
         "counts as an outcome",
         code="worker-died",
+    )
+
+
+def _killed(code: int, times: int) -> MechanismError:
+    return MechanismError(
+        f"worker processes were killed {times} times in a row while they drew the same chunk "
+        f"({ending(code)}); if memory runs out, use fewer workers; with isolate: true and "
+        "memory_limit, a crash of the mechanism counts as an outcome",
+        code="worker-killed",
     )
 
 
@@ -258,6 +330,21 @@ class _Process(SpawnProcess):
             super().start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# In a worker: the recipe of its pool.
+_recipe: Recipe | None = None
+
+
+def _keep(recipe: Recipe) -> None:
+    global _recipe
+    _recipe = recipe
+
+
+def _draw(chunks: Sequence[Chunk[Any]]) -> Done:
+    if _recipe is None:
+        raise RuntimeError("a worker was given a chunk before the recipe")
+    return draw(_recipe, chunks)
 
 
 def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> None:
@@ -285,31 +372,62 @@ def serve(here: Connection) -> None:
     """Run the tasks that `ask` sends, and send results back, until the connection is closed."""
     with suppress(EOFError, OSError):
         while True:
-            data = here.recv_bytes()
+            data = _receive(here)
             try:
                 function, arguments = pickle.loads(data)
                 reply = pickle.dumps(function(*arguments))
             except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
                 reply = _pickled(error)
-            here.send_bytes(reply)
+            _send(here, reply)
 
 
-def ask(there: Connection, data: bytes, *sentinels: int) -> Done | BaseException:
+def ask(
+    there: Connection, data: bytes, is_alive: Callable[[], bool] | None = None
+) -> Done | BaseException:
     """Send a function call to another process, and return the result or the exception of the call.
 
     there: connection to the process, which runs `serve`.
     data: pickle of the function and its arguments.
-    sentinels: `sentinel` of the process, if known. It shows that the process has ended, also if
-        forks of the process keep the connection open.
+    is_alive: whether the process runs. Its forks may keep the connection open after its end.
 
     Raises EOFError or OSError if the process ends.
     """
-    there.send_bytes(data)
-    ends: list[Any] = [there, *sentinels]
-    if there not in connection.wait(ends):
-        raise EOFError
-    reply: Done | BaseException = there.recv()
+    _send(there, data, is_alive)
+    reply: Done | BaseException = pickle.loads(_receive(there, is_alive))
     return reply
+
+
+def _send(there: Connection, data: bytes, is_alive: Callable[[], bool] | None = None) -> None:
+    ready = select.poll()
+    ready.register(there.fileno(), select.POLLOUT)
+    for part in (_LENGTH.pack(len(data)), data):
+        left = memoryview(part)
+        while left:
+            if ready.poll(GLANCE * 1_000):
+                left = left[os.write(there.fileno(), left[:_WRITTEN]) :]
+            elif is_alive is not None and not is_alive():
+                raise EOFError
+
+
+def _receive(there: Connection, is_alive: Callable[[], bool] | None = None) -> bytes:
+    """Return a message. Raises EOFError when the connection is closed, or when the process at the
+    other end has ended within a message."""
+    (length,) = _LENGTH.unpack(_read(there, _LENGTH.size, is_alive))
+    return _read(there, length, is_alive)
+
+
+def _read(there: Connection, length: int, is_alive: Callable[[], bool] | None) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        if is_alive is not None and not connection.wait([there], GLANCE):
+            if not is_alive():
+                raise EOFError
+            continue
+        piece = os.read(there.fileno(), min(_READ, length - len(data)))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
 
 
 def result_of(reply: Done | BaseException) -> Done:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -25,7 +28,8 @@ from dpaudit.claims import ProfilePoint, PureDP
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Learning, Measure, Probe, ToCount, ToLearn
-from dpaudit.sampling.executors import Setup, drawing, pools
+from dpaudit.sampling.executors import Setup, drawing, new_processes, pools, processes
+from dpaudit.sampling.executors.new_processes import NewProcesses
 from dpaudit.sampling.executors.pools import Done, OrderedPool, Recipe
 from dpaudit.sampling.executors.processes import ProcessPool
 from dpaudit.sampling.sampler import Sampler
@@ -33,11 +37,16 @@ from dpaudit.targets.target import CallableTarget
 from tests.sent import (
     Carries,
     batch,
+    closes_its_connection,
     ends_by,
     ends_with,
     hangs,
+    is_imported,
+    keeps_a_fork,
     killed_once,
+    leaves_a_fork,
     mutates,
+    padded,
     replies_in_part,
     single,
     with_legacy,
@@ -341,6 +350,147 @@ def test_a_process_that_is_killed_while_it_replies_is_not_waited_for(recipe: Rec
         assert numbers(drawn) == numbers(sampler(batch).draw(chunks()[0]))
     finally:
         pool.close(in_order=True)
+
+
+@contextmanager
+def opened(recipe: Recipe, workers: int = 1) -> Iterator[ProcessPool]:
+    pool = ProcessPool(recipe, workers, ())
+    try:
+        yield pool
+    finally:
+        pool.close(in_order=True)
+
+
+def end(pool: ProcessPool, number: int) -> None:
+    """End the idle process of a pool with a signal."""
+    process = pool._workers[0]._process
+    assert process.pid is not None
+    os.kill(process.pid, number)
+    process.join()
+
+
+def test_a_process_that_is_killed_with_a_fork_left_is_not_waited_for(recipe: Recipe) -> None:
+    with opened(recipe) as pool, pytest.raises(MechanismError) as error:
+        pool.call(leaves_a_fork).result(30)
+    assert error.value.code == "worker-killed"
+
+
+def test_a_process_that_is_killed_while_it_is_sent_a_task_is_replaced(recipe: Recipe) -> None:
+    with opened(recipe) as pool:
+        assert pool.call(keeps_a_fork).result(60)  # type: ignore[arg-type]  # no draws
+        process = pool._workers[0]._process
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        task = pool.call(len, bytes(10_000_000))  # type: ignore[arg-type]  # no draws
+        time.sleep(0.5)  # to send as much as the connection takes
+        process.kill()
+        assert task.result(30) == 10_000_000  # type: ignore[comparison-overlap]  # no draws
+
+
+def test_a_process_that_closes_its_connection_is_not_replaced(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_GRACE", 0.2)
+    with opened(recipe) as pool, pytest.raises(MechanismError) as error:
+        pool.call(closes_its_connection).result(60)
+    assert error.value.code == "worker-died"
+
+
+def test_an_idle_process_is_replaced_only_if_it_is_killed_from_outside(recipe: Recipe) -> None:
+    with opened(recipe) as pool:
+        pool.submit(chunks()[:1]).result(60)
+        end(pool, signal.SIGKILL)
+        pool.submit(chunks()[:1]).result(60)
+        end(pool, signal.SIGSEGV)
+        with pytest.raises(MechanismError, match="SIGSEGV") as error:
+            pool.submit(chunks()[:1]).result(60)
+    assert error.value.code == "worker-died"
+
+
+def test_the_datasets_are_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    ask = processes.ask
+
+    def recording(there: Any, data: bytes, *others: Any) -> Any:
+        sizes.append(len(data))
+        return ask(there, data, *others)
+
+    monkeypatch.setattr(processes, "ask", recording)
+    large = Recipe.of(partial(padded, bytes(1_000_000), maker(batch)))
+    with opened(large) as pool:
+        for _ in range(3):
+            pool.submit(chunks()[:1]).result(60)
+    assert 1_000_000 < sum(sizes) < 2_000_000
+
+
+def test_processes_start_when_they_are_needed(recipe: Recipe) -> None:
+    before = len(active_children())
+    with opened(recipe, 3) as pool:
+        assert len(active_children()) == before
+        pool.submit(chunks()[:1]).result(60)
+        assert len(active_children()) == before + 1
+        pool.settle(60)
+        assert len(active_children()) == before + 3
+
+
+def test_a_process_that_cannot_begin_is_an_error_of_the_next_task() -> None:
+    make: Any = partial(ends_with, 3, 0.0)
+    with opened(Recipe.of(make)) as pool:
+        pool.start()
+        wait(pool.started, 60)
+        with pytest.raises(MechanismError) as error:
+            pool.submit(chunks()[:1])
+    assert error.value.code == "worker-died"
+
+
+def test_a_process_that_cannot_be_replaced_is_an_error(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Any) -> None:
+        raise OSError("no process")
+
+    unhandled: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", unhandled.append)
+    with opened(recipe) as pool:
+        pool.submit(chunks()[:1]).result(60)
+        monkeypatch.setattr(processes._Process, "start", fails)
+        end(pool, signal.SIGKILL)
+        with pytest.raises(OSError, match="no process"):
+            pool.submit(chunks()[:1]).result(60)
+    assert not unhandled
+
+
+def test_only_the_main_thread_starts_interpreters(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting, threads = new_processes._starting, list[Any]()
+
+    def recording(*args: Any, **more: Any) -> AbstractContextManager[None]:
+        threads.append(threading.current_thread())
+        return starting(*args, **more)
+
+    monkeypatch.setattr(new_processes, "_starting", recording)
+    monkeypatch.setattr(new_processes, "SECONDS", 60.0)
+    with closing(NewProcesses()) as others:
+        for _ in range(2):
+            answers = others.draw(recipe, measured(2))
+            assert (len(answers.drawn), answers.why) == (2, "")
+            for pool in others._pools.values():
+                end(pool, signal.SIGKILL)
+    assert threads == [threading.main_thread()] * 4
+
+
+def test_an_interpreter_does_not_import_what_its_forks_import() -> None:
+    made = b"ctests.own_error\nfails\n."  # pickled by name, without an import here
+    assert "tests.own_error" not in sys.modules
+    recipe = Recipe("own", made, ("", 0, 0), pools._versions())
+    with closing(NewProcesses()) as others:
+        answers = others.draw(recipe, measured(1))
+        assert answers.failed
+        assert answers.why == "OwnError: no luck"
+        (pool,) = others._pools.values()
+        assert not pool.call(is_imported, "tests.own_error").result(60)  # type: ignore[arg-type]  # no draws
+    assert "tests.own_error" not in sys.modules
 
 
 def test_a_pool_that_was_not_closed_ends_with_its_program(tmp_path: Path) -> None:
