@@ -1,8 +1,8 @@
 """A lower bound of the Rényi divergence D_a(P ‖ Q) from counts by level and input.
 
-Used for claims of Rényi and concentrated DP (docs/method.md §6). A level is a bin of the outputs;
-"arm" is the input of a draw, d1 or d2. P and Q are the laws of the output on the two inputs. For
-every bounded function g of the output and every order a > 1 (Birrell et al. 2021, Thm 3.1),
+Used for claims of Rényi and concentrated DP (docs/method.md §6). A level is a bin of the outputs.
+P and Q are the laws of the output on the two inputs. For every bounded function g of the output and
+every order a > 1 (Birrell et al. 2021, Thm 3.1),
 
     D_a(P ‖ Q) ≥ a/(a-1) · log E_P[X] - log E_Q[Y],   X = e^{(a-1) g},   Y = e^{a g},        (1)
 
