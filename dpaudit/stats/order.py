@@ -77,7 +77,8 @@ def in_order(numbers: FloatArray) -> FloatArray:
 def few_values(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
     """Return the distinct values of an array, in rising order, and the count of each value.
 
-    Return None if the array contains NaN or looks as if it had more than `_FEW` distinct values.
+    Return None if the first `_FIRST` entries have more than `_FEW` distinct values, or if a later
+    entry is not among these values. An array that contains NaN gives None, too.
     """
     values = np.unique(numbers[:_FIRST])
     if len(values) > _FEW:
