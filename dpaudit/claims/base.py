@@ -257,10 +257,9 @@ class PrivacyClaim(ABC):
 
     @property
     def adversary(self) -> Adversary | str | None:
-        """The function that makes all guesses of an audit, or its import path; None if there is
-        none.
+        """The function that makes all guesses of an audit, or its import path.
 
-        With None, dpaudit chooses how to guess.
+        None if dpaudit chooses how to guess.
         """
         return None
 
@@ -354,7 +353,7 @@ def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
     They are kε and δ (e^{kε} - 1) / (e^ε - 1), or kδ if ε = 0 (Lalanne, Prop. 6). Raises ClaimError
     if δ would reach 1.
     """
-    epsilon, times = size * point.epsilon, math.inf  # δ grows by this factor; inf on overflow
+    epsilon, times = size * point.epsilon, math.inf  # times: factor of δ, inf on overflow
     with suppress(OverflowError):
         times = math.expm1(epsilon) / math.expm1(point.epsilon) if epsilon else float(size)
     delta = point.delta * times if point.delta else 0.0
