@@ -1,5 +1,4 @@
-"""Definitions that bound Rényi divergences: Rényi DP, zero-concentrated DP (zCDP), approximate
-zCDP.
+"""Definitions by Rényi divergences: Rényi DP, zCDP (zero-concentrated DP) and approximate zCDP.
 
 Rényi DP bounds the divergence D_a(P ‖ Q) of a single order a, zCDP the divergences of all orders
 a > 1, in both directions; P and Q are the laws of the output on the two inputs.
