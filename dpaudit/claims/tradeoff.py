@@ -1,5 +1,4 @@
-"""Definitions by trade-off functions: f-DP and Gaussian DP; and the trade-off function of any
-claim.
+"""Definitions by trade-off functions, f-DP and Gaussian DP; trade-off functions of all claims.
 
 A test of d1 against d2 decides from an output which of the two inputs was used. A false alarm is a
 decision for d2 when the input is d1; a miss is a decision for d1 when the input is d2. A trade-off
@@ -219,7 +218,7 @@ def _log_slopes(knots: Knots, alpha: float) -> list[float]:
     return [math.log(slope) for slope in steep if slope >= 1]
 
 
-# Largest μ of a claim; below e^ε overflows in the profile.
+# Largest μ of a claim.
 _LARGEST_MU = 10.0
 _SIGMA = Instead(
     "sigma",
@@ -273,8 +272,7 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the point at which a slightly larger μ is easiest to detect, then eight or fewer
-        further points of the privacy profile."""
+        """Return the point at which a slightly larger μ is easiest to detect, then others."""
         return _gaussian_points(self.mu)
 
     def describe(self) -> str:
