@@ -348,9 +348,10 @@ class Isolated:
         ]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
-        """Return a number for each dataset, as bytes; the same object always gets the same number.
+        """Return a number for each dataset, as bytes; an object keeps its number in later calls.
 
-        If there are too many datasets, the process is ended, and numbering begins again.
+        If more than `_KEPT_DATASETS` numbers were needed, the process is ended, and numbering
+        begins again.
         """
         new = {id(dataset): dataset for dataset in inputs if id(dataset) not in self._numbers}
         if len(self._datasets) + len(new) > _KEPT_DATASETS:
