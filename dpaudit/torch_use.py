@@ -1,7 +1,7 @@
 """Seed the random generators of torch and read its tensors, if the mechanism has loaded torch.
 
-This module never imports torch, which takes seconds, nor dpaudit, since processes that draw run
-this file by itself, under Python 3.8 and later.
+This module never imports torch or dpaudit: processes that draw run this file by itself, under
+Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_tensor(kind: type[Any]) -> bool:
 
 
 def readable(tensor: Any) -> Any:
-    """Return a copy of a tensor that NumPy can read: on the CPU, without gradient or bfloat16."""
+    """Return a tensor as a tensor that NumPy can read: on the CPU, without gradient or bfloat16."""
     tensor = tensor.detach().cpu()
     return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
 
@@ -54,7 +54,8 @@ def seed(generator: Any, number: int) -> None:
     """Seed a generator of torch: with 256 bits of a number on the CPU, with 63 bits elsewhere.
 
     On the CPU, `manual_seed` uses only 32 bits of its argument, so that two of 10,000 generators
-    would have equal states with probability 1 %.
+    would have equal states with probability 1 %. It is used there if torch has an unknown layout of
+    states.
     """
     torch: Any = sys.modules["torch"]
     if str(generator.device) == "cpu":
