@@ -184,7 +184,10 @@ class _Runs(_Clock):
         self._times, self._before, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Note that a call has returned and that a new count of calls begins at 0."""
+        """Start to count the calls of a new `Waiting` from 0.
+
+        The calls of the previous `Waiting` stay in the total, plus one that has returned since.
+        """
         self._before, self._calls = self._before + self._calls + 1, 0
 
     def see(self, calls: int) -> None:
