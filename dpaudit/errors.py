@@ -87,7 +87,7 @@ def _spelled(part: str, spell: Callable[[Name], str]) -> str:
 
 
 # Codes of other exceptions by class; the first class that fits counts. The first three are problems
-# of the machine, the last two probably mistakes in dpaudit.
+# of the machine, the fourth is data or code nested too deeply, the last a mistake in dpaudit.
 CODES_OF_OTHERS: tuple[tuple[type[BaseException], str], ...] = (
     (MemoryError, "out-of-memory"),
     (OSError, "system"),
@@ -135,7 +135,7 @@ class ClaimError(UsageError, ValueError):
 
 
 class DatasetError(UsageError):
-    """A dataset that cannot be read, or two inputs that are not neighbouring."""
+    """A dataset, a pair of inputs or a space of inputs that cannot be read or used."""
 
     code = "dataset"
 
