@@ -19,14 +19,14 @@ import numpy as np
 
 from dpaudit.stats.binomial import FloatArray, IntArray
 
-# Bets on a rule, if δ = 0: each bettor believes that the log-odds of a right guess exceed the
-# claimed ε by one of these amounts, in nats.
+# Bets on a rule (a fixed guess of the input for each level), if δ = 0: each bettor believes that
+# the log-odds of a right guess exceed the claimed ε by one of these amounts, in nats.
 EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
 # Bets on a rule, if δ > 0: each bettor stakes one of these fractions of the largest stake that
 # cannot make its wealth negative.
 FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 # With at least 5 rules and δ > 0, the last 2 guess rare outputs that only one input seems to give,
-# and get half of the initial wealth. With fewer rules (older results) all rules share it evenly.
+# and get half of the initial wealth. With fewer rules (older results) all get equal shares.
 _RULES_WITH_RARE, _RARE_RULES = 5, 2
 # How a rule for rare outputs divides its wealth among the seven stakes of FRACTIONS. Its guesses
 # are rarely wrong, so that the largest stake gains most and gets two thirds.
@@ -37,14 +37,15 @@ _BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
 class Beliefs:
     """Beliefs of all bettors during one round of draws, fixed before these draws.
 
-    Row i belongs to the same bettor in every round, so that all rounds need equal numbers of rows.
+    A bettor bets on the input, d1 or d2, of each draw, given its level (bin of the output). Row i
+    belongs to the same bettor in every round, so that all rounds need equal numbers of rows.
 
     Parameters
     ----------
     posteriors : ndarray of float, shape (posterior bettors, levels)
-        Estimated probability that a draw at a level is from d1 (arm 1), in (0, 1).
+        For bettors with a posterior: estimated probability that a draw at a level is of d1.
     rules : ndarray of int, shape (rules, levels)
-        The input that a rule guesses at each level: 1 for d1, -1 for d2, 0 for no guess.
+        For bettors on a rule: the guess of the rule at each level, 1 for d1, -1 for d2, 0 for none.
     """
 
     posteriors: FloatArray
@@ -189,10 +190,10 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
 def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArray:
     """Return the log factors of bettors with a posterior, (..., bettors, levels, 2).
 
-    With π the believed posterior of arms (d1, d2) at the level, a draw of arm b has the factor
-    π_b / clip(π, 1 - θ₀, θ₀)_b, where θ₀ = e^ε / (1 + e^ε). Under ε-DP the true posterior of every
-    level lies in [1 - θ₀, θ₀]. The expectation of the factor is linear in the true posterior, and
-    at most 1 at the end of the interval nearer to π.
+    With π_b the believed probability of input b at the level, a draw of b multiplies the wealth by
+    π_b / clip(π_b, 1 - θ₀, θ₀), where θ₀ = e^ε / (1 + e^ε). Under ε-DP the true probability lies in
+    [1 - θ₀, θ₀]. The expectation of the factor is linear in the true probability, and at most 1 at
+    the end of the interval nearer to π_b.
     """
     most = (1 / (1 + _odds_against(epsilon)))[..., None, None]
     allowed = np.clip(posteriors, 1 - most, most)
@@ -203,8 +204,8 @@ def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArra
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
     """Return the log factors of bettors on a rule for δ = 0, (..., rules · excesses, levels, 2).
 
-    A correct guess has the factor θ/θ₀ and a wrong guess (1-θ)/(1-θ₀), where logit θ₀ = ε and
-    logit θ = ε + excess. Under ε-DP a guess is correct with probability at most θ₀.
+    A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where
+    logit θ₀ = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability ≤ θ₀.
     """
     excess = np.array(EXCESSES)
     claimed, believed = _log_shares(epsilon[..., None]), _log_shares(epsilon[..., None] + excess)
@@ -215,8 +216,9 @@ def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
 def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatArray:
     """Return the log factors of bettors on a rule for δ > 0, (..., rules · fractions, levels, 2).
 
-    The factor is 1 + λ(1[correct] - e^ε 1[wrong] - hδ), with λ = fraction / (e^ε + hδ), and h = 1
-    if the rule can guess both inputs, ½ if it can guess only one (docs/method.md §2).
+    A draw multiplies the wealth by 1 + λ(1[correct] - e^ε 1[wrong] - hδ), λ = fraction /
+    (e^ε + hδ), where h = 1 if the rule can guess both inputs, and ½ if it can guess only one input
+    (docs/method.md §2).
     """
     odds = _odds_against(epsilon)[..., None]
     tables = []
