@@ -74,9 +74,10 @@ def _product(left: FloatArray, right: FloatArray) -> float:
 
 
 def collision_bound(keys: Keys) -> float:
-    """Return an upper bound for the probability that two independent draws are equal, Σ p².
+    """Return an upper bound for the probability that two independent draws are equal.
 
-    keys: codes of the draws; p is the probability of each key.
+    This probability is Σ p², p the probability of each output. keys: codes of the draws; equal
+    outputs have equal keys.
 
     The bound is the share of equal pairs among all pairs of draws, plus six standard errors and ten
     pairs; 1 for fewer than two draws.
@@ -97,9 +98,11 @@ def collision_bound(keys: Keys) -> float:
 def repetition_p_value(keys: Keys) -> tuple[float, int]:
     """Test whether draws repeat earlier draws at a fixed distance; return the p-value and the lag.
 
-    The hypothesis is that the draws are independent. The lag is the distance i of draws k and k + i
-    at which too many pairs are equal; the p-value is corrected for the number of lags. Return
+    The hypothesis is that the draws are independent. The lag is the distance at which the number of
+    pairs of equal draws is least plausible; the p-value is corrected for the number of lags. Return
     (1, 0) if no lag has `_FEWEST_REPEATS` equal pairs.
+
+    keys: codes of the draws, in order; equal outputs have equal keys.
 
     The pairs (k, k + lag) are split in two groups by the parity of k // lag. No draw is in two
     pairs of a group, so that the number of equal pairs of a group is binomial.
@@ -119,7 +122,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return the first keys, shortened until they have about `_MOST_PAIRS` equal pairs at most."""
+    """Return as many of the first keys as have about `_MOST_PAIRS` pairs of equal keys or fewer."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MOST_PAIRS:  # the case of a few distinct outputs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]
