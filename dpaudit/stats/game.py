@@ -22,19 +22,21 @@ from scipy.special import ndtri
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.trinomial import TERMS, ScoreTest
 
-# Share of alpha that is spent on the interval for the nuisance parameter w (Berger & Boos 1994).
+# Share of alpha that is spent on the interval for w = Pr[wrong guess], a nuisance parameter (Berger
+# & Boos 1994).
 _NUISANCE_SHARE = 0.01
-# Number of terms of the sums in a first, quick scan for a bound, whose p is at least the exact p.
-# (The p-value is not monotone in ε and δ, so that a scan upwards replaces bisection.)
+# A bound on ε or δ is found by a scan: p-values are computed at rising ε or δ until one exceeds
+# alpha. (Bisection fails, since p is not monotone.) A first, quick scan uses sums of this many
+# terms, which give a p that is no smaller than the exact p.
 _QUICK_TERMS = 128
-# Smallest step of a scan, in standard deviations of the bound.
+# Smallest step of a scan for a bound, in standard deviations of the bound.
 _STEP = 1 / 64
 # Distance below the expected bound at which a scan starts, in standard deviations of the bound.
 _HEADSTART = 3.0
 # With at most this many draws, evaluations are cheap, and the smallest step is _STEP / 4.
 _COSTLY_DRAWS = 20_000
-# A long step ends _CAUTION / √draws standard deviations before the expected bound, since p jumps:
-# by up to half of its value with tens of draws, by little with thousands.
+# A long step of a scan ends this number / √draws standard deviations before the expected bound,
+# since p jumps: by up to half of its value with tens of draws, by little with thousands.
 _CAUTION = 15.0
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
@@ -78,12 +80,12 @@ class Game:
 
     @property
     def h(self) -> float:
-        """The factor h of δ in c ≤ e^ε w + h δ."""
+        """The factor h of δ in c ≤ e^ε w + h δ: 1 if the rule can guess both inputs, else ½."""
         return 1.0 if self.two_guesses else 0.5
 
 
 def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: float = 1.0) -> float:
-    """Return the p-value of the claim (ε, δ).
+    """Return the p-value of the claim (ε, δ) for the counts of a distinguishing game.
 
     Parameters
     ----------
@@ -92,7 +94,8 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: floa
     epsilon, delta : float
         The claim: ε ≥ 0 in nats, δ in [0, 1).
     alpha : float
-        Level of the test, in (0, 1). A hundredth of alpha is spent on the interval for w.
+        Level of the test, in (0, 1). A hundredth of alpha is spent on the interval for
+        w = Pr[wrong guess].
     enough : float, default 1
         Stop as soon as p is known to exceed this number, for callers that only compare p with it.
 
@@ -115,7 +118,7 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: floa
 
 
 def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at a given δ.
+    """Return a lower bound for ε at a given δ from the counts of a distinguishing game.
 
     Parameters
     ----------
@@ -150,7 +153,7 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
 
 
 def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float:
-    """Return a lower bound for δ at a given ε.
+    """Return a lower bound for δ at a given ε from the counts of a distinguishing game.
 
     Parameters
     ----------
@@ -212,7 +215,7 @@ def _score_test(game: Game, alpha: float, terms: int = TERMS) -> ScoreTest:
 
 
 def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
-    """Return inf{x ≥ 0 : p(x) > alpha}, at most `end`, rounded down to the steps of the scan.
+    """Scan for a bound: return inf{x ≥ 0 : p(x) > alpha}, at most `end`, rounded down to a step.
 
     point: maps x to the claim (ε, hδ) whose p-value is p(x).
     """
