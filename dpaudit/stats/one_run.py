@@ -64,7 +64,7 @@ class Guesses:
 
 
 def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
-    """Return the p-value of the claim (ε, δ) for the counts of one run.
+    """Return the p-value of the claim (ε, δ) from guesses about canaries.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        p, in [0, 1]: the right side of (1) in the module's docstring.
+        p = min{1, β + nδ β (1 - β) / (v Pr[W = v])}, with W ~ Binomial(r, e^ε / (1 + e^ε)) and
+        β = Pr[W ≥ v], for n canaries, r guesses and v right guesses.
 
     Notes
     -----
@@ -92,7 +93,7 @@ def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
 
 
 def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at a given δ.
+    """Return a lower bound for ε at a given δ from guesses about canaries.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
 
 
 def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
-    """Return a lower bound for δ at a given ε.
+    """Return a lower bound for δ at a given ε from guesses about canaries.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
 
 
 def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: float) -> float:
-    """Return the smallest true ε₁ > ε that this number of guesses would have shown to exceed ε.
+    """Return the smallest true ε₁ at which this number of guesses would have refuted the claim.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
     Returns
     -------
     float
-        ε₁ in nats, rounded up; inf if not even right guesses alone refute the claim.
+        ε₁ > ε in nats, rounded up; inf if the claim stands even if all guesses are right.
 
     Notes
     -----
@@ -184,12 +185,12 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
 
 
 def _tail(seen: Guesses, epsilon: float) -> float:
-    """Return β = Pr[W ≥ v] of (1)."""
+    """Return β = Pr[W ≥ v], W ~ Binomial(r, e^ε / (1 + e^ε)), for v right guesses out of r."""
     return float(upper_tail(seen.correct, seen.guesses, 1 / (1 + math.exp(-epsilon))))
 
 
 def _slope(seen: Guesses, epsilon: float) -> float:
-    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in (1), computed from logarithms."""
+    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in the p-value, by logarithms."""
     right, guesses = seen.correct, seen.guesses
     below = float(upper_tail(guesses - right + 1, guesses, 1 / (1 + math.exp(epsilon))))
     if right == 0 or below == 0:
