@@ -17,8 +17,8 @@ from dpaudit.stats.p_values import bisect_interval
 
 # Probability of refutation at the smallest detectable ε.
 POWER = 0.9
-# Minimum number of learning draws with an output, all from the same input, for the rare rule (the
-# rule of docs/method.md §5 for outputs that only one input gives) to guess this output.
+# The rare rule (docs/method.md §5) guesses the input of outputs that only one input seems to give:
+# among the draws to learn from, at least this many draws of one input, and none of the other.
 LEAST_SEEN = 2
 
 
@@ -31,12 +31,12 @@ def detectable_epsilon(
     spared: float = 0.0,
     power: float = POWER,
 ) -> float:
-    """Return the smallest true ε₁ for which the game refutes the claim with probability `power`.
+    """Return the smallest true ε₁ at which guesses refute the claimed ε with probability `power`.
 
     Parameters
     ----------
     guesses : int
-        Number of guesses of the rule, taken as fixed.
+        Number of guesses of the input, d1 or d2, of a draw (docs/method.md §2); taken as fixed.
     epsilon, alpha : float
         The claimed ε ≥ 0, in nats; the error probability, in (0, 1).
     draws : int, default 0
