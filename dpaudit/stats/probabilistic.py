@@ -43,9 +43,10 @@ def violating_mass(
     draws: number of all draws of the input with law P.
     alpha: probability, at most, that a certified atom is not in V or that the bound exceeds P(V).
 
-    With A the candidates: with probability at least 1 - ATOM_SHARE · alpha every certified atom is
-    in V ∩ A, a set that does not depend on these draws. Then at most as many draws are certified
-    atoms as are in V ∩ A, and a Clopper-Pearson bound from the smaller count is valid for P(V)."""
+    Let V = {s : P(s) > e^ε Q(s)}, and A the set of candidates. With probability at least
+    1 - ATOM_SHARE · alpha every certified atom is in V ∩ A, a set that does not depend on these
+    draws. Then the number of draws in certified atoms is at most the number of draws in V ∩ A, so
+    that a Clopper-Pearson bound from the first number is valid for P(V)."""
     p_values = upper_tail(counts, counts + others, 1 / (1 + math.exp(-epsilon)))
     certified = holm(p_values, ATOM_SHARE * alpha)
     inside = int(counts[certified].sum())
@@ -54,7 +55,7 @@ def violating_mass(
 
 
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
-    """Return the p-value of P(V) ≤ δ, rounded up.
+    """Return the p-value of P(V) ≤ δ, where V = {s : P(s) > e^ε Q(s)}, rounded up.
 
     This is the smallest alpha at which the lower bound of `violating_mass` exceeds δ; 1 without
     candidates. counts, others, draws: as in `violating_mass`.
@@ -69,8 +70,9 @@ def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delt
 def epsilon_lower(
     counts: IntArray, others: IntArray, draws: int, delta: float, alpha: float
 ) -> float:
-    """Return the largest ε for which P(V) ≤ δ is refuted at level alpha; 0 if there is none.
+    """Return the largest ε at which P(V) ≤ δ, V = {s : P(s) > e^ε Q(s)}, is refuted, or 0.
 
+    alpha: level of the test.
     counts, others, draws: as in `violating_mass`. The result lies in [0, 50] nats. It is found by
     bisection, since a larger ε certifies fewer atoms, and rounded down by at most 10⁻⁶.
     """
@@ -86,11 +88,12 @@ def epsilon_lower(
 def detectable_epsilon(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float, alpha: float
 ) -> float:
-    """Return the smallest true ε₁ > ε at which the test is expected to refute (ε, δ).
+    """Return the smallest true ε₁ > ε at which `violating_mass` is expected to refute (ε, δ).
 
-    counts, others, draws: as in `violating_mass`. At ε₁ enough atoms to bound P(V) above δ are each
-    certified with probability 0.9 (docs/method.md §8). The result is inf if all candidates together
-    are too rare for a bound above δ.
+    counts, others, draws: as in `violating_mass`. alpha: level of the test.
+
+    At ε₁, each atom of a set with a lower bound above δ is certified with probability 0.9
+    (docs/method.md §8). The result is inf if even the set of all candidates has no such bound.
     """
     if len(counts) == 0:
         return math.inf
