@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.integer] | FloatArray
 
-# Search for the smallest product of wealths over pairs of means, on a grid of log m₁. In order:
-# number of intervals at the start; number of parts into which an interval that may contain the
-# minimum is split; error of the log of the product at which the search stops; most rounds.
+# `log_wealth` searches for the smallest product of two wealths on a grid of intervals, and splits
+# the intervals that may contain the minimum. In order: number of intervals at the start; number of
+# parts of a split; error of the log of the minimum at which the search stops; most rounds.
 _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
 # `best_stakes` chooses stakes with which one draw loses at most about this share of a wealth.
 _MOST_STAKED = 0.5
@@ -39,7 +39,7 @@ _TURNS = 4
 # means far from the truth one bettor loses nearly everything, and without the part that is kept
 # this loss would cancel the gain of the other bettor.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
-# Upper limit of the relative rounding error of sums of logarithms, and of X, Y and their means.
+# Upper limit of the relative rounding error of sums of logarithms, of X and Y, and of their means.
 _ROUNDING = 1e-12
 # Log wealths are at most this, so that p-values are at least e^-700.
 _LARGEST_LOG_WEALTH = 700.0
@@ -49,18 +49,18 @@ _STEPS, _WIDTH = 50, 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A function g of the level for one order a and one direction, with the stakes of both bets.
+    """A witness of a Rényi divergence: a function g of the level, with the stakes of two bets.
 
     Parameters
     ----------
     order : float
-        a, above 1.
+        The order a of the divergence D_a(P ‖ Q), above 1.
     from_d1 : bool
         True if P is the law of the output on d1 and Q the law on d2; False for the reverse.
     values : tuple of float
-        The value of g at each level, in nats. Finite.
+        The value of g at each level (bin of the output), in nats. Finite.
     stakes : tuple of float
-        λ₁ of the bet on a large mean of X under P, and λ₂ of the bet on a small mean of Y under Q.
+        λ₁ of the bet that E_P[e^{(a-1) g}] is large, and λ₂ of the bet that E_Q[e^{a g}] is small.
         Above 0, and small enough that no single draw can lose the whole wealth.
 
     Raises
@@ -90,12 +90,12 @@ class Witness:
 
 
 def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) -> float:
-    """Return the p-value of the claim D_a(P ‖ Q) ≤ divergence.
+    """Return the p-value of the claim that the Rényi divergence D_a(P ‖ Q) is ≤ `divergence`.
 
     Parameters
     ----------
     witness : Witness
-        Fixed before the draws.
+        The function g of the level, and the stakes; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
         Number of draws of d1 and number of draws of d2, for each level.
     divergence : float
@@ -110,12 +110,12 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
 
 
 def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
-    """Return a lower bound of D_a(P ‖ Q).
+    """Return a lower bound of the Rényi divergence D_a(P ‖ Q).
 
     Parameters
     ----------
     witness : Witness
-        Fixed before the draws.
+        The function g of the level, and the stakes; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
         Number of draws of d1 and number of draws of d2, for each level. Expected counts, as floats,
         give a predicted bound.
@@ -149,12 +149,12 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
 def log_wealth(
     witness: Witness, counts: Counts, divergence: float, needed: float | None = None
 ) -> float:
-    """Return the log of the smallest product of both wealths over all allowed pairs of means.
+    """Return the log of the smallest product of both bettors' wealths over all allowed means.
 
     Parameters
     ----------
     witness : Witness
-        Fixed before the draws.
+        The function g of the level, and the stakes; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
         Number of draws of d1 and number of draws of d2, for each level.
     divergence : float
@@ -170,11 +170,11 @@ def log_wealth(
 
     Notes
     -----
-    The pairs (m₁, m₂) with D_a ≤ d are those of the module's docstring. As a function of log m₁,
-    the log of the first wealth is concave, and the log of the second wealth at the smallest allowed
-    m₂ is convex. So in each interval of a grid the first log lies above its chord, and the second
-    above its tangent. Intervals that may contain the minimum of the sum are split. A tenth of each
-    wealth is kept aside, so that no wealth falls below 0.1."""
+    The claim allows the pairs (m₁, m₂) of means with m₂ ≥ m₁^{a/(a-1)} e^{-d}. As a function of log
+    m₁, the log of the first wealth is concave, and the log of the second wealth at the smallest
+    allowed m₂ is convex. So in each interval of a grid the first log lies above its chord, and the
+    second above its tangent. Intervals that may contain the minimum of the sum are split. A tenth
+    of each wealth is kept aside, so that no wealth falls below 0.1."""
     x, y = witness.raised
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
