@@ -19,10 +19,10 @@ from dpaudit.errors import ClaimError, Name
 
 # A function from an output to a guess of the input: 1 for d1, 2 for d2, None for no guess.
 Adversary = Callable[[Any], int | None]
-# How a user may write a parameter. "number", "text": as they are. "path": the import path of a
-# function, which the claim keeps as a path. "function": the import path of a function, which is
-# imported before the claim is made; the path becomes the parameter `name`. "table": a list of
-# pairs of numbers.
+# How a user may write the value of a parameter. "number": a number. "text": a text. "path": the
+# import path of a function, which the claim keeps as a text. "function": the import path of a
+# function, which is imported before the claim is made; the path becomes the parameter `name`.
+# "table": a list of pairs of numbers.
 Form = Literal["number", "text", "path", "function", "table"]
 
 
@@ -47,8 +47,8 @@ class Parameter:
 
     help: text of the command-line help.
     forms: accepted forms of the value in files; the command line accepts only the first form.
-    is_telling: whether a claim with this parameter needs no name of a definition, since the
-    parameter implies the definition.
+    is_telling: whether the parameter implies its definition, so that users who give the parameter
+    need not name the definition.
     has_curve: whether `dpaudit explain` takes several values and draws a curve for each value.
     has_flag: whether the command line has a flag for the parameter.
     instead: substitute that may be given in place of the parameter, if any.
@@ -150,7 +150,7 @@ class PrivacyClaim(ABC):
         return self.points()[0]
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float] | None:
-        """Return a lower bound for the definition's own parameter, such as ρ or μ, from that of δ.
+        """Return a lower bound for the definition's own parameter, such as ρ, from a bound for δ.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class PrivacyClaim(ABC):
         return ()
 
     def own_of_divergence(self, order: float, lower: float) -> tuple[str, float] | None:
-        """Return a lower bound for the definition's own parameter from a bound of a divergence.
+        """Return a lower bound for the definition's own parameter, such as ρ, from a bound for D_a.
 
         Parameters
         ----------
