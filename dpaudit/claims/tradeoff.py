@@ -141,9 +141,10 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
 
 
 def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
-    """Return the point where the lines through two chords cross, between the chords.
+    """Return the point where the lines through two chords of f cross, between the chords.
 
-    before, after: each chord as its left and right end; `before` ends where `after` is to begin.
+    before, after: left and right end of each chord; `before` lies to the left of `after`, and f has
+    no other known point between them.
     """
     steep, flat = _slope(*before), _slope(*after)
     (left, high), (right, low) = before[1], after[0]
@@ -272,7 +273,7 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the point at which a slightly larger μ is easiest to detect, then others."""
+        """Return the point at which a slightly larger μ is easiest to detect, and others."""
         return _gaussian_points(self.mu)
 
     def describe(self) -> str:
