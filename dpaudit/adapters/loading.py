@@ -124,7 +124,10 @@ class Composition:
             component.close()
 
     def released(self, drawn: Sequence[Outputs]) -> list[Any]:
-        """Return the joint outputs. drawn: outputs of each component, in the same order."""
+        """Return the joint outputs: for each draw, a tuple with the output of each component.
+
+        drawn: outputs of each component, one per draw.
+        """
         return apply_post_process(self.post_process, _rows(list(map(as_python, drawn))), self.watch)
 
 
@@ -159,7 +162,10 @@ class Repetition(Wrapping):
         return [dataset for dataset in datasets for _ in range(self.times)]
 
     def released(self, outputs: Outputs) -> Outputs:
-        """Return the joint outputs. outputs: the output of each run, in the order of `inputs`."""
+        """Return the joint outputs: for each draw, a tuple (or array) with the output of each run.
+
+        outputs: output of each run, in the order of `inputs`.
+        """
         if isinstance(outputs, np.ndarray):
             if outputs.dtype.names is None and not outputs.dtype.hasobject:
                 return outputs.reshape(-1, self.times, *outputs.shape[1:])
@@ -169,7 +175,10 @@ class Repetition(Wrapping):
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
-    """Return the joint outcomes. columns: outcomes of each component or run, one per draw."""
+    """Return the joint outcome of each draw: a tuple, or an exception if a part raised one.
+
+    columns: for each component or run, its outcomes, one per draw.
+    """
     rows: list[Any] = list(zip(*columns, strict=True))
     fails = any(Raised in set(map(type, column)) for column in columns)
     return list(map(together, rows)) if fails else rows
@@ -183,7 +192,8 @@ def together(entries: tuple[Any, ...]) -> Any:
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
     """Return arrays of numbers as the columns of one array.
 
-    Return None if an output is no such array, or if the common type would change a value.
+    drawn: outputs of each component. Return None if they are not all arrays of numbers or texts, or
+    if the common type of the arrays would change a value.
     """
     arrays = [each for each in drawn if isinstance(each, np.ndarray) and each.ndim in (1, 2)]
     if len(arrays) < len(drawn):
@@ -224,7 +234,11 @@ class WithAdversary(Wrapping):
         return self.answers(self.mechanism.sample_each(datasets, rng))
 
     def answers(self, outputs: Outputs) -> list[Any]:
-        """Return the adversary's guess for each output; an exception (`Raised`) stays as it is."""
+        """Return the adversary's guess for each output.
+
+        An output that is an exception (`Raised`) is returned as it is, without asking the
+        adversary.
+        """
         return [
             output if isinstance(output, Raised) else self._answer(output)
             for output in as_python(outputs)
