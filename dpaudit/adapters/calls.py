@@ -30,7 +30,7 @@ from dpaudit.torch_use import is_tensor, readable
 from dpaudit.watching import Watch
 from dpaudit.wording import counted
 
-# The option that turns batches off, for messages.
+# The option, for messages, with which dpaudit makes one call per draw.
 ONE_BY_ONE = Given(f"batch_arg={NONE!r}", f"--batch-arg {NONE} (YAML: batch_arg: {NONE})")
 
 Function = Callable[..., Any]
@@ -38,7 +38,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """A callable of the user, and how to call it.
+    """Base of `SingleDraws` and `Batches`: a callable of the user, and how to call it.
 
     how: parameters for the dataset, the generator and the number of outputs. params: keyword
     arguments of every call. watch: logs a warning if a call does not return for long.
@@ -68,7 +68,7 @@ class _Calls:
 
 @dataclass(frozen=True, slots=True)
 class SingleDraws(_Calls):
-    """A callable that is called once for each draw."""
+    """A mechanism that is a Python callable, called once for each draw."""
 
     interleaved = types_by_draw = True
 
@@ -94,7 +94,7 @@ class SingleDraws(_Calls):
 
 @dataclass(frozen=True, slots=True)
 class Batches(_Calls):
-    """A callable that is called once for many draws."""
+    """A mechanism that is a Python callable, called once for many draws (a batch)."""
 
     interleaved = False
 
@@ -148,9 +148,10 @@ class Batches(_Calls):
 
 
 def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
-    """Call `function` for a batch of one output, and return this output.
+    """Call `function` for a single output, and return this output.
 
-    batch: parameter for the number of outputs. dataset: the dataset, if given by position.
+    The function returns a list or array of outputs. batch: parameter for the number of outputs.
+    dataset: the dataset, if given by position.
     """
     outputs = function(*dataset, **arguments, **{batch: 1})
     return _as_batch(outputs, name, batch, 1)[0]
@@ -173,9 +174,9 @@ def calls(
 
 
 def names_after_dataset(function: Function) -> list[str]:
-    """Return the names of all positional parameters except the first, in order.
+    """Return the names of the parameters after the first that can be given by position, in order.
 
-    Return [] if the signature is unknown.
+    The first parameter takes the dataset. Return [] if the signature is unknown.
     """
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
@@ -231,10 +232,10 @@ def _composed(outer: Function, inner: Function) -> Function:
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
-    """Return a batch of outputs as an array (NumPy, pandas and the like) or as a list.
+    """Return the result of a call for many draws as an array (NumPy, pandas and others) or a list.
 
     name, batch: name of the mechanism, and its parameter for the number of outputs, for messages.
-    Raises MechanismError unless the batch has `size` outputs.
+    Raises MechanismError unless there are `size` outputs.
     """
     count: int | None = None
     if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
@@ -251,7 +252,7 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
 
 
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
-    """Return the error for a call that failed for a batch as a whole.
+    """Return the error for a call for many draws that failed as a whole.
 
     what: what the call did, such as "raised ValueError: …".
     """
@@ -263,7 +264,7 @@ def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
 
 
 def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
-    """Return the error for a batch with another number of outputs than requested.
+    """Return the error for a call that returned another number of outputs than requested.
 
     size: number requested. got: number returned, such as "2 outputs", or the type of the result.
     """
@@ -301,7 +302,7 @@ class Mechanism(Protocol):
         of an array, it does not: one float turns all integers of the array into floats.
     text_orders: whether the order of text keys in an output can be compared with the order of a
         set of these texts. This needs a known hash seed, or a drawing process that compares itself.
-    parts: objects of the user that may contain random generators (`carried_generators`).
+    parts: objects of the user that may contain random generators, which are then seeded, too.
     """
 
     @property
