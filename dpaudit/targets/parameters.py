@@ -179,7 +179,7 @@ class _Reader:
         return BATCH if is_needed else None
 
     def _check_rng_is_no_seed(self) -> None:
-        """Raise TargetError if params give a number or text for `rng`, a seed of every draw."""
+        """Raise TargetError if params give `rng` a number or text: one fixed seed for all draws."""
         value = self._target.params.get(RNG)
         is_rng = self._target.rng_arg is None and RNG in self._names()
         if is_rng and isinstance(value, int | float | str):
