@@ -76,7 +76,7 @@ def applied(named: Function | str, role: str) -> Function:
 
 
 def build(target: ImportedTarget) -> Function:
-    """Return the callable that draws. Raises TargetError if it cannot be imported or made."""
+    """Return the callable of a target, which draws. Raises TargetError if that is impossible."""
     named = resolve(target.path)
     if inspect.isclass(named) and not target.factory:
         _check_usable(named, target)
