@@ -175,9 +175,8 @@ class ComputationalDP(PointClaim):
     Notes
     -----
     The claim: no adversary of polynomial time finds an event E with P(E) > e^ε Q(E) + δ, where P
-    and Q are the laws of the output on d1 and d2. An audit refutes the claim by
-    running such an adversary (docs/method.md §6). Source: Mironov, Pandey, Reingold & Vadhan 2009;
-    Meiser 2018.
+    and Q are the laws of the output on d1 and d2. An audit refutes the claim by running such an
+    adversary (docs/method.md §6). Source: Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018.
 
     Examples
     --------
@@ -235,7 +234,7 @@ class ComputationalDP(PointClaim):
     def composed(self, claims: Sequence[Self]) -> ComputationalDP:
         """Return the claim with the sum of all ε and the sum of all δ.
 
-        It names an adversary if all claims name this adversary.
+        The returned claim names an adversary if all claims name the same adversary.
         """
         delta = below_one(total(claims, "delta"), "composition")
         common = all(claim.adversary == self.adversary for claim in claims)
