@@ -62,6 +62,8 @@ class Watch:
     def calls(self, name: str, outputs: Sized) -> AbstractContextManager[None]:
         """Return a context in which this thread makes calls that are watched.
 
+        A warning is logged if a call does not return for `PATIENCE` seconds.
+
         name: name of the mechanism in messages. outputs: a list that grows with each call that
         returns.
         """
@@ -69,7 +71,10 @@ class Watch:
 
     @contextmanager
     def batch(self, name: str, size: int) -> Iterator[None]:
-        """Return a context in which this thread makes a single call for `size` draws."""
+        """Return a context in which this thread makes a single call for `size` draws.
+
+        The call is watched: a warning is logged if it takes too long for `size` draws.
+        """
         start = time.monotonic()
         with _watched(Waiting(self, name, lambda: 0, self._extra(size))):
             yield
@@ -78,8 +83,9 @@ class Watch:
     def runs(self, name: str, times: int, extra: float = 0.0) -> AbstractContextManager[None]:
         """Return a context in which this thread makes outputs that consist of several calls each.
 
-        times: number of calls per output; the calls are watched within this context. extra: seconds
-        that an output may take in addition to `PATIENCE`.
+        A warning is logged if an output takes more than `PATIENCE` + `extra` seconds.
+
+        times: number of calls per output, which are watched within this context.
         """
         return _watched(_Runs(self, name, times, extra))
 
