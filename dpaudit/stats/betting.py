@@ -65,9 +65,9 @@ class Beliefs:
         -------
         ndarray of float, shape (..., bettors, levels, 2)
             The last axis is the input of the draw: d1, d2. Under the claim each factor has
-            expectation at most 1. The bettors are those with a posterior, which bet on single
-            levels and take part only if δ = 0, then those that bet on a rule, one for each pair
-            of a rule and a stake (docs/method.md §4).
+            expectation at most 1. Bettors with a posterior come first, and take part only if
+            δ = 0, since they bet on single levels. Bettors on a rule follow, one bettor for each
+            pair of a rule and a stake (docs/method.md §4).
         """
         claims = np.asarray(epsilon, dtype=float)
         if delta > 0:
