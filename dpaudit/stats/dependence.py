@@ -122,7 +122,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return as many of the first keys as have about `_MOST_PAIRS` pairs of equal keys or fewer."""
+    """Return a prefix of the keys with about `_MOST_PAIRS` pairs of equal keys at most."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MOST_PAIRS:  # the case of a few distinct outputs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]
@@ -204,7 +204,7 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
 def log_mean_e_value(evidence: Iterable[float]) -> float:
     """Return the log of the mean of several e-values; 0 for none.
 
-    evidence: logs of the e-values. Their mean is an e-value, however they depend on each other.
+    evidence: logs of the e-values. The mean of e-values is an e-value under any dependence.
     """
     logs = np.fromiter(evidence, dtype=np.float64)
     return _log_sum(logs) - math.log(len(logs)) if len(logs) else 0.0
