@@ -265,7 +265,7 @@ def _climb(
 
 
 def _gap(p: float, alpha: float) -> float:
-    """Return the normal quantile of alpha minus that of p; p below 10⁻⁹ counts as 10⁻⁹."""
+    """Return Φ⁻¹(alpha) - Φ⁻¹(p), Φ the normal distribution function; p counts as at least 10⁻⁹."""
     return float(ndtri(alpha) - ndtri(max(p, 1e-9)))
 
 
