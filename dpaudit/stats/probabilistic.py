@@ -36,7 +36,7 @@ class ViolatingMass:
 def violating_mass(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, alpha: float
 ) -> ViolatingMass:
-    """Certify single outputs s with P(s) > e^ε Q(s), and bound the probability P(V) of all of them.
+    """Certify single outputs s with P(s) > e^ε Q(s), and bound the probability P(V) of their set V.
 
     counts, others: number of draws equal to each candidate atom, of the input with law P and of the
     other input, each (atoms,). The candidates must be chosen without these draws.
