@@ -49,7 +49,7 @@ _MISSED = 1e-3
 # most this probability per end.
 _TRUNCATED = 1e-13
 # A sum over W has at most this many terms. If W has more values, each term stands for a group of
-# them and is rounded up.
+# values and is rounded up.
 TERMS = 512
 # Terms of a sum over W with a smaller weight are left out; all of them together weigh less than
 # `_TRUNCATED`.
