@@ -219,7 +219,7 @@ def log_wealth(
 def best_stakes(
     order: float, values: FloatArray, laws: FloatArray, draws: float, alpha: float
 ) -> tuple[tuple[float, float], float]:
-    """Return nearly optimal stakes for future draws, and the bound that they are predicted to give.
+    """Return nearly optimal stakes for future draws, and the bound predicted with these stakes.
 
     Parameters
     ----------
