@@ -349,7 +349,7 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
 
     The first point has the ε at which the (1.1 μ)-Gaussian mechanism exceeds the claimed δ by the
     largest multiple of the standard deviation of a draw. The other points have ε = 0 or
-    ε = mean + t · sd ≥ 0 for t from 0 to 3, where mean μ²/2 and sd μ are those of log P/Q."""
+    ε = mean + t · sd ≥ 0 for t from 0 to 3, where mean μ²/2 and sd μ describe log P/Q under P."""
     larger = 1.1 * mu
 
     def evidence(epsilon: float) -> float:
