@@ -157,7 +157,7 @@ class Program:
         self._check_done()
 
     def batch(self, start: bytes, size: int, seed: int) -> Outputs:
-        """Send one request for `size` outcomes, and return them. Raises Ended or TimedOut.
+        """Return the outcomes of one request for `size` outcomes. Raises Ended or TimedOut.
 
         start: start of the request (`_start_of`).
         """
