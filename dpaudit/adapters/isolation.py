@@ -267,8 +267,8 @@ class Isolated:
     draw ended the process.
     """
 
-    text_orders = True  # the process itself compares the order of texts with that of a set
-    parts = ()  # no generators here: those in the process are re-seeded there
+    text_orders = True  # the process itself compares orders of texts with orders of sets
+    parts = ()  # the process itself re-seeds the generators in its objects
 
     def __init__(self, target: IsolatedTarget) -> None:
         if os.environ.get(_INSIDE):
