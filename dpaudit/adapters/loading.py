@@ -192,8 +192,8 @@ def together(entries: tuple[Any, ...]) -> Any:
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
     """Return arrays of numbers as the columns of one array.
 
-    drawn: outputs of each component. Return None if they are not all arrays of numbers or texts, or
-    if the common type of the arrays would change a value.
+    drawn: outputs of each component. Return None if the outputs of a component are no array of
+    numbers or texts, or if the common type of the arrays would change a value.
     """
     arrays = [each for each in drawn if isinstance(each, np.ndarray) and each.ndim in (1, 2)]
     if len(arrays) < len(drawn):
