@@ -90,7 +90,7 @@ def calling(
 
 
 class _Reader:
-    """Gives roles to the parameters of a function, and keeps those that have no role yet.
+    """Gives roles to the parameters of a function, and keeps the parameters without a role.
 
     parameters: signature of the function, by name.
     """
