@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(home), name)
     # Submodules are asked for here, too (`from dpaudit import cli`). Only a name with a capital can
-    # be a definition, so that the registry is not imported for them.
+    # be a definition; for other names the registry is not imported.
     definition = _definitions().get(name) if name[:1].isupper() else None
     if definition is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
