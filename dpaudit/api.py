@@ -115,7 +115,8 @@ def audit(
         that the call must return. The options `data_arg`, `rng_arg` and `batch_arg` name other
         parameters; `"none"` for the last two means that the callable has no such parameter.
     d1, d2 : Any
-        Neighbouring inputs. The mechanism gets them as they are; dpaudit never changes them.
+        Neighbouring inputs. The mechanism gets these objects themselves; dpaudit never changes an
+        input.
     claim : PrivacyClaim
         The claim to test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
     params : mapping of str to Any, optional
@@ -232,8 +233,8 @@ def search(
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     samples : int, default 1,000,000
-        Number of draws of search and audit together. About a quarter of them is used for the search
-        and certifies nothing.
+        Number of draws of search and audit together. About a quarter of the draws is used for the
+        search and certifies nothing.
     time : float, optional
         Budget in seconds, in place of `samples`. A quarter is used for the search.
     confidence : float, default 0.99
@@ -319,7 +320,7 @@ def trace(
     primitives: Sequence[Callable[..., Any] | str] = (),
     **more: Unpack[TraceOptions],
 ) -> Trace:
-    """Run `mechanism` on two inputs with the same noise, and name the line at which they differ.
+    """Run `mechanism` on two inputs with equal noise, and name the line where the runs differ.
 
     Parameters
     ----------
@@ -338,8 +339,8 @@ def trace(
         Installed packages, folders or files whose lines may be reported. Lines of code that is not
         installed may always be reported.
     primitives : sequence of callable or str, default ()
-        Functions that add noise to their first argument, or import paths of such functions, in
-        addition to those that dpaudit knows.
+        Functions that add noise to their first argument, or import paths of such functions. dpaudit
+        knows the usual functions of common libraries.
 
     Returns
     -------
@@ -431,8 +432,8 @@ def _spec(
 ) -> AuditSpec:
     """Return the specification of an audit, for the engine. Raises UsageError.
 
-    more: keywords of `MoreOptions`. pairs, search: inputs to audit, or how to find them; one of
-    both is given. usual: further fields of `AuditSpec`.
+    more: keywords of `MoreOptions`. pairs: inputs to audit. search: how to find inputs to audit,
+    if `pairs` is empty. usual: further fields of `AuditSpec`.
     """
     if time is not None and not isinstance(samples, _Default):
         raise UsageError(*TWO_BUDGETS, code="options-conflict")
@@ -473,9 +474,9 @@ def bound(
     ----------
     outcomes_d1, outcomes_d2 : sequence or ndarray
         Independent outputs for d1 and for d2, two neighbouring inputs. Each entry of a sequence, or
-        row of an array, is an output. The outputs must be in the order in which they were made,
-        since this order shows whether they are independent. At least 100 outputs in all, and at
-        least 25 for each input.
+        row of an array, is an output. Outputs must be in the order in which they were made, since a
+        test of independence uses this order. At least 100 outputs in all, and at least 25 for each
+        input.
     claim : PrivacyClaim
         The claim to test.
     coin_flipped : bool, default False
@@ -560,8 +561,9 @@ def bound_guesses(
         Number of canaries: records, each of which a fair coin included in the input of the run or
         left out. At least 1.
     guesses : int
-        Number of canaries for which it was guessed, from the output of the run, whether they were
-        included. If the claim has δ > 0, this number must have been fixed before the run.
+        Number of guesses: for each of so many canaries, whether the canary was included, guessed
+        from the output of the run. If the claim has δ > 0, this number must be fixed before the
+        run.
     correct : int
         Number of right guesses.
     claim : PrivacyClaim
