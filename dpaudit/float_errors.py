@@ -63,8 +63,8 @@ def user_errstate() -> Iterator[None]:
     import numpy as np
 
     _user.is_in_force = True
-    # Other settings than the defaults come from a user's module that was imported in between; they
-    # are the user's last settings and stay.
+    # If the present settings are not the defaults, a user's module that was imported in between has
+    # set them. These are then the user's last settings and stay.
     if np.geterr() == _DEFAULTS:
         np.seterr(**_user.setting)
     try:
