@@ -157,7 +157,7 @@ class Waiting(_Clock):
 
 
 class Step(_Clock):
-    """A step that precedes the calls, or comes between them, such as `Step("importing m.py")`."""
+    """A step before or between the calls, such as `Step("importing m.py")`."""
 
     def __init__(self, words: str, watch: Watch | None = None) -> None:
         super().__init__(watch or Watch(), words)
