@@ -107,7 +107,7 @@ def located(path: str, base: Path | None) -> str:
 def public_callables(owner: Any) -> list[str]:
     """Return the names of the public callables of an object.
 
-    Of a module, return those that the module defines itself, or all if it defines none.
+    For a module, leave out imported callables, unless the module defines no callable itself.
     """
     names = [name for name in vars_of(owner) if not name.startswith("_")]
     callables = [name for name in names if callable(getattr(owner, name, None))]
