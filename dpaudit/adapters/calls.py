@@ -164,8 +164,8 @@ def calls(
 
     arguments: keyword arguments of every call. data: parameter for the dataset; None for the first.
 
-    If all arguments come right after the dataset in the signature, they are given by position,
-    which saves about 40 ns per draw compared with `bind`.
+    If all arguments come right after the dataset in the signature, the arguments are given by
+    position, which saves about 40 ns per draw compared with `bind`.
     """
     names = names_after_dataset(function)[: len(arguments)] if arguments else []
     if data is None and set(names) == set(arguments):
@@ -284,7 +284,7 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
 
 
 def as_python(outputs: Outputs) -> Iterable[Any]:
-    """Return outputs that are an array of numbers as Python numbers; other outputs as they are."""
+    """Return a one-dimensional array as a list of Python values; return other outputs unchanged."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
 
 
