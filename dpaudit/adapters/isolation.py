@@ -324,7 +324,7 @@ class Isolated:
         self._processes.close()
 
     def _drawn(self, arms: bytes, seed: int) -> Outputs:
-        """Draw for the dataset numbers in `arms`; return the outcomes of the first k ≥ 1 of them.
+        """Draw for the dataset numbers in `arms`; return the outcomes of the first k ≥ 1 draws.
 
         k is less than the length of `arms` if the process ends early; the last of the k outcomes is
         then `crash` or `timeout`.
