@@ -561,9 +561,8 @@ def bound_guesses(
         Number of canaries: records, each of which a fair coin included in the input of the run or
         left out. At least 1.
     guesses : int
-        Number of guesses: for each of so many canaries, whether the canary was included, guessed
-        from the output of the run. If the claim has δ > 0, this number must be fixed before the
-        run.
+        Number of guesses. A guess says, from the output of the run, whether a canary was included.
+        If the claim has δ > 0, this number must be fixed before the run.
     correct : int
         Number of right guesses.
     claim : PrivacyClaim
