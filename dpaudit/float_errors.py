@@ -2,7 +2,7 @@
 
 A mechanism or a script may set `np.seterr(all="raise")` for its own code. dpaudit's own code needs
 NumPy's defaults, since it divides by zero or underflows where this gives the right answer. An audit
-runs within `auditor_errstate`, and every call of user code within `user_errstate`.
+runs within `auditor_errstate`, and calls of user code run within `user_errstate`.
 """
 
 from __future__ import annotations
