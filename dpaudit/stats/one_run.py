@@ -9,8 +9,8 @@ for inputs that differ in one canary, then, with W ~ Binomial(r, e^ε / (1 + e^�
 
 or 1 if the right side is larger. docs/method.md §12 derives (1) and shows a mechanism with
 equality. Corollary 5.4 of the source is not used: its bound is larger for small p and invalid for p
-near 1. The functions here take the counts n, r and v (`Guesses`); `dpaudit.bound_guesses` calls
-them.
+near 1. The functions here take the counts n, r and v (`Guesses`); the
+caller is `dpaudit.bound_guesses`.
 """
 
 from __future__ import annotations
