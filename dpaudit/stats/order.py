@@ -1,6 +1,7 @@
 """Sorting and ranking of arrays of numbers, faster than NumPy's functions on typical outputs.
 
-Used to cut scores into bins. The module needs no SciPy, since worker processes do not import SciPy.
+Used, for example, to cut scores into bins. The module does not import SciPy, which would slow down
+the start of worker processes.
 """
 
 from __future__ import annotations
