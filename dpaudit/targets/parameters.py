@@ -1,8 +1,8 @@
 """Which parameters of a mechanism take the dataset, the generator and the number of outputs.
 
 `calling` reads them from the signature before the first draw, so that a misspelt parameter is an
-error, and not an exception that would count as an outcome. A *role* is what a parameter is for: one
-of these three.
+error, and not an exception that would count as an outcome. A *role* is what a parameter takes:
+the dataset, the generator or the number of outputs.
 """
 
 from __future__ import annotations
