@@ -1,8 +1,8 @@
 """From a target to the callable that draws, by importing, constructors, factories and methods.
 
 This module also finds the source line of a mechanism, and reports packages that a mechanism needs
-and that are not installed. A failed import is a fault of the installation. If it counted as an
-outcome, it would look like a leak: only the input whose branch imports the package would give it.
+and that are not installed. A failed import is a fault of the installation. As an outcome
+it would look like a leak, since only the input whose branch imports the package would give it.
 So a failed import in the first calls ends the audit (exit code 2), whichever input raises it. A
 failed import in a rare branch, which the first calls do not reach, counts as an outcome.
 """
