@@ -75,10 +75,11 @@ def delta(p: Law, q: Law, epsilon: float) -> float:
 
 
 def violating(p: Law, q: Law, epsilon: float) -> Event:
-    """Return the outcomes that (ε, 0)-DP does not allow, in the direction where these weigh more.
+    """Return the event {s : P(s) > e^ε Q(s)} or the event {s : Q(s) > e^ε P(s)}.
 
-    V = {s : P(s) > e^ε Q(s)} or {s : Q(s) > e^ε P(s)}, whichever set has the larger probability
-    under its own input (`ahead`). This probability is the smallest δ of (ε, δ)-probabilistic DP.
+    Choose the first event if its probability under P is at least the probability of the second
+    event under Q. The probability of the chosen event (`ahead`) is the smallest δ for which
+    (ε, δ)-probabilistic DP holds.
 
     >>> violating({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 1.0).ahead
     0.75
@@ -91,7 +92,7 @@ def violating(p: Law, q: Law, epsilon: float) -> Event:
 def exceeds_point(p: Law, q: Law, epsilon: float, claimed: float) -> bool:
     """Return whether δ(ε) of the two laws is above the claimed δ by more than the tolerance.
 
-    claimed: the claimed δ.
+    epsilon, claimed: the claimed ε and the claimed δ.
 
     δ is computed at ε + TOLERANCE, since otherwise rounding decides the result where P(E) and
     e^ε Q(E) nearly cancel.
