@@ -157,8 +157,8 @@ class ScoreTest:
         Returns
         -------
         float
-            z, which falls as ε or s rises. sd is the standard deviation of the numerator at the
-            most likely c = Pr[correct] and w = Pr[wrong] with c = e^ε w + s.
+            z, which falls as ε or s rises. sd is the standard deviation of the numerator if
+            Pr[wrong] = w and Pr[correct] = e^ε w + s, for the most likely w.
         """
         counts = np.array([self._correct]), np.array([self._wrong])
         return float(_score(*counts, self.draws, math.exp(epsilon), spared)[0])
@@ -468,9 +468,10 @@ def _group_edges(first: int, last: int, most: int) -> IntArray:
 def _score(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return z = (C - e^ε W - sN) / sd for C right and W wrong guesses in N draws.
+    """Return the score z = (C - e^ε W - sN) / sd of C right and W wrong guesses in N draws.
 
-    sd: standard deviation of the numerator at the most likely w with c = e^ε w + s.
+    sd is the standard deviation of the numerator if Pr[wrong] = w and Pr[correct] = e^ε w + s, for
+    the most likely w. ratio, spared: e^ε and s.
     """
     excess = correct - ratio * wrong - spared * draws
     return np.asarray(excess / _spread(correct, wrong, draws, ratio, spared), dtype=float)
@@ -488,7 +489,7 @@ def _spread(
 def _constrained_wrong(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return the w that maximises the trinomial likelihood subject to c = e^ε w + s.
+    """Return the most likely w = Pr[wrong], given that Pr[correct] = e^ε w + s.
 
     The derivative of the log-likelihood is 0 at a root of a quadratic equation.
     """
