@@ -265,7 +265,10 @@ def _climb(
 
 
 def _gap(p: float, alpha: float) -> float:
-    """Return Φ⁻¹(alpha) - Φ⁻¹(p), Φ the normal distribution function; p counts as at least 10⁻⁹."""
+    """Return how far p lies below alpha, in standard deviations: Φ⁻¹(alpha) - Φ⁻¹(p).
+
+    Φ is the standard normal distribution function; a p below 10⁻⁹ counts as 10⁻⁹.
+    """
     return float(ndtri(alpha) - ndtri(max(p, 1e-9)))
 
 
