@@ -261,12 +261,12 @@ TOSSED_AGAIN = 1e-3
 
 
 def coin_flips(first: int, second: int) -> int:
-    """Return the number of draws, with inputs picked by fair coins, that two samples can supply.
+    """Return the number of draws with coin-flipped inputs that can be taken from two samples.
 
     Parameters
     ----------
     first, second : int
-        Numbers of recorded draws of d1 and of d2, at least 0.
+        Number of recorded draws of d1, and number of recorded draws of d2, at least 0.
 
     Returns
     -------
@@ -276,8 +276,9 @@ def coin_flips(first: int, second: int) -> int:
 
     Notes
     -----
-    If the coins ask for too many draws, all coins are tossed again. So a test of the draws that are
-    used has to run at (1 - TOSSED_AGAIN) times its level (docs/method.md §12).
+    A coin per draw decides from which sample the draw is taken. If the coins ask for more draws
+    than a sample has, all coins are tossed again. So a test of the draws that are taken has to run
+    at (1 - TOSSED_AGAIN) times its level (docs/method.md §12).
 
     Examples
     --------
