@@ -87,7 +87,7 @@ class SingleDraws(_Calls):
         return bind(self._each(), self._arguments(rng), self.how.data)
 
     def _each(self) -> Function:
-        """Return the callable as a function that returns a single output per call."""
+        """Return the user's callable, wrapped if necessary to return a single output per call."""
         alone = self.how.alone
         return self.function if alone is None else partial(_only, self.name, self.function, alone)
 
