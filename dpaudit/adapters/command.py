@@ -51,8 +51,9 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     dpaudit: version of the protocol.
     batch: whether the program prefers requests for many outcomes.
-    frames: type of the numbers if outcomes are written as bytes; None if as lines of JSON.
-    columns: number of numbers per outcome, for `frames` only; None if an outcome is a plain number.
+    frames: if the program writes binary numbers, the type of these numbers; None if the program
+    writes lines of JSON.
+    columns: with frames, the length of an outcome; None if an outcome is a plain number.
     """
 
     dpaudit: Literal[1]
@@ -132,8 +133,9 @@ class Program:
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
         """Send requests for single outcomes, and append each outcome to `outcomes`.
 
-        requests: the start of each request (`_start_of`), and its seed.
-        outcomes: answers to the first requests, in order; on return, answers to all requests.
+        requests: for each request its first part, which names the dataset, and its seed.
+        outcomes: answers to the first requests, in order; may be empty. On return, it has an answer
+        to every request.
 
         Raises Ended or TimedOut if the program ends or a draw takes too long; `outcomes` then lacks
         the answer to the draw under way, and to all later requests.
@@ -159,7 +161,7 @@ class Program:
     def batch(self, start: bytes, size: int, seed: int) -> Outputs:
         """Return the outcomes of one request for `size` outcomes. Raises Ended or TimedOut.
 
-        start: start of the request (`_start_of`).
+        start: first part of the request, which names the dataset. size, seed: its other parts.
         """
         self._check_quiet()
         self.child.send(_request(start, size, seed))
@@ -307,9 +309,10 @@ class Command:
         self._programs.close()
 
     def _start(self, dataset: Any) -> bytes:
-        """Return `_start_of(dataset)`, cached by the identity of the dataset.
+        """Return the first part of a request for outcomes of a dataset, from a cache if possible.
 
-        The cache keeps the dataset alive, so that no other object gets its identity.
+        The cache is keyed by the identity of the dataset. It keeps the dataset alive, so that no
+        other object gets this identity.
         """
         if id(dataset) not in self._starts:
             if len(self._starts) >= _AHEAD:
