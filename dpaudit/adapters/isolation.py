@@ -476,9 +476,10 @@ def _calling(reply: Any, target: PythonTarget) -> Calling:
 
 
 def _stub(parameters: Sequence[Any] | None) -> Any:
-    """Return a function with the given parameters, for checks of signatures.
+    """Return a dummy function with the given signature, for checks of signatures.
 
-    parameters: name, kind and whether it is required, for each; None if the signature is unknown.
+    parameters: for each parameter its name, its kind, and whether it is required; None if the
+    signature is unknown.
     """
 
     def stub() -> None: ...
