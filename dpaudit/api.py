@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class _Default(int):
-    """The default of a number. Its type shows that the caller did not give the number."""
+    """A default value whose type shows that the caller did not give the number."""
 
 
 # A trace tries at most this many noises.
