@@ -70,7 +70,7 @@ class PureDP(PrivacyClaim):
         return f"{self.epsilon:.12g}-DP"
 
     def for_group(self, size: int) -> PureDP:
-        """Return kε-DP, k = size (Lalanne, Prop. 1; Dwork & Roth 2014, Thm. 2.2)."""
+        """Return kε-DP for k = `size` records (Lalanne, Prop. 1; Dwork & Roth 2014, Thm. 2.2)."""
         return PureDP(size * self.epsilon)
 
     def composed(self, claims: Sequence[Self]) -> PureDP:
@@ -284,7 +284,7 @@ class TotalVariation(PrivacyClaim):
         return f"total variation of at most {self.delta:.12g}"
 
     def for_group(self, size: int) -> TotalVariation:
-        """Return a total variation of at most kδ, k = size, by the triangle inequality."""
+        """Return a total variation of at most kδ for k = `size` records (triangle inequality)."""
         return TotalVariation(below_one(size * self.delta, f"group of {size}"))
 
     def composed(self, claims: Sequence[Self]) -> TotalVariation:
