@@ -285,7 +285,7 @@ class GaussianDP(PrivacyClaim):
         return "μ", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
 
     def for_group(self, size: int) -> GaussianDP:
-        """Return kμ-Gaussian DP, k = size (Dong, Roth & Su 2022, Thm. 2.9)."""
+        """Return kμ-Gaussian DP for k = `size` records (Dong, Roth & Su 2022, Thm. 2.9)."""
         return GaussianDP(size * self.mu)
 
     def composed(self, claims: Sequence[Self]) -> GaussianDP:
