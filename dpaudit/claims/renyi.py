@@ -194,7 +194,7 @@ class ZeroConcentratedDP(PrivacyClaim):
         return "ρ", lower / order * (1 - 1e-15)
 
     def for_group(self, size: int) -> ZeroConcentratedDP:
-        """Return k²ρ-zCDP, k = size (Bun & Steinke 2016, Prop. 1.9)."""
+        """Return k²ρ-zCDP for k = `size` records (Bun & Steinke 2016, Prop. 1.9)."""
         return ZeroConcentratedDP(size**2 * self.rho)
 
     def composed(self, claims: Sequence[Self]) -> ZeroConcentratedDP:
