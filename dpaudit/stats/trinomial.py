@@ -296,7 +296,7 @@ class _Tail:
     spared: float
 
     def rising(self) -> Iterator[float]:
-        """Yield three rising estimates of the supremum over w.
+        """Yield three rising estimates of the supremum of Pr[z ≥ observed z] over w.
 
         The first is the largest value on every eighth point of the grid, the second on all points.
         The third, which also covers finer points around local maxima, is the supremum up to the
@@ -405,11 +405,12 @@ def _peaks(values: FloatArray) -> IntArray:
 def _points_between(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> FloatArray:
-    """Return further values of w, so that no jump of Pr[z ≥ observed z] lies between two values.
+    """Return further values of w, so that no jump of Pr[z ≥ observed z] is missed between values.
 
-    At c = e^ε w + s a fixed share of the guesses is wrong. So, given the number of abstentions, the
-    probability jumps like the teeth of a saw, whenever the largest W with z ≥ observed z falls by a
-    step: after every (1 + ratio) · step abstentions, or every step / N in w.
+    points: values of w, in rising order. At c = e^ε w + s a fixed share of the guesses is wrong.
+    So, given the number of abstentions, the probability jumps like the teeth of a saw, whenever the
+    largest W with z ≥ observed z falls by a step: after every (1 + ratio) · step abstentions, or
+    every step / N in w.
 
     ratio, spared: e^ε and s. step: number of values of W in a group.
     """
@@ -532,7 +533,7 @@ def _critical_correct(
 def _near_critical(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return approximate values of C*, from which `_critical_correct` starts its search."""
+    """Return an approximation of `_critical_correct`, from which its search starts."""
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)
     for _ in range(_ROUNDS):  # the spread changes little with C
