@@ -190,7 +190,10 @@ def _tail(seen: Guesses, epsilon: float) -> float:
 
 
 def _slope(seen: Guesses, epsilon: float) -> float:
-    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in the p-value, by logarithms."""
+    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in the p-value (see `p_value`).
+
+    Logarithms prevent underflow.
+    """
     right, guesses = seen.correct, seen.guesses
     below = float(upper_tail(guesses - right + 1, guesses, 1 / (1 + math.exp(epsilon))))
     if right == 0 or below == 0:
