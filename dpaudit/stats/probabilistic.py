@@ -88,12 +88,13 @@ def epsilon_lower(
 def detectable_epsilon(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float, alpha: float
 ) -> float:
-    """Return the smallest true ε₁ > ε at which `violating_mass` is expected to refute (ε, δ).
+    """Return the smallest true ε₁ > ε at which the claim (ε, δ) would probably be refuted.
 
     counts, others, draws: as in `violating_mass`. alpha: level of the test.
 
-    At ε₁, each atom of a set with a lower bound above δ is certified with probability 0.9
-    (docs/method.md §8). The result is inf if even the set of all candidates has no such bound.
+    A set of candidate atoms refutes the claim if all its atoms are certified and the lower bound
+    for its probability is above δ. At ε₁, each atom of such a set is certified with probability 0.9
+    (docs/method.md §8). The result is inf if not even the set of all candidates has such a bound.
     """
     if len(counts) == 0:
         return math.inf
