@@ -190,9 +190,9 @@ class _Runs(_Clock):
         self._times, self._before, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Start to count the calls of a new `Waiting` from 0.
+        """Add the calls counted so far, plus one, to the total, and count from 0 again.
 
-        The calls of the previous `Waiting` stay in the total, plus one that has returned since.
+        Called when a new `Waiting` starts, since one more call has returned by then.
         """
         self._before, self._calls = self._before + self._calls + 1, 0
 
