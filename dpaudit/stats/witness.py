@@ -95,11 +95,11 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
     Parameters
     ----------
     witness : Witness
-        The function g of the level, and the stakes; fixed before the draws.
+        The function of the level by which the claim is tested; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level.
+        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
     divergence : float
-        In nats, at least 0.
+        The claimed divergence, in nats, at least 0.
 
     Returns
     -------
@@ -115,10 +115,10 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     Parameters
     ----------
     witness : Witness
-        The function g of the level, and the stakes; fixed before the draws.
+        The function of the level from which the bound is computed; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level. Expected counts, as floats,
-        give a predicted bound.
+        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
+        Expected counts, as floats, give a predicted bound.
     alpha : float
         The error probability, in (0, 1).
 
@@ -149,16 +149,16 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
 def log_wealth(
     witness: Witness, counts: Counts, divergence: float, needed: float | None = None
 ) -> float:
-    """Return the log of the smallest product of both bettors' wealths over all allowed means.
+    """Return the log of the wealth won by betting against the claim D_a(P ‖ Q) ≤ `divergence`.
 
     Parameters
     ----------
     witness : Witness
-        The function g of the level, and the stakes; fixed before the draws.
+        The function of the level, and the stakes of the bets; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Number of draws of d1 and number of draws of d2, for each level.
+        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
     divergence : float
-        d of the claim D_a(P ‖ Q) ≤ d, in nats, at least 0.
+        The claimed divergence d, in nats, at least 0.
     needed : float or None, default None
         If given, stop as soon as it is known whether the log is at least `needed`. The number that
         is returned is then at least `needed` if and only if the log is.
@@ -170,7 +170,9 @@ def log_wealth(
 
     Notes
     -----
-    The claim allows the pairs (m₁, m₂) of means with m₂ ≥ m₁^{a/(a-1)} e^{-d}. As a function of log
+    The wealth is the smallest product of the wealths of two bettors, against means (m₁, m₂) of X
+    and Y, over all pairs of means that the claim allows: m₂ ≥ m₁^{a/(a-1)} e^{-d} (see the module's
+    docstring). It is computed in logs. As a function of log
     m₁, the log of the first wealth is concave, and the log of the second wealth at the smallest
     allowed m₂ is convex. So in each interval of a grid the first log lies above its chord, and the
     second above its tangent. Intervals that may contain the minimum of the sum are split. A tenth
@@ -186,7 +188,7 @@ def log_wealth(
         return _STAKED + _total(stake * (x - np.exp(log_mean)[:, None]), own)
 
     def second(log_mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the log of the second wealth, and its derivative in log m₁."""
+        """Return f = log of the second bettor's wealth, and df / d(log m₁)."""
         profit = against * (np.exp(power * log_mean - divergence)[:, None] - y)
         slope = power * (1 - (1 - against * y) / (1 + profit))
         return _STAKED + _total(profit, other), slope @ other
