@@ -169,7 +169,7 @@ class ScoreTest:
         Parameters
         ----------
         epsilon, spared : float
-            ε ≥ 0 in nats, s = hδ in [0, 1).
+            ε ≥ 0 in nats; s = hδ in [0, 1), the share of draws that δ excuses.
         enough : float, default 1
             Stop as soon as p is known to exceed this number, and return a lower bound of p.
 
@@ -407,12 +407,12 @@ def _points_between(
 ) -> FloatArray:
     """Return further values of w, so that no jump of Pr[z ≥ observed z] is missed between values.
 
-    points: values of w, in rising order. At c = e^ε w + s a fixed share of the guesses is wrong.
-    So, given the number of abstentions, the probability jumps like the teeth of a saw, whenever the
-    largest W with z ≥ observed z falls by a step: after every (1 + ratio) · step abstentions, or
-    every step / N in w.
+    At c = e^ε w + s a fixed share of the guesses is wrong. So, given the number of abstentions, the
+    probability jumps like the teeth of a saw, whenever the largest W with z ≥ observed z falls by a
+    step: after every (1 + ratio) · step abstentions, or every step / N in w.
 
-    ratio, spared: e^ε and s. step: number of values of W in a group.
+    points: values of w, in rising order. ratio, spared: e^ε and s. step: number of values of W in a
+    group.
     """
     finer = points
     while np.any(coarse := _coarse(finer, draws, ratio, spared, step)):
