@@ -192,9 +192,9 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
 def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
     """Return a lower bound for δ that is a little smaller than the bound of the exact test.
 
-    `spared` is the smallest number of correct guesses without which ε is not refuted at alpha / 2.
-    So δ must excuse at least this number of draws, and a Clopper-Pearson bound at alpha / 2 turns
-    the number into a δ (docs/method.md §2).
+    Let k be the smallest number such that the counts with k fewer correct guesses do not refute ε
+    at alpha / 2. Then δ must excuse at least k draws, and a Clopper-Pearson bound at alpha / 2
+    turns k into a bound for δ (docs/method.md §2).
     """
 
     def stands(spared: int) -> bool:
