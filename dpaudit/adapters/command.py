@@ -84,7 +84,7 @@ def _request(start: bytes, size: int, seed: int) -> bytes:
 
 
 def _hello(line: bytes) -> Hello:
-    """Return the parsed first line of a program. Raises ValueError with the reason if invalid."""
+    """Return the parsed first line of a program. Raises ValueError, with the reason, if invalid."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):
