@@ -57,9 +57,9 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
 
 
 def post_processing(named: Function | str | None) -> Function | None:
-    """Return the function that is applied to every output; None for None.
+    """Return the function that is applied to every output, imported if necessary.
 
-    named: the function, or its import path. Raises TargetError.
+    named: the function, its import path, or None; for None, return None. Raises TargetError.
     """
     return None if named is None else applied(named, "post_process")
 
