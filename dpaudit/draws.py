@@ -44,7 +44,7 @@ class SelectionDraws:
 
 
 def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
-    """Return several blocks of draws as a single block, in order."""
+    """Return the draws of several blocks as a single block, in the same order."""
     if len(parts) == 1:
         return parts[0]
     outcomes = concatenate([part.outcomes for part in parts])
