@@ -1,8 +1,12 @@
 """dpaudit: a statistical auditor for differential privacy.
 
-`audit` is the one function most callers need; `bound` audits recorded outputs. Names are
-imported when they are first used, so that importing the package has no side effect and costs
-nothing. Registered definitions are public here.
+`audit` tests whether a mechanism leaks more than it claims on a pair of inputs; most callers need
+no other function. `bound` does the same with recorded outputs, `search` looks for the pair first. A
+claim is an instance of a definition, such as `PureDP(1.0)`. All definitions in
+`dpaudit.claims.definitions` can be imported from here.
+
+Names are imported when they are first used, so that importing the package has no side effect and
+takes next to no time.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from importlib import import_module
 
 from dpaudit.version import __version__ as __version__
 
-TYPE_CHECKING = False  # spares the import of typing
+TYPE_CHECKING = False  # avoids the import of typing, which takes time
 if TYPE_CHECKING:
     from typing import Any
 
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from dpaudit.searching.sensitivity import Witness as Witness
     from dpaudit.searching.sensitivity import sensitivity as sensitivity
 
+# Public names by the module that defines them.
 _HOMES = {
     "dpaudit.api": ("audit", "bound", "bound_guesses", "search", "trace"),
     "dpaudit.certificates.certificate": ("Certificate",),
@@ -52,7 +57,8 @@ def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), name)
-    # `from dpaudit import cli` asks here first; only classes can be definitions.
+    # Submodules are asked for here, too (`from dpaudit import cli`). Only a name with a capital can
+    # be a definition; for other names the registry is not imported.
     definition = _definitions().get(name) if name[:1].isupper() else None
     if definition is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

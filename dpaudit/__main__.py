@@ -1,4 +1,4 @@
-"""`python -m dpaudit`."""
+"""Run the command line as `python -m dpaudit`."""
 
 from dpaudit.cli.main import main
 

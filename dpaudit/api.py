@@ -1,4 +1,8 @@
-"""The Python interface, on the same engine as the command line."""
+"""The functions of dpaudit for Python: `audit`, `search`, `trace`, `bound` and `bound_guesses`.
+
+They turn their arguments into the specification that the command line also makes, check it and
+run the same engine. Users import them from `dpaudit`.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +48,10 @@ if TYPE_CHECKING:
 
 
 class _Default(int):
-    """The default of a number that the caller did not give."""
+    """A default value whose type shows that the caller did not give the number."""
 
 
-# Largest number of noises that a trace tries.
+# A trace tries at most this many noises.
 _MOST_NOISES = 1_000
 _DEFAULT_SAMPLES = _Default(DEFAULTS["samples"])
 
@@ -104,36 +108,39 @@ def audit(
     Parameters
     ----------
     mechanism : callable, str or list of str
-        A callable, or its import path `package.module:attr`. The first parameter, or `data_arg`,
-        takes the dataset. With a parameter `rng`, or `rng_arg`, it gets a `numpy.random.Generator`;
-        with `size`, or `batch_arg`, it returns that many outputs at once (`"none"` for either:
-        never). Or the words of a command: a program that speaks the protocol of
-        docs/guides/protocol.md.
+        A callable; the import path `package.module:attr` of a callable; or the words of a command
+        line, for a program that speaks the protocol of docs/guides/protocol.md. The first parameter
+        of a callable takes the dataset. A parameter `rng`, if there is one, gets a
+        `numpy.random.Generator`. A parameter `size`, if there is one, gets the number of outputs
+        that the call must return. The options `data_arg`, `rng_arg` and `batch_arg` name other
+        parameters; `"none"` for the last two means that the callable has no such parameter.
     d1, d2 : Any
-        Neighbouring inputs, passed to the mechanism as they are and never changed.
+        Neighbouring inputs. The mechanism gets these objects themselves; dpaudit never changes an
+        input.
     claim : PrivacyClaim
         The claim to test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     samples : int, default 1,000,000
-        Draws of both inputs together, from 100 to 10¹⁵.
+        Number of draws, of both inputs together, from 100 to 10¹⁵.
     time : float, optional
-        Seconds, above 0, in place of `samples`; the speed of the mechanism then sets the number.
+        Budget in seconds, above 0, in place of `samples`. The speed of the mechanism then decides
+        the number of draws.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
-        Root of all randomness, at least 0. Equal seeds give equal results, whatever `workers`.
+        Seed of all random numbers, at least 0. Equal seeds give equal results, for any `workers`.
     workers : int or 'auto', default 1
-        Number of processes that draw. More than one need a mechanism that can be pickled or
-        imported. With `'auto'`, this process draws, and one process per core joins it if more than
-        about 5 seconds are left.
+        Number of processes that draw. With two or more, it must be possible to pickle or import
+        the mechanism. With `'auto'`, this process draws, and if more than about 5 seconds of
+        drawing are left, one further process per core joins it.
     on_progress : callable, optional
         Called with a `Progress` after every block of draws.
 
     Returns
     -------
     AuditResult
-        `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, and a certificate for each pair.
+        With `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, and a certificate for the pair.
 
     Other Parameters
     ----------------
@@ -152,16 +159,16 @@ def audit(
     Raises
     ------
     UsageError
-        For a request that cannot be carried out. If the mechanism itself fails, the verdict is
-        ERROR, with a message.
+        For a request that cannot be carried out. If the mechanism fails during the audit, there is
+        no exception: the verdict is ERROR, with a message.
     TypeError
         For an unknown keyword.
 
     Notes
     -----
     If the mechanism satisfies the claim, the verdict is VIOLATION with probability at most
-    1 - confidence. The bounds hold at the same confidence (docs/method.md §2 to §4).
-    NO_VIOLATION_FOUND proves nothing about other inputs, rarer events or more draws.
+    1 - confidence. Each bound is valid with probability at least `confidence` (docs/method.md §2
+    to §4). NO_VIOLATION_FOUND proves nothing about other inputs, rarer events or more draws.
 
     Examples
     --------
@@ -211,44 +218,47 @@ def search(
     claim : PrivacyClaim
         The claim to test.
     space : str or mapping
-        Possible inputs, such as `"list of number in [0, 1]"` (docs/guides/find-the-pair.md).
+        Description of all possible inputs, such as `"list of number in [0, 1]"`
+        (docs/guides/find-the-pair.md).
     form : {'array', 'numpy', 'pandas', 'polars'}, optional
         Type of the inputs that the mechanism gets. Default: lists, dicts and plain values.
     inside : bool, default False
-        Whether to try no inputs outside of the space: values beyond its bounds, NaN, missing
-        values, new categories. By default a few are tried, and a leak on one of them is noted in
-        `searched.beyond`, without effect on the verdict.
+        Whether to try only inputs in the space. By default a few other inputs are tried as well:
+        values beyond the bounds of the space, NaN, missing values, new categories. A leak on such
+        an input is reported in `searched.beyond`, and does not change the verdict.
     outside : bool, default False
-        Whether inputs outside of the space also decide the verdict.
+        Whether a leak on an input outside of the space counts for the verdict.
     keep : int, default 1
-        Number of pairs to audit, from 1 to 100. They share the error probability.
+        Number of pairs to audit, from 1 to 100. The pairs share the error probability.
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     samples : int, default 1,000,000
-        Draws of search and audit together. About a quarter is for the search and certifies nothing.
+        Number of draws of search and audit together. About a quarter of the draws is used for the
+        search and certifies nothing.
     time : float, optional
-        Seconds in place of `samples`; a quarter is for the search.
+        Budget in seconds, in place of `samples`. A quarter is used for the search.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
-        Root of all randomness, at least 0.
+        Seed of all random numbers, at least 0.
     workers : int or 'auto', default 1
-        Processes that draw for the audit; the search draws in this process.
+        Number of processes that draw for the audit; the search draws in this process.
     on_progress : callable, optional
         Called with a `Progress` from time to time.
 
     Returns
     -------
     AuditResult
-        As in `audit`; `searched` describes how the pairs were found. A pair that seems to leak is
-        also audited in its simplest form. All pairs share the error probability.
+        As in `audit`, with a certificate for each pair; `searched` describes how the pairs were
+        found. If a pair seems to leak, a simpler pair that leaks as well is also audited. All pairs
+        share the error probability.
 
     Other Parameters
     ----------------
     adjacency
-        The relation between the two inputs, such as `"add-remove"`; a search needs it.
+        The relation between two neighbouring inputs, such as `"add-remove"`. Required.
     **more
-        All others as in `audit`.
+        All other keywords of `audit`.
 
     Raises
     ------
@@ -310,31 +320,33 @@ def trace(
     primitives: Sequence[Callable[..., Any] | str] = (),
     **more: Unpack[TraceOptions],
 ) -> Trace:
-    """Run `mechanism` on two inputs with the same noise, and name the line at which they differ.
+    """Run `mechanism` on two inputs with equal noise, and name the line where the runs differ.
 
     Parameters
     ----------
     mechanism : callable or str
-        As in `audit`; Python only.
+        As in `audit`, but no program in another language.
     d1, d2 : Any
         Neighbouring inputs.
     claim : PrivacyClaim, optional
-        The claim with which each line is compared. Without a claim, only lines that no claim allows
-        are causes.
+        The claim with which the noise of each line is compared. Without a claim, a line is reported
+        as a cause only if no claim would allow it.
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     noises : int, default 3
-        Number of noises to try, from 1 to 1,000; each takes about four runs.
+        Number of noise sequences to try, from 1 to 1,000. Each takes about four runs.
     follow : sequence of str, default ()
-        Packages, folders or files whose lines count as the user's own, in addition to all code that
-        is not installed.
+        Installed packages, folders or files whose lines may be reported. Lines of code that is not
+        installed may always be reported.
     primitives : sequence of callable or str, default ()
-        Functions, or their import paths, that add noise to their first argument.
+        Functions that add noise to their first argument, or import paths of such functions. dpaudit
+        knows the usual functions of common libraries.
 
     Returns
     -------
     Trace
-        `findings`, causes first, and `sites`, the lines that draw noise, with their cost in ε.
+        `findings` lists what differs between the inputs, causes first. `sites` lists the lines that
+        draw noise, with their cost in ε.
 
     Other Parameters
     ----------------
@@ -350,8 +362,8 @@ def trace(
 
     Notes
     -----
-    A trace is a diagnosis: it holds for the noise that was tried. It proves neither that a
-    mechanism leaks, which `audit` can, nor that it does not (docs/method.md).
+    A trace is a diagnosis, valid for the noise that was tried. A trace does not prove that a
+    mechanism leaks (use `audit` for a proof) or that it does not leak (docs/method.md).
 
     Examples
     --------
@@ -401,7 +413,7 @@ def _checked_progress(
 
 
 def _whole(samples: Any) -> Any:
-    """Return a number of draws as int; users may write 1e6."""
+    """Return a number of draws as int if it is a whole float, such as 1e6; else unchanged."""
     is_whole = isinstance(samples, float) and samples.is_integer()
     return int(samples) if is_whole or isinstance(samples, _Default) else samples
 
@@ -418,7 +430,11 @@ def _spec(
     time: float | None,
     **usual: Any,
 ) -> AuditSpec:
-    """Return the specification of an audit. more: the keywords of `MoreOptions`."""
+    """Return the specification of an audit, for the engine. Raises UsageError.
+
+    more: keywords of `MoreOptions`. pairs: inputs to audit. search: how to find inputs to audit,
+    if `pairs` is empty. usual: further fields of `AuditSpec`.
+    """
     if time is not None and not isinstance(samples, _Default):
         raise UsageError(*TWO_BUDGETS, code="options-conflict")
     verify(params=params, **more)
@@ -452,26 +468,30 @@ def bound(
     bound: BoundMethod | None = None,
     name: str = "recorded outputs",
 ) -> AuditResult:
-    """Look for statistical proof in recorded outputs, such as those of training runs.
+    """Look for statistical proof of a leak in recorded outputs, such as those of training runs.
 
     Parameters
     ----------
     outcomes_d1, outcomes_d2 : sequence or ndarray
-        Independent outputs for two neighbouring inputs, one entry each (of an array: one row), in
-        the order in which they were made, which is tested. At least 100 in all, and 25 of each.
+        Independent outputs for d1 and for d2, two neighbouring inputs. Each entry of a sequence, or
+        row of an array, is an output. Outputs must be in the order in which they were made, since a
+        test of independence uses this order. At least 100 outputs in all, and at least 25 for each
+        input.
     claim : PrivacyClaim
         The claim to test.
     coin_flipped : bool, default False
-        Whether a fair coin picked the input of every draw, so that the numbers of draws are random.
-        Otherwise they are taken as fixed, and a bound for fixed numbers is used.
+        Whether a fair coin picked the input of every draw, so that the number of draws of each
+        input is random. If False, these numbers count as fixed, and a bound for fixed numbers is
+        used.
     scores : bool, default False
-        Whether the outcomes are scores of an attack, so that only thresholds are tried.
+        Whether the outputs are scores of an attack. If True, only events "score above (or below) a
+        threshold" are tried.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     seed : int, default 0
         Seed of the random split into draws to learn from and draws to test.
     bound : {'game', 'clopper-pearson'}, optional
-        Method that turns counts into a bound. Default: the more powerful of the valid ones.
+        Method that turns counts into a bound. Default: the more powerful of the valid methods.
     name : str, default 'recorded outputs'
         Name of the audit in reports.
 
@@ -533,19 +553,20 @@ def bound_guesses(
     confidence: float = DEFAULTS["confidence"],
     name: str = "guesses",
 ) -> AuditResult:
-    """Look for statistical proof in one run with many canaries.
+    """Look for statistical proof of a leak in a single run with many canaries.
 
     Parameters
     ----------
     canaries : int
-        Number of records, each included or left out by a fair coin of its own; at least 1.
+        Number of canaries: records, each of which a fair coin included in the input of the run or
+        left out. At least 1.
     guesses : int
-        Number of canaries guessed to be in or out, from the output of the run. If the claim has
-        δ > 0, it must have been fixed before the run.
+        Number of guesses. A guess says, from the output of the run, whether a canary was included.
+        If the claim has δ > 0, this number must be fixed before the run.
     correct : int
         Number of right guesses.
     claim : PrivacyClaim
-        The claim to test, for one canary more or less.
+        The claim to test, about inputs that differ in one canary.
     confidence : float, default 0.99
         1 minus the probability of a false alarm, in [0.5, 1).
     name : str, default 'guesses'
@@ -589,7 +610,7 @@ def bound_guesses(
 
 
 def _are_rows(outcomes: Any) -> bool:
-    """Return whether a value is a sequence of outcomes; a text, a mapping and a set are not."""
+    """Return whether a value can be a sequence of outputs; texts, mappings and sets cannot."""
     if isinstance(outcomes, str | bytes | Mapping | Set) or not hasattr(outcomes, "__len__"):
         return False
     return np.ndim(outcomes) > 0 if isinstance(outcomes, np.ndarray) else True

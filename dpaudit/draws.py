@@ -1,9 +1,12 @@
 """Draws of both inputs, in two types: fresh draws, which may certify, and draws to learn from.
 
-A draw that enters a bound or a bet must not have been seen when the event was fixed. So fresh draws
-can only be tallied by a function that was frozen before; to learn from them, they must be released,
-and cannot certify any more. Certification keeps only tallies of its draws: integers by level and
-arm."""
+A draw that enters a bound or a bet must not have been seen when the rule was chosen. `FreshDraws`
+enforces this: such draws can only be counted, by a function that was fixed before; or they are
+released as `SelectionDraws`, to learn from, and then cannot certify any more.
+
+Words: a draw is an output of the mechanism. Its arm is its input, d1 or d2. A level is a bin into
+which the function puts the output. A tally is a table of counts per level and arm; certification
+keeps nothing else of its draws."""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ LevelArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionDraws:
-    """Draws to learn from: their outcomes, and whether each was made on d1, (size,) of bool."""
+    """Draws to learn from.
+
+    outcomes: the outputs. is_d1: for each output, whether its input was d1, (size,).
+    """
 
     outcomes: Outcomes
     is_d1: NDArray[np.bool_]
@@ -38,7 +44,7 @@ class SelectionDraws:
 
 
 def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
-    """Return several blocks of draws as one block."""
+    """Return the draws of several blocks as a single block, in the same order."""
     if len(parts) == 1:
         return parts[0]
     outcomes = concatenate([part.outcomes for part in parts])
@@ -47,7 +53,10 @@ def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshDraws:
-    """Draws that were not used yet; an independent fair coin picked the input of each."""
+    """Draws that were not used yet. An independent fair coin picked the input of each draw.
+
+    _outcomes: the outputs. _is_d1: for each output, whether its input was d1, (size,).
+    """
 
     _outcomes: Outcomes = field(repr=False)
     _is_d1: NDArray[np.bool_] = field(repr=False)
@@ -59,15 +68,21 @@ class FreshDraws:
     def looks(
         self, level: Callable[[Outcomes], LevelArray], levels: int, stride: int
     ) -> tuple[Tally, ...]:
-        """Return a tally of each `stride` consecutive draws. level: frozen before these draws."""
+        """Return a tally for every `stride` consecutive draws, in order.
+
+        level: a function, fixed before these draws, from outputs to their levels, (draws,).
+        levels: number of levels. stride: number of draws per tally; the last tally may have fewer.
+        """
         looks = -(-self.size // stride)
         place = np.arange(self.size) // stride * levels + level(self._outcomes)
         counts = by_arm(place, looks * levels, self._is_d1)
         return tuple(map(Tally, counts.reshape(looks, levels, 2)))
 
     def release(self, size: int | None = None) -> SelectionDraws:
-        """Return the first `size` draws (default: all), which then must not certify, to learn
-        from."""
+        """Return the first `size` draws (default: all) to learn from.
+
+        The caller must not use the draws for certification any more.
+        """
         every = SelectionDraws(self._outcomes, self._is_d1)
         return every if size is None or size >= self.size else every.take(slice(size))
 
@@ -77,9 +92,12 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Counts of draws by level and arm, (levels, 2), d1 first. Tallies of one shape add up.
+    """A table of counts of draws, for each level (bin of the outputs) and input.
 
-    Raises ValueError for another shape, or numbers that are not integers.
+    counts: number of draws of d1 and number of draws of d2 at each level, (levels, 2).
+
+    Tallies with equal numbers of levels can be added. Raises ValueError for another shape, or for
+    numbers that are not integers.
     """
 
     counts: IntArray
@@ -100,17 +118,23 @@ class Tally:
 
     @property
     def arms(self) -> tuple[int, int]:
-        """Numbers of draws of d1 and of d2."""
+        """Number of draws of d1, and number of draws of d2."""
         return int(self.counts[:, 0].sum()), int(self.counts[:, 1].sum())
 
     def event(self, levels: NDArray[np.bool_]) -> tuple[int, int]:
-        """Return the numbers of draws of d1 and of d2 at the given levels, a mask."""
+        """Return the number of draws of d1, and the number of draws of d2, in an event.
+
+        levels: whether each level belongs to the event, (levels,).
+        """
         return int(self.counts[levels, 0].sum()), int(self.counts[levels, 1].sum())
 
     def game(self, guesses: NDArray[np.int64]) -> Game:
-        """Return the distinguishing game of a rule: (levels,) of 1, -1 or 0 (abstain)."""
-        # Imported here: workers do not need SciPy, which takes as long to import as everything
-        # else.
+        """Return the numbers of right and wrong guesses that a rule makes on these draws.
+
+        guesses: the rule's guess at each level: 1 for d1, -1 for d2, 0 for no guess, (levels,).
+        """
+        # Imported here, since `game` imports SciPy, which workers do not need and which takes as
+        # long to import as everything else.
         from dpaudit.stats.game import Game
 
         first, second = guesses > 0, guesses < 0
@@ -127,9 +151,13 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomTally:
-    """Counts of single outputs by arm, (atoms, 2). arms: numbers of all draws of d1 and of d2.
+    """Counts of draws that equal certain single outputs ("atoms"), for each atom and input.
 
-    Raises ValueError for another shape, or numbers that are not integers.
+    counts: number of draws of d1 and number of draws of d2 for each atom, (atoms, 2).
+    arms: number of all draws of d1, and number of all draws of d2, whether or not they equal an
+    atom.
+
+    Raises ValueError for another shape, or for numbers that are not integers.
     """
 
     counts: IntArray
@@ -145,9 +173,10 @@ class AtomTally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeTally:
-    """Counts of the declared outputs of a finite range, by arm.
+    """Counts of draws for a mechanism whose finite range of outputs the user has declared.
 
-    undeclared: the first output outside of the range, in words; None if there is none.
+    atoms: counts of each declared output.
+    undeclared: the first draw that is not a declared output, in words; None if there is none.
     """
 
     atoms: AtomTally
@@ -158,9 +187,10 @@ class RangeTally:
 
 
 def by_arm(place: NDArray[np.integer], places: int, is_d1: NDArray[np.bool_]) -> IntArray:
-    """Return the numbers of draws of d1 and of d2 at each place, (places, 2).
+    """Return the number of draws of d1 and the number of draws of d2 at each place, (places, 2).
 
-    place: (draws,), from 0 to places - 1; is_d1: (draws,), whether the input was d1.
+    place: the place (level or atom) of each draw, from 0 to places - 1, (draws,).
+    is_d1: whether the input of each draw was d1, (draws,).
     """
     cell = place.astype(np.intp, copy=False) * 2 + ~is_d1
     return np.bincount(cell, minlength=2 * places).reshape(-1, 2)
@@ -175,7 +205,7 @@ def _check(counts: IntArray) -> None:
 
 
 def _sum(left: IntArray, right: IntArray) -> IntArray:
-    """Return left + right, without the broadcasting of NumPy."""
+    """Return left + right, or raise ValueError if the shapes differ, where NumPy may broadcast."""
     if left.shape != right.shape:
         raise ValueError(f"tallies of {len(left)} and of {len(right)} levels do not add up")
     return left + right

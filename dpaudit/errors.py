@@ -1,4 +1,9 @@
-"""The errors that dpaudit raises on purpose, with one root class."""
+"""The errors that dpaudit raises on purpose, all of them subclasses of `DpauditError`.
+
+Every error has an exit code for the command line and a `code`, a name of its kind, which
+docs/errors.md lists. A message is a sequence of parts. A part that names an option is a `Name` or
+`Given`, so that the command line and Python can each show their own spelling of the option.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,16 @@ from collections.abc import Callable
 
 
 class Name(str):
-    """The name of an option in a message, as a Python keyword; the command line shows its flag."""
+    """The name of an option in a message: the Python keyword. The command line shows its flag."""
 
     __slots__ = ()
 
 
 class Given(Name):
-    """An option with a value in a message, as Python writes it. typed: as a command line and a file
-    write it."""
+    """An option with its value in a message, in the spelling of Python.
+
+    typed: the option with its value in the spelling of a command line and of a YAML file.
+    """
 
     __slots__ = ("typed",)
     typed: str
@@ -28,15 +35,15 @@ class Given(Name):
 
 
 class DpauditError(Exception):
-    """Root of every error that dpaudit raises on purpose; says nothing about privacy.
+    """Base class of the errors that dpaudit raises on purpose. An error says nothing about privacy.
 
     Parameters
     ----------
     *parts : str
-        The parts of the message; each that names an option is a `Name`.
+        The parts of the message; a part that names an option is a `Name`.
     code : str, optional
-        Kind of the error: a few words of lower-case letters, joined by hyphens. docs/errors.md
-        lists all kinds. Default: the kind of the class.
+        Kind of the error, such as "option-invalid": words of lower-case letters, joined by hyphens.
+        docs/errors.md lists all kinds. Default: the `code` of the class.
 
     Attributes
     ----------
@@ -58,12 +65,12 @@ class DpauditError(Exception):
             self.code = code
 
     def spelled(self, spell: Callable[[Name], str]) -> tuple[str, ...]:
-        """Return the parts of the message, with the names of options spelled by `spell`.
+        """Return the parts of the message, in the spelling of a command line.
 
         Parameters
         ----------
         spell : callable
-            Maps the name of an option to its spelling.
+            Called with the name of an option, returns the flag to show.
 
         Returns
         -------
@@ -79,7 +86,8 @@ def _spelled(part: str, spell: Callable[[Name], str]) -> str:
     return spell(part) if isinstance(part, Name) else part
 
 
-# Kinds of other exceptions, the first that fits: of the machine, then mistakes in dpaudit.
+# Codes of other exceptions by class; the first class that fits counts. The first three are problems
+# of the machine, the fourth is data or code nested too deeply, the last a mistake in dpaudit.
 CODES_OF_OTHERS: tuple[tuple[type[BaseException], str], ...] = (
     (MemoryError, "out-of-memory"),
     (OSError, "system"),
@@ -90,17 +98,17 @@ CODES_OF_OTHERS: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def code_of(error: BaseException) -> str:
-    """Return the kind of any exception that ends an audit or a command.
+    """Return the code, a name of its kind, of an exception that ends an audit or a command.
 
     Parameters
     ----------
     error : BaseException
-        An error of dpaudit, which has its own code, or any other exception.
+        An error of dpaudit or any other exception.
 
     Returns
     -------
     str
-        The code, as docs/errors.md lists it.
+        A code that docs/errors.md lists, such as "out-of-memory".
     """
     if isinstance(error, DpauditError):
         return error.code
@@ -108,7 +116,7 @@ def code_of(error: BaseException) -> str:
 
 
 class UsageError(DpauditError):
-    """The request cannot be carried out as written; the message names the remedy.
+    """The user's request cannot be carried out as written; the message names the remedy.
 
     Attributes
     ----------
@@ -127,13 +135,13 @@ class ClaimError(UsageError, ValueError):
 
 
 class DatasetError(UsageError):
-    """A dataset that cannot be read, or two inputs that are no pair."""
+    """A dataset, a pair of inputs or a space of inputs that cannot be read or used."""
 
     code = "dataset"
 
 
 class TargetError(UsageError):
-    """A mechanism that cannot be found, built or called as asked."""
+    """A mechanism that cannot be imported, made, started or called as the user asked."""
 
     code = "target"
 
@@ -145,13 +153,13 @@ class ConfigurationError(UsageError):
 
 
 class JournalError(UsageError):
-    """A journal that cannot be written, or cannot be continued as asked."""
+    """A journal (the record of an audit, for continuing it) that cannot be written or continued."""
 
     code = "journal"
 
 
 class MechanismError(DpauditError):
-    """The mechanism behaved in a way that makes an audit meaningless: not a verdict.
+    """The mechanism behaved in a way that makes an audit meaningless. This is not a verdict.
 
     Attributes
     ----------
@@ -163,6 +171,6 @@ class MechanismError(DpauditError):
 
 
 class AttackError(MechanismError):
-    """An attack of the user failed: not a verdict either."""
+    """An attack that the user provided failed. This is not a verdict."""
 
     code = "attack"

@@ -1,7 +1,8 @@
-"""NumPy's floating-point error settings: the user's in code of the user, else the defaults.
+"""NumPy's settings for floating-point errors (`np.seterr`), kept apart for auditor and user.
 
-A mechanism or a script may set `np.seterr(all="raise")` for its own code. The code of the auditor
-divides by zero and rounds to zero where that gives the right answer, under the defaults of NumPy.
+A mechanism or a script may set `np.seterr(all="raise")` for its own code. dpaudit's own code needs
+NumPy's defaults, since it divides by zero or underflows where this gives the right answer. An audit
+runs within `auditor_errstate`, and calls of user code run within `user_errstate`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# NumPy's defaults.
 _DEFAULTS: dict[str, Any] = {
     "divide": "warn",
     "over": "warn",
@@ -20,8 +22,11 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class _UserSetting(threading.local):
-    """The user's last setting in this thread (None outside of `auditor_errstate`), and whether it
-    is in force."""
+    """The settings of the user in this thread.
+
+    setting: the last settings of the user; None outside of `auditor_errstate`.
+    is_in_force: whether user code is running, within `user_errstate`.
+    """
 
     setting: Any = None
     is_in_force: bool = False
@@ -32,11 +37,11 @@ _user = _UserSetting()
 
 @contextmanager
 def auditor_errstate() -> Iterator[None]:
-    """Run code of the auditor with NumPy's default settings; restore the user's last setting."""
+    """Run dpaudit's own code with NumPy's defaults; at the end restore the user's last settings."""
     if _user.setting is not None:
         yield
         return
-    import numpy as np  # here, since importing a user's module must not need NumPy
+    import numpy as np  # not at the top: importing a user's module must not need NumPy
 
     _user.setting = np.seterr(**_DEFAULTS)
     try:
@@ -48,14 +53,19 @@ def auditor_errstate() -> Iterator[None]:
 
 @contextmanager
 def user_errstate() -> Iterator[None]:
-    """Run code of the user with the user's last setting, inside `auditor_errstate`."""
+    """Run user code with the user's last settings; no effect outside of `auditor_errstate`.
+
+    Settings that the user code changes are kept for later user code.
+    """
     if _user.setting is None or _user.is_in_force:
         yield
         return
     import numpy as np
 
     _user.is_in_force = True
-    if np.geterr() == _DEFAULTS:  # otherwise a module of the user that was imported since set it
+    # If the present settings are not the defaults, a user's module that was imported in between has
+    # set them. These are then the user's last settings and stay.
+    if np.geterr() == _DEFAULTS:
         np.seterr(**_user.setting)
     try:
         yield

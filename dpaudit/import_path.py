@@ -1,4 +1,8 @@
-"""Objects named by import paths: `package.module:attr` and `path/to/file.py:attr`."""
+"""Objects named by import paths: `package.module:attr` and `path/to/file.py:attr`.
+
+`resolve` imports the module and returns the object; users name mechanisms, attacks and other
+functions in this form. Most of the module is about messages for paths that are wrong.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,9 @@ from dpaudit.float_errors import user_errstate
 from dpaudit.watching import step
 from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file, on_one_line
 
-# Longest list of names in a message.
+# A message lists at most this many names.
 LISTED = 10
+# Kinds of files that are not regular: test of the mode (`st_mode`), and the kind in words.
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -36,10 +41,12 @@ _NO_PATH = (
 
 
 def resolve(path: str) -> Any:
-    """Return the object that an import path names; runs the code of its module.
+    """Return the object that an import path names, after importing its module.
 
-    path: `package.module:attr`, with the working directory importable as under `python -m`, or
-    `path/to/file.py:attr`; `attr` may be dotted. Raises TargetError, which lists the names there.
+    path: `package.module:attr` or `path/to/file.py:attr`; `attr` may be dotted. Modules in the
+    working directory can be imported, as under `python -m`.
+
+    Raises TargetError if the path is wrong or the import fails; the message lists existing names.
     """
     module_name, attribute = split(path)
     make_importable(os.getcwd())
@@ -51,7 +58,7 @@ def resolve(path: str) -> Any:
 
 
 def loaded(path: str) -> Any:
-    """Return the object that an import path names; None unless its module is loaded already."""
+    """Return the object that an import path names, or None if its module is not imported yet."""
     module_name, _, attribute = path.rpartition(":")
     name = _unique(Path(module_name).resolve()) if is_file(module_name) else module_name
     value: Any = sys.modules.get(name)
@@ -61,7 +68,10 @@ def loaded(path: str) -> Any:
 
 
 def split(path: str) -> tuple[str, str]:
-    """Return the module (or file) and the attribute. Raises TargetError if one is missing."""
+    """Return the two parts of an import path: the module or file, and the attribute.
+
+    Raises TargetError if a part is missing or invalid.
+    """
     module_name, colon, attribute = path.rpartition(":")
     if not colon:
         raise _without_colon(path)
@@ -78,13 +88,16 @@ def split(path: str) -> tuple[str, str]:
 
 
 def is_file(module_name: str) -> bool:
-    """Return whether the part before the colon names a file rather than a module."""
+    """Return whether `module_name`, the part before the colon, names a file and not a module."""
     return module_name.endswith(".py") or "/" in module_name or os.sep in module_name
 
 
 def located(path: str, base: Path | None) -> str:
-    """Return an import path with `base` in front, if its file is there and not in the working
-    directory."""
+    """Return an import path whose file is looked up in the working directory, then in `base`.
+
+    If the file is in the folder `base` and not in the working directory, `base` is put in front of
+    the path. Other paths are returned as they are.
+    """
     module_name, colon, attribute = path.rpartition(":")
     if base is None or not colon or not is_file(module_name) or Path(module_name).is_file():
         return path
@@ -92,7 +105,10 @@ def located(path: str, base: Path | None) -> str:
 
 
 def public_callables(owner: Any) -> list[str]:
-    """Return the public callables of an object; of a module, those it defines, if there are any."""
+    """Return the names of the public callables of an object.
+
+    For a module, leave out imported callables, unless the module defines no callable itself.
+    """
     names = [name for name in vars_of(owner) if not name.startswith("_")]
     callables = [name for name in names if callable(getattr(owner, name, None))]
     if not isinstance(owner, ModuleType):
@@ -103,7 +119,7 @@ def public_callables(owner: Any) -> list[str]:
 
 
 def vars_of(owner: Any) -> list[str]:
-    """Return the attribute names: of a module in the order of its source, else sorted."""
+    """Return the names of all attributes: in source order for a module, else sorted."""
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
@@ -115,7 +131,7 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def _with_one_colon(path: str) -> str:
-    """Return the import path for `file.py::Class::method`, the notation of pytest."""
+    """Return the import path for a path in pytest's notation, `file.py::Class::method`."""
     module_name, _, attribute = path.partition("::")
     return f"{module_name}:{attribute.replace('::', '.').replace(':', '.')}"
 
@@ -131,7 +147,7 @@ def _why_without_colon(path: str) -> str:
         if not Path(path).is_file():
             return f"{_no_such_file(path, Path(path).resolve())} A target is named {path}:NAME."
         there = ""
-        with suppress(TargetError):  # its code fails: reported when the function is named
+        with suppress(TargetError):  # failing code is reported when the path has a function
             make_importable(os.getcwd())
             there = list_names(public_callables(file_module(path)))
         ending = f".{there}" if there else ""
@@ -158,7 +174,10 @@ def _why_without_colon(path: str) -> str:
 
 
 def _in_file(path: str) -> str:
-    """Return the import path for `folder/file/function` or `folder/file`, if the file exists."""
+    """Return an import path for a path without `.py` and colon, such as `folder/file/function`.
+
+    Return "" if there is no such file.
+    """
     head, _, tail = path.rpartition("/")
     if Path(f"{path}.py").is_file():
         return f"{path}.py:NAME"
@@ -177,7 +196,7 @@ def _is_package(name: str) -> bool:
 
 
 def _inside(module: ModuleType) -> str:
-    """Return `module` or `package`, and how to name an object in it."""
+    """Return the end of a message that says how to name an object in a module or package."""
     name, callables = module.__name__, public_callables(module)
     modules = _siblings(name)
     if modules and not callables:
@@ -194,7 +213,7 @@ def _attribute(owner: Any, name: str, path: str) -> Any:
     label = owner.__name__ if isinstance(owner, ModuleType) else repr(owner)
     if isinstance(owner, ModuleType) and label.startswith(FILE_PREFIX):
         label = str(owner.__file__)
-    # Modules that it imports cannot be audited.
+    # Names of imported modules are not suggested, since a module cannot be audited.
     names = vars_of(owner)
     named = [each for each in names if not isinstance(getattr(owner, each, None), ModuleType)]
     raise TargetError(
@@ -208,8 +227,8 @@ def _named_module(name: str) -> ModuleType:
         with step(f"importing {name}"), user_errstate():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # If a part of the path itself is missing, the name is wrong. Otherwise the module could not
-        # import something that it needs.
+        # If `error.name` is a part of `name`, the user's path is wrong. Otherwise the module exists
+        # and fails to import another module.
         if error.name and f"{name}.".startswith(f"{error.name}."):
             why = _no_such_module(name, error.name)
             raise TargetError(why, code="module-not-found") from None
@@ -219,7 +238,7 @@ def _named_module(name: str) -> ModuleType:
 
 
 def make_importable(folder: str) -> None:
-    """Put a folder first on sys.path, as `python -m` does with the working directory."""
+    """Put a folder first on sys.path, unless sys.path has the folder or the working directory."""
     if folder not in sys.path and "" not in sys.path:
         sys.path.insert(0, folder)
 
@@ -235,7 +254,7 @@ def _no_such_module(name: str, missing: str) -> str:
 
 
 def _siblings(parent: str) -> list[str]:
-    """Return the public modules in a package; for the empty name, those on sys.path."""
+    """Return the names of the public modules in the package `parent`, or on sys.path for ""."""
     if not parent:
         return modules_on_path()
     modules = pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", []))
@@ -243,13 +262,17 @@ def _siblings(parent: str) -> list[str]:
 
 
 def modules_on_path() -> list[str]:
-    """Return the public modules on sys.path, without those of the standard library."""
+    """Return the names of the public modules on sys.path, except the standard library."""
     names = (module.name for module in pkgutil.iter_modules())
     return [name for name in names if name[0] != "_" and name not in sys.stdlib_module_names]
 
 
 def file_module(name: str) -> ModuleType:
-    """Return the module of a Python file, run on first use. Raises TargetError."""
+    """Return the module of a Python file, which is run on first use.
+
+    name: path of the file, as the user gave it. Raises TargetError if there is no such file or its
+    code fails.
+    """
     file = Path(name).resolve()
     if not file.is_file():
         raise TargetError(_no_such_file(name, file), code="module-not-found")
@@ -258,9 +281,10 @@ def file_module(name: str) -> ModuleType:
 
 
 def _unique(file: Path) -> str:
-    """Return the name of a file's module in sys.modules.
+    """Return the name under which the module of a file is put into sys.modules.
 
-    It depends on the path only, so that worker processes can unpickle each other's objects.
+    The name depends on the path of the file only, so that worker processes can unpickle each
+    other's objects.
     """
     digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
     return f"{FILE_PREFIX}{file.stem}_{digest}"
@@ -294,8 +318,10 @@ def _executed(unique: str, file: Path, name: str) -> ModuleType:
 
 @contextmanager
 def _folder_first(folder: str) -> Iterator[None]:
-    """Let a file import modules of its folder: first on sys.path while it loads, last
-    afterwards."""
+    """Put a folder on sys.path, so that a file in the folder can import its neighbours.
+
+    The folder is first on sys.path within the context, while the file loads, and last afterwards.
+    """
     sys.path.insert(0, folder)
     try:
         yield
@@ -316,7 +342,7 @@ def _broken(name: str, error: BaseException) -> TargetError:
 
 
 def _place(error: BaseException) -> str:
-    """Return file and line of the innermost frame outside of the import system, in brackets."""
+    """Return the file and line that raised an error during an import, such as ` (a.py, line 3)`."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -326,7 +352,10 @@ def _place(error: BaseException) -> str:
 
 
 def describe_non_file(path: Path) -> str:
-    """Return the kind of a path that is no regular file, such as `"a folder"`; else `""`."""
+    """Return the kind of a path in words if it is no regular file, such as `"a folder"`.
+
+    Return `""` for a regular file, and for a path that does not exist.
+    """
     try:
         return describe_mode(path.stat().st_mode)
     except (OSError, ValueError):  # missing, a broken link, or not a valid path
@@ -335,5 +364,8 @@ def describe_non_file(path: Path) -> str:
 
 
 def describe_mode(mode: int) -> str:
-    """Return the kind of a file that is not regular, from its `st_mode`; else `""`."""
+    """Return the kind of a file in words, such as `"a folder"`; `""` for a regular file.
+
+    mode: `st_mode` of the file.
+    """
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "")

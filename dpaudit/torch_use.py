@@ -1,7 +1,7 @@
-"""Seed the generators of torch and read its tensors, if the mechanism has loaded torch.
+"""Seed the random generators of torch and read its tensors, if the mechanism has loaded torch.
 
-This module never imports torch, nor dpaudit: drawing processes run this file under Python 3.8 and
-later.
+This module never imports torch or dpaudit: processes that draw run this file by itself, under
+Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -9,24 +9,26 @@ from __future__ import annotations
 import random
 import sys
 
-TYPE_CHECKING = False  # spares the import of typing
+TYPE_CHECKING = False  # avoids the import of typing, which takes time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# The Mersenne Twister in the state of a CPU generator: offset in bytes, and number of words. The
-# first word is the seed; for this seed, the second word is known, which checks the layout.
+# Where torch keeps the 624 words of the Mersenne Twister in the state of a CPU generator: from this
+# byte on, 8 bytes per word.
 _FIRST, _WORDS = 24, 624
+# After `manual_seed(5489)` the first word is 5489 and the second word is 1301868182. `seed` checks
+# both words, since another version of torch may have another layout.
 _SEED, _SECOND = 5489, 1301868182
 
 
 def is_loaded() -> bool:
-    """Return whether torch is loaded, so that a mechanism may draw from it."""
-    return hasattr(sys.modules.get("torch"), "set_rng_state")  # None while it is being imported
+    """Return whether torch is imported completely, so that a mechanism may draw from torch."""
+    return hasattr(sys.modules.get("torch"), "set_rng_state")  # false while torch is being imported
 
 
 def generator_types() -> tuple[type[Any], ...]:
-    """Return the class of torch's generators, in a tuple; () if torch is not loaded."""
+    """Return a tuple with the class of torch's generators; () if torch is not loaded."""
     return (sys.modules["torch"].Generator,) if is_loaded() else ()
 
 
@@ -35,13 +37,13 @@ def is_tensor(kind: type[Any]) -> bool:
 
 
 def readable(tensor: Any) -> Any:
-    """Return a tensor with the same numbers that NumPy can read."""
+    """Return a tensor as a tensor that NumPy can read: on the CPU, without gradient or bfloat16."""
     tensor = tensor.detach().cpu()
     return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
 
 
 def seed_globally(number: int) -> None:
-    """Seed the global generators of torch, of the CPU and of all devices, if torch is loaded."""
+    """Seed torch's global generators of the CPU and of all devices, if torch is loaded."""
     if is_loaded():
         torch: Any = sys.modules["torch"]
         torch.manual_seed(number % 2**63)
@@ -49,9 +51,11 @@ def seed_globally(number: int) -> None:
 
 
 def seed(generator: Any, number: int) -> None:
-    """Seed a generator of torch with 256 bits of a number, if it is on the CPU.
+    """Seed a generator of torch: with 256 bits of a number on the CPU, with 63 bits elsewhere.
 
-    `manual_seed` uses only 32 bits there: among 10,000 seeds, two are equal with probability 1 %.
+    On the CPU, `manual_seed` uses only 32 bits of its argument, so that two of 10,000 generators
+    would have equal states with probability 1 %. It is used there if torch has an unknown layout of
+    states.
     """
     torch: Any = sys.modules["torch"]
     if str(generator.device) == "cpu":
@@ -67,8 +71,10 @@ def seed(generator: Any, number: int) -> None:
 
 
 def global_restorer() -> Callable[[], None]:
-    """Return a function that restores the present states of the global generators, if torch is
-    loaded."""
+    """Return a function that sets torch's global generators back to their present states.
+
+    If torch is not loaded, the function does nothing.
+    """
     if not is_loaded():
         return lambda: None
     torch: Any = sys.modules["torch"]

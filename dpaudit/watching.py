@@ -1,8 +1,9 @@
-"""Warnings that a call, or a step before the calls such as an import, has not returned for long.
+"""Warnings that a call of the mechanism, or a step such as an import, has not returned for 10 s.
 
-Each is logged once per mechanism. Calls in this process are watched by a thread that looks every
-second at the number of outputs, which costs a draw nothing. Code that waits for another process
-calls `left` itself."""
+Each kind of warning is logged once per mechanism. Code that calls the mechanism does so in a
+context of a `Watch`. A background thread then looks every second at the number of outputs so far,
+so that a draw itself takes no longer. Code that waits for another process calls the method `left`
+itself, from time to time."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 
-# Seconds without an output after which a warning is logged, and between two looks of the thread.
+# A warning is logged after this many seconds without an output.
+# The background thread looks for calls that take too long once in this many seconds.
 PATIENCE, LOOK = 10.0, 1.0
-# A batch may take this many times as long per draw as the slowest batch so far.
+# A call for many draws may take, per draw, at most this many times as long as the slowest such call
+# so far before a warning is logged.
 _SLOWER = 10.0
 _UNTIMED = (
     "if it never returns, press Ctrl-C and add {}: such a call then counts as the outcome timeout"
@@ -27,57 +30,77 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """The warnings about one mechanism. advice: what to do about a call that does not return."""
+    """Logs warnings about a mechanism, each kind of warning once.
 
-    # Returns whether this process logs the warning; set in workers, of which one logs it.
+    advice: what the user can do about a call that does not return, as the end of a message.
+    """
+
+    # Called before a warning, returns whether this process may log the warning. Among several
+    # workers, which replace this function, only one process may.
     may_warn: Callable[[], bool] = staticmethod(lambda: True)
-    # Whether steps before the calls are warned about; false in workers, which repeat them.
+    # Whether to warn of steps before the calls. False in workers, since each repeats these steps.
     warns_of_steps: bool = True
 
     def __init__(self, advice: str = _IN_PROCESS) -> None:
         self._advice, self._slowest = advice, 0.0
-        # A likely reason, which precedes the advice.
+        # A likely reason why a call does not return, which messages show before the advice.
         self.hint = ""
         self._warned: set[str] = set()
 
     @classmethod
     def of_process(cls, timeout: float | None) -> Watch:
-        """Return the watch of a mechanism in another process. timeout: seconds per call."""
+        """Return the watch of a mechanism in another process. timeout: seconds per draw, if any."""
         if timeout is None:
             return cls(_IN_ANOTHER)
         return cls(f"after {timeout:g} s it counts as the outcome timeout")
 
     @classmethod
     def without_timeout(cls) -> Watch:
-        """Return the watch of calls in this process for which there is no time-out."""
+        """Return a watch for calls to which no time-out applies, such as post-processing."""
         return cls("if it never returns, press Ctrl-C")
 
     def calls(self, name: str, outputs: Sized) -> AbstractContextManager[None]:
-        """Watch calls of this thread. outputs: grows with each call that returns."""
+        """Return a context in which this thread makes calls that are watched.
+
+        A warning is logged if a call does not return for `PATIENCE` seconds.
+
+        name: name of the mechanism in messages. outputs: a list that grows with each call that
+        returns.
+        """
         return _watched(Waiting(self, name, outputs.__len__))
 
     @contextmanager
     def batch(self, name: str, size: int) -> Iterator[None]:
-        """Watch one call for many draws."""
+        """Return a context in which this thread makes a single call for `size` draws.
+
+        The call is watched: a warning is logged if it takes too long for `size` draws.
+        """
         start = time.monotonic()
         with _watched(Waiting(self, name, lambda: 0, self._extra(size))):
             yield
         self._slowest = max(self._slowest, (time.monotonic() - start) / max(1, size))
 
     def runs(self, name: str, times: int, extra: float = 0.0) -> AbstractContextManager[None]:
-        """Watch outputs of `times` calls each, which are watched inside. extra: seconds that an
-        output may take in addition to `PATIENCE`."""
+        """Return a context in which this thread makes outputs that consist of several calls each.
+
+        A warning is logged if an output takes more than `PATIENCE` + `extra` seconds.
+
+        times: number of calls per output, which are watched within this context.
+        """
         return _watched(_Runs(self, name, times, extra))
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
-        """Return a clock for code that waits for another process. counter: its first entry changes
-        with each output. size: outputs per call."""
+        """Return a clock for code that waits for another process, and calls its `left` repeatedly.
+
+        counter: a sequence whose first entry changes with each output. size: outputs per call.
+        """
         return Waiting(self, name, lambda: counter[0], self._extra(size))
 
     def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
-        """Warn of a call that takes too long; return whether there was a warning, now or before.
+        """Warn of a call if it takes too long; return whether a warning was due, now or before.
 
-        seconds: time since the last output. extra: seconds allowed in addition to `PATIENCE`.
+        name: name of the mechanism. seconds: time since the last output. extra: seconds allowed in
+        addition to `PATIENCE`.
         """
         if seconds >= PATIENCE + extra and self.should_warn("a call"):
             words = "a call of %s has not returned for %.0f s; %s"
@@ -85,7 +108,7 @@ class Watch:
         return "a call" in self._warned
 
     def should_warn(self, topic: str) -> bool:
-        """Return whether to warn of a topic: once, and in one process only."""
+        """Return whether to log the warning about a topic: only once, and only in one process."""
         if topic in self._warned:
             return False
         self._warned.add(topic)
@@ -96,7 +119,7 @@ class Watch:
 
 
 class _Clock:
-    """The time since a count changed last."""
+    """Measures the time since the last change of a count. extra: seconds on top of `PATIENCE`."""
 
     def __init__(self, watch: Watch, name: str, extra: float = 0.0) -> None:
         self._watch, self._name, self._extra = watch, name, extra
@@ -110,21 +133,22 @@ class _Clock:
 
 
 class Waiting(_Clock):
-    """A wait for outputs without a time limit. count: returns the number of outputs so far."""
+    """A wait for outputs, without a time limit. count: returns the number of outputs so far."""
 
     def __init__(
         self, watch: Watch, name: str, count: Callable[[], int], extra: float = 0.0
     ) -> None:
         super().__init__(watch, name, extra)
         self._read = count
-        # The output of several runs that calls of this thread are part of, if any.
+        # If the calls of this thread are runs of an output that consists of several runs: the watch
+        # of these outputs.
         outer = _now.get(threading.get_ident())
         self._runs = outer if isinstance(outer, _Runs) else None
         if self._runs is not None:
             self._runs.begin()
 
     def left(self) -> float:
-        """Warn if it is time; return the seconds left, inf."""
+        """Warn if the call takes too long. Return inf, since there is no time limit."""
         count = self._read()
         has_warned = self._watch.warn_if_idle(self._name, self._idle(count), self._extra)
         if self._runs is not None and not has_warned:
@@ -133,13 +157,13 @@ class Waiting(_Clock):
 
 
 class Step(_Clock):
-    """A step between or before the calls, such as `Step("importing m.py")`."""
+    """A step before or between the calls, such as `Step("importing m.py")`."""
 
     def __init__(self, words: str, watch: Watch | None = None) -> None:
         super().__init__(watch or Watch(), words)
 
     def left(self) -> float:
-        """Warn if it is time; return the seconds left, inf."""
+        """Warn if the step takes too long. Return inf, since there is no time limit."""
         seconds = self._idle(0)
         if seconds >= PATIENCE and Watch.warns_of_steps and self._watch.should_warn(self._name):
             words = "%s has not ended for %.0f s; if it never ends, press Ctrl-C"
@@ -148,28 +172,37 @@ class Step(_Clock):
 
 
 def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]:
-    """Watch a step of this thread, such as `step("importing m.py")`."""
+    """Return a context in which this thread takes a step, such as `step("importing m.py")`.
+
+    words: the step in messages, as a verb in -ing. watch: the watch that logs a warning.
+    """
     return _watched(Step(words, watch))
 
 
 class _Runs(_Clock):
-    """Outputs of several calls each, counted by their calls."""
+    """A wait for outputs that consist of several calls each.
+
+    times: number of calls per output. extra: seconds per output on top of `PATIENCE`.
+    """
 
     def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:
         super().__init__(watch, name, extra)
         self._times, self._before, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Count calls from 0 again; at least one more call has returned."""
+        """Add the calls counted so far, plus one, to the total, and count from 0 again.
+
+        Called when a new `Waiting` starts, since one more call has returned by then.
+        """
         self._before, self._calls = self._before + self._calls + 1, 0
 
     def see(self, calls: int) -> None:
-        """Set the number of calls since `begin`, and warn if it is time."""
+        """Set the number of calls since `begin`, and warn if an output takes too long."""
         self._calls = calls
         self.left()
 
     def left(self) -> float:
-        """Warn if it is time; return the seconds left, inf."""
+        """Warn if an output takes too long. Return inf, since there is no time limit."""
         seconds = self._idle((self._before + self._calls) // self._times)
         if seconds >= PATIENCE + self._extra and self._watch.should_warn("an output"):
             words = "an output of %s, %s runs (repeat), takes more than %.0f s; fewer are faster"
@@ -179,9 +212,11 @@ class _Runs(_Clock):
 
 _Watched = Waiting | Step | _Runs
 
-# What each thread waits for, and the thread that looks at it, which sleeps while nothing is there.
+# What is watched at present, by the identity of the thread that makes the calls.
 _now: dict[int, _Watched] = {}
+# Set while some thread is watched; wakes the background thread.
 _called = threading.Event()
+# The background thread, which starts with the first watched call.
 _looking: threading.Thread | None = None
 
 
@@ -202,7 +237,8 @@ def _watched(watched: _Watched) -> Iterator[None]:
     outer = _now.get(thread)
     _now[thread] = watched
     _called.set()
-    # A fork of the process has no other thread than the one that forked.
+    # After a fork, the new process has no background thread, since only the thread that forked
+    # continues there.
     if _looking is None or not _looking.is_alive():
         _looking = threading.Thread(target=_look, name="dpaudit-watch", daemon=True)
         _looking.start()

@@ -1,4 +1,4 @@
-"""Texts of messages: numbers with nouns, near names, packages to install, safe output."""
+"""Texts in messages and reports: numbers with nouns, "did you mean", `pip install`, safe output."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-# Note on an audit that equal seeds do not repeat, although no call changes a variable.
+# Note in reports: the outputs differed between two runs with the same seed, although no call of the
+# mechanism changed a variable.
 UNSEEDED = (
     "the mechanism draws randomness that no seed controls, from the operating system or a native "
     "library: another run will differ"
 )
-# Prefix of the names of modules that were run from files; no message shows such a name.
+# Prefix of the names in `sys.modules` of modules that were run from files. Messages show the path
+# of the file instead.
 FILE_PREFIX = "dpaudit_file_"
 
-# Characters to escape. Compiled on first use, since most runs have none to escape.
+# Pattern of the characters that `visible` escapes: control characters, changes of direction,
+# surrogates. `re` compiles it on first use, which takes time.
 _STEERING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
     "\ufffe\uffff]"
 )
-# Commands of GitHub Actions: `::error::` at the start of a line, `##[error]` anywhere.
+# Pattern of commands of GitHub Actions: `::error::` at the start of a line, `##[error]` anywhere.
 _COMMAND = r"(?m)((?:^|\r)[^\S\n]*):(?=:)|#(?=#\[)"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is 1.
+    """Return a number followed by its noun, with an `s` (or `es`) unless the number is 1.
 
     >>> counted(1, "draw"), counted(2000, "draw"), counted(2, "guess")
     ('1 draw', '2,000 draws', '2 guesses')
@@ -35,10 +38,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with escapes for characters and commands that a terminal or CI would act on.
+    """Return a text in which a terminal or a CI service finds nothing to act on.
 
-    Escaped are control characters (except tabs and line ends), changes of direction, surrogates and
-    commands of GitHub Actions. The result is valid in XML.
+    Control characters (except tabs and line ends), changes of text direction, surrogates and
+    commands of GitHub Actions are replaced by escapes. The result is valid in XML.
 
     >>> visible("red: \\x1b[31m")
     'red: \\\\x1b[31m'
@@ -47,7 +50,7 @@ def visible(text: str) -> str:
 
 
 def inert(text: str) -> str:
-    """Return a text with escapes for commands of GitHub Actions.
+    """Return a text in which commands of GitHub Actions are replaced by escapes.
 
     >>> inert("a::b"), inert(" ::error::c")
     ('a::b', ' \\\\x3a:error::c')
@@ -58,7 +61,7 @@ def inert(text: str) -> str:
 
 
 def in_a_line(text: str) -> str:
-    """Return the lines of a text as one line, joined by spaces."""
+    """Return a text with its lines joined by spaces."""
     return " ".join(text.splitlines())
 
 
@@ -72,47 +75,52 @@ def on_one_line(text: str) -> str:
 
 
 def shortened(text: str, width: int = 60) -> str:
-    """Return a text on one line, cut to `width` characters."""
+    """Return a text in one line, cut to at most `width` characters."""
     line = on_one_line(text)
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def shown(value: object, width: int = 60) -> str:
-    """Return the `repr` of a value on one line, cut to `width` characters."""
+    """Return the `repr` of a value in one line, cut to at most `width` characters."""
     return shortened(repr(value), width)
 
 
-# Similarity (0 to 1, difflib) from which a name may be a misspelling of another. Names that only
-# share a length or an ending are less similar.
+# Minimum similarity (0 to 1, by difflib) of a misspelt name and the name that is suggested. Names
+# that only share a length or an ending are less similar.
 _SIMILAR = 0.66
-# Shorter names are too short for a guess.
+# Minimum number of letters of a wrong name for a suggestion by similarity.
 _LETTERS = 3
-# Up to this many known names are listed next to the guess.
+# All known names are listed next to a suggestion if there are at most this many.
 _FEW_NAMES = 12
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Return `" Did you mean 'x'?"` for the nearest known name, or `""`."""
+    """Return `" Did you mean 'x'?"` with the known name x nearest to a wrong name.
+
+    Return `""` if no known name is near.
+    """
     return _guess(nearest(wrong, known))
 
 
 def did_you_mean_or_known(wrong: str, known: Sequence[str]) -> str:
-    """Return the nearest known name, and the list of all names if it is short or no name is
-    near."""
+    """Return a sentence with the known name nearest to a wrong name, and a list of known names.
+
+    The list is left out if a name is near and more than `_FEW_NAMES` names are known.
+    """
     meant = did_you_mean(wrong, known)
     return meant if meant and len(known) > _FEW_NAMES else f"{meant} Known: {', '.join(known)}"
 
 
 def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
-    """Return `did_you_mean` for a file name.
+    """Return `" Did you mean 'x'?"` with the file name x nearest to a wrong file name, or `""`.
 
-    names: the files of that kind in the folder, which are also compared without their endings.
+    names: names of existing files. Stems and endings of the names are also compared separately.
     """
     known = list(names)
     near = _alike(wrong, known)
     if near:
         return _guess(near[0])
-    # Imported here, since most runs do not need it.
+    # Imported here, since most runs do not need difflib.
     import difflib
 
     stem, ending = _parts(wrong)
@@ -128,13 +136,14 @@ def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
 
 
 def why_no_confidence(value: float, example: str) -> str | None:
-    """Return why a number is not a valid confidence; None if it is valid.
+    """Return the end of an error message if a number is not a valid confidence, else None.
 
-    A number below 0.5 is probably meant as the probability of a false alarm.
+    A confidence lies in [0.5, 1). For a number below 0.5, probably meant as the probability of a
+    false alarm, the message suggests 1 minus the number. example: a valid confidence, as text.
     """
     if 0.5 <= value < 1:
         return None
-    from decimal import Decimal  # most runs need none
+    from decimal import Decimal  # here, since most runs need no Decimal
 
     other = float(1 - Decimal(str(float(value)))) if 0 < value < 0.5 else 1.0
     meant = f"; did you mean {other}?" if other < 1 else ""
@@ -142,8 +151,12 @@ def why_no_confidence(value: float, example: str) -> str | None:
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:
-    """Return the known name that equals a wrong name but for case, begins with it, or is
-    similar."""
+    """Return the known name that is nearest to a wrong name, or None if no name is near.
+
+    In this order: a name that differs only in case; the shortest name that begins with the wrong
+    name; a similar name (difflib); and, for a wrong name of two letters, the only name that has one
+    letter more.
+    """
     names = list(known)
     near = _alike(wrong, names)
     letters = len(wrong.lstrip("-."))
@@ -158,7 +171,7 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
 
 
 def _lacks_a_letter(wrong: str, name: str) -> bool:
-    """Return whether a word is a name without one letter, other than the first."""
+    """Return whether `wrong` is `name` without one of its letters, other than the first letter."""
     return any(wrong == name[:place] + name[place + 1 :] for place in range(1, len(name)))
 
 
@@ -168,7 +181,10 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def _alike(wrong: str, names: list[str]) -> list[str]:
-    """Return the names equal to a wrong name but for case, else the names that begin with it."""
+    """Return the names that differ from `wrong` only in case.
+
+    If there are none, return the names that begin with `wrong`, the shortest first.
+    """
     near = [name for name in names if name.lower() == wrong.lower()]
     if not near and len(wrong) >= _LETTERS:
         near = sorted((name for name in names if name.startswith(wrong)), key=len)
@@ -181,8 +197,8 @@ def _guess(near: str | None) -> str:
 
 Extra = Literal["figures", "html", "dask", "parquet", "learned", "search"]
 
-# Packages of each extra in pyproject.toml, without versions. Messages name the packages, since a
-# package index may not have dpaudit itself.
+# Packages that each extra of pyproject.toml installs, without versions. Messages name the packages,
+# since `pip install dpaudit[html]` fails if the package index does not have dpaudit.
 EXTRAS: Mapping[Extra, tuple[str, ...]] = {
     "figures": ("matplotlib",),
     "html": ("jinja2", "matplotlib"),

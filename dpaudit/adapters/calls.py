@@ -1,7 +1,8 @@
-"""The `Mechanism` interface, and callables in this process: one call per draw, or per batch.
+"""The `Mechanism` interface, and mechanisms that are Python callables in this process.
 
-An exception that a call raises is the outcome of its draw. The end of a whole process is handled in
-`dpaudit.processes.child`.
+The sampler draws from a `Mechanism`. `SingleDraws` makes one call per draw; `Batches` makes one
+call for many draws ("a batch"). An exception that a call raises is the outcome of its draw
+(`Raised`). The end of a separate process is handled in `dpaudit.processes.child`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from dpaudit.torch_use import is_tensor, readable
 from dpaudit.watching import Watch
 from dpaudit.wording import counted
 
+# The option, for messages, with which dpaudit makes one call per draw.
 ONE_BY_ONE = Given(f"batch_arg={NONE!r}", f"--batch-arg {NONE} (YAML: batch_arg: {NONE})")
 
 Function = Callable[..., Any]
@@ -36,7 +38,11 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """A callable of the user, and how to call it."""
+    """Base of `SingleDraws` and `Batches`: a callable of the user, and how to call it.
+
+    how: parameters for the dataset, the generator and the number of outputs. params: keyword
+    arguments of every call. watch: logs a warning if a call does not return for long.
+    """
 
     name: str
     function: Function
@@ -62,7 +68,7 @@ class _Calls:
 
 @dataclass(frozen=True, slots=True)
 class SingleDraws(_Calls):
-    """A callable that is called once for each draw."""
+    """A mechanism that is a Python callable, called once for each draw."""
 
     interleaved = types_by_draw = True
 
@@ -77,18 +83,18 @@ class SingleDraws(_Calls):
         return collect_outputs(draws, len(inputs), partial(self.watch.calls, self.name))
 
     def bound(self, rng: np.random.Generator) -> Function:
-        """Return the callable as a function of the dataset alone."""
+        """Return the callable as a function of the dataset alone, which draws with `rng`."""
         return bind(self._each(), self._arguments(rng), self.how.data)
 
     def _each(self) -> Function:
-        """Return the callable, which returns one output instead of a batch of one."""
+        """Return the user's callable, wrapped if necessary to return a single output per call."""
         alone = self.how.alone
         return self.function if alone is None else partial(_only, self.name, self.function, alone)
 
 
 @dataclass(frozen=True, slots=True)
 class Batches(_Calls):
-    """A callable that is called once for many draws."""
+    """A mechanism that is a Python callable, called once for many draws (a batch)."""
 
     interleaved = False
 
@@ -102,7 +108,11 @@ class Batches(_Calls):
 
     @property
     def doubt(self) -> str | None:
-        """A warning if the parameter `size` has a default, and may not be the number of outputs."""
+        """A warning if the parameter taken for the number of outputs may be something else.
+
+        This is likely if the user did not name the parameter, and its default is an integer other
+        than 1. Else None.
+        """
         if self.how.usual in (None, 1):
             return None
         batch = self.batch
@@ -138,7 +148,11 @@ class Batches(_Calls):
 
 
 def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments: Any) -> Any:
-    """Return the output of a call that is asked for a batch of one."""
+    """Call `function` for a single output, and return this output.
+
+    The function returns a list or array of outputs. batch: parameter for the number of outputs.
+    dataset: the dataset, if given by position.
+    """
     outputs = function(*dataset, **arguments, **{batch: 1})
     return _as_batch(outputs, name, batch, 1)[0]
 
@@ -146,10 +160,12 @@ def _only(name: str, function: Function, batch: str, *dataset: Any, **arguments:
 def calls(
     function: Function, arguments: Mapping[str, Any], inputs: Iterable[Any], data: str | None
 ) -> Iterator[Any]:
-    """Return an iterator over the outputs for `inputs`, one call for each.
+    """Yield the output of a call of `function` for each dataset of `inputs`.
 
-    Arguments that come first in the signature are given by position, which saves about 40 ns per
-    draw compared with `bind`.
+    arguments: keyword arguments of every call. data: parameter for the dataset; None for the first.
+
+    If all arguments come right after the dataset in the signature, the arguments are given by
+    position, which saves about 40 ns per draw compared with `bind`.
     """
     names = names_after_dataset(function)[: len(arguments)] if arguments else []
     if data is None and set(names) == set(arguments):
@@ -158,7 +174,10 @@ def calls(
 
 
 def names_after_dataset(function: Function) -> list[str]:
-    """Return the parameters after the first that may be given by position, in order."""
+    """Return the names of the parameters after the first that can be given by position, in order.
+
+    The first parameter takes the dataset. Return [] if the signature is unknown.
+    """
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
@@ -170,9 +189,10 @@ def names_after_dataset(function: Function) -> list[str]:
 def bind(function: Function, arguments: Mapping[str, Any], data: str | None = None) -> Function:
     """Return `function` as a function of the dataset alone, with keyword `arguments` filled in.
 
-    data: parameter for the dataset; None for the first. The result is a lambda with the names
-    written out, which adds about 30 ns per draw; functools.partial and `**arguments` add 100 to
-    130."""
+    data: parameter for the dataset; None for the first.
+
+    The result is a lambda whose source contains the names, since it adds only about 30 ns per draw;
+    functools.partial and `**arguments` add 100 to 130 ns."""
     if not arguments and data is None:
         return function
     if not all(map(_is_name, [*arguments, *filter(None, [data])])):
@@ -181,7 +201,7 @@ def bind(function: Function, arguments: Mapping[str, Any], data: str | None = No
     scope = {f"_{place}": value for place, value in enumerate(arguments.values())}
     given = ["dataset" if data is None else f"{data}=dataset"]
     given += [f"{name}=_{place}" for place, name in enumerate(arguments)]
-    # All names are identifiers, so that no expression of the user is evaluated.
+    # `eval` is safe here, since all names are identifiers: no expression of the user is evaluated.
     words = f"lambda dataset: _function({', '.join(given)})"
     return eval(words, {"_function": function, **scope})  # type: ignore[no-any-return]  # noqa: S307
 
@@ -193,7 +213,10 @@ def _is_name(text: str) -> bool:
 def apply_post_process(
     function: Function | None, outputs: list[Any], watch: Watch | None = None
 ) -> list[Any]:
-    """Return the post-processed outputs; exceptions are not post-processed."""
+    """Return the outputs after post-processing by `function`, if given.
+
+    An exception (`Raised`) is not post-processed. watch: logs a warning if a call takes long.
+    """
     if function is None:
         return outputs
     watched = nullcontext if watch is None else partial(watch.calls, "post_process")
@@ -209,9 +232,10 @@ def _composed(outer: Function, inner: Function) -> Function:
 
 
 def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
-    """Return a batch as a list, or as an array if it is one or converts to one (pandas).
+    """Return the result of a call for many draws as an array (NumPy, pandas and others) or a list.
 
-    Raises MechanismError unless it has `size` outputs.
+    name, batch: name of the mechanism, and its parameter for the number of outputs, for messages.
+    Raises MechanismError unless there are `size` outputs.
     """
     count: int | None = None
     if not isinstance(outputs, str | bytes | Mapping | set | frozenset):
@@ -228,7 +252,10 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
 
 
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
-    """Return the error of a batch that failed as a whole. what: what the call did, verb first."""
+    """Return the error for a call for many draws that failed as a whole.
+
+    what: what the call did, such as "raised ValueError: …".
+    """
     return MechanismError(
         f"{name} {what} for a batch of {batch}={size}, which hides the outcome of each draw; with ",
         *(ONE_BY_ONE, ", dpaudit calls it once for each draw, and this counts as an outcome"),
@@ -237,7 +264,10 @@ def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
 
 
 def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
-    """Return the error of a batch that has another size than asked for. got: its size, or type."""
+    """Return the error for a call that returned another number of outputs than requested.
+
+    size: number requested. got: number returned, such as "2 outputs", or the type of the result.
+    """
     wanted = counted(size, "output")
     if got == type(None).__name__:
         return MechanismError(
@@ -254,25 +284,25 @@ def batch_wrong(name: str, batch: str, size: int, got: str) -> MechanismError:
 
 
 def as_python(outputs: Outputs) -> Iterable[Any]:
-    """Return outputs as Python scalars, as single draws give them; vectors stay arrays."""
+    """Return a one-dimensional array as a list of Python values; return other outputs unchanged."""
     return outputs.tolist() if isinstance(outputs, np.ndarray) and outputs.ndim == 1 else outputs
 
 
-# Outputs of consecutive draws.
+# Outputs of consecutive draws: a list, or an array with a row for each draw.
 Outputs = list[Any] | NDArray[Any]
 
 
 class Mechanism(Protocol):
     """The interface from which the sampler draws.
 
-    name: name in messages.
+    name: name of the mechanism in messages.
     interleaved: whether each draw is a call of its own, so that draws of both inputs can alternate
         (`sample_each`).
-    types_by_draw: whether each output has its own type. Outputs that were entries of an array do
-        not: one float turns all integers into floats.
-    text_orders: whether the order of text keys in outputs can be compared with the order in a set,
-        since the hash seed is that of this process, or the drawing process makes the comparison.
-    parts: objects of the user that may contain random generators (`carried_generators`).
+    types_by_draw: whether the type of an output depends on this draw alone. If outputs are entries
+        of an array, it does not: one float turns all integers of the array into floats.
+    text_orders: whether the order of text keys in an output can be compared with the order of a
+        set of these texts. This needs a known hash seed, or a drawing process that compares itself.
+    parts: objects of the user that may contain random generators, which are then seeded, too.
     """
 
     @property
@@ -287,7 +317,7 @@ class Mechanism(Protocol):
     def parts(self) -> tuple[Any, ...]: ...
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        """Return `size` outputs for `dataset`; an exception is an output of type `Raised`."""
+        """Return `size` outputs for `dataset`; an exception counts as an output (`Raised`)."""
         ...
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
@@ -295,13 +325,13 @@ class Mechanism(Protocol):
         ...
 
     def close(self) -> None:
-        """End the processes that were started to draw; the next draw starts them again."""
+        """End the processes that were started for draws; the next draw restarts them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """Base of mechanisms that change the outputs of another mechanism."""
+    """Base of mechanisms that change the outputs of another mechanism, `mechanism`."""
 
     mechanism: Mechanism
 
@@ -329,7 +359,8 @@ class Wrapping:
         self.mechanism.close()
 
 
-# The source line is looked up for at most this many distinct exceptions per block of draws.
+# Source lines are looked up for at most this many distinct exceptions per block of draws, since a
+# look-up takes a microsecond.
 _MOST_PLACES = 64
 
 
@@ -338,9 +369,11 @@ def collect_outputs(
     size: int,
     watched: Callable[[list[Any]], AbstractContextManager[Any]] = nullcontext,
 ) -> list[Any]:
-    """Return `size` outputs of an iterator, exceptions as `Raised`: the loop of all single draws.
+    """Return the next `size` outputs of an iterator; an exception counts as an output (`Raised`).
 
-    watched: makes the context of the loop from the list of outputs, which grows with each draw.
+    draws: an iterator that makes a draw for each output, and can continue after an exception.
+    watched: called with the list of outputs, which grows with each draw; returns the context in
+    which the draws are made, such as a watch that warns of slow draws.
     """
     outputs: list[Any] = []
     known: dict[tuple[str, str], Raised] = {}
@@ -348,7 +381,7 @@ def collect_outputs(
     with watched(outputs), user_errstate():
         while len(outputs) < size:
             try:
-                # `extend` keeps the outputs before an exception, and can be called again.
+                # `extend` keeps all outputs that the iterator gave before an exception.
                 outputs.extend(draws)
                 # StopIteration, raised by the mechanism, looks like the end of the iterator.
                 if len(outputs) < size:
@@ -361,14 +394,14 @@ def collect_outputs(
 
 
 def as_outcome(error: BaseException) -> Raised:
-    """Return an exception as an outcome."""
+    """Return an exception as an outcome, with its type, message and source line."""
     return Raised(type(error).__name__, message_of(error), origin(error))
 
 
 def _located(error: BaseException, known: dict[tuple[str, str], Raised]) -> Raised:
-    """Return `as_outcome(error)`, with its source line for the first distinct exceptions only.
+    """Return `as_outcome(error)`, without a source line after `_MOST_PLACES` distinct exceptions.
 
-    A look-up of the line takes a microsecond. known: exceptions so far, by type and message.
+    known: outcomes of earlier exceptions by (type, message), to which new exceptions are added.
     """
     named = type(error).__name__, message_of(error)
     if named not in known:

@@ -1,4 +1,10 @@
-"""A program in any language that speaks the protocol of docs/guides/protocol.md."""
+"""Draws from a program in any language, by the protocol of docs/guides/protocol.md.
+
+dpaudit starts the program and writes a request, one line of JSON, to its standard input: a dataset,
+a number of outcomes and a seed. The program writes its outcomes to standard output, as lines of
+JSON or as binary numbers ("frames"). `load_mechanism` returns `Command` for a target that is a
+program.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +29,31 @@ from dpaudit.watching import PATIENCE, Step, Watch
 
 _log = logging.getLogger(__name__)
 
+# Version of the protocol, which the first line of a program must name.
 VERSION = 1
-# Longest line, in bytes.
+# Longest line that a program may write, in bytes.
 LONGEST = 1 << 24
-# Seconds within which a program must write its first line.
+# A program must write its first line within this many seconds.
 _GREETING = 10.0
 _BUFFERED = (
     "its output may be buffered: flush every line (awk: fflush(); Python: python -u, or flush=True "
     "in print; C: fflush(stdout))"
 )
-# Limits of requests sent ahead, so that a program need not wait: number, and bytes.
+# Requests are sent before earlier answers arrive, so that a program need not wait for input: at
+# most this many requests, and at most this many bytes.
 _AHEAD, _AHEAD_BYTES = 64, 1 << 15
 _RAISED = "$raised"
 _GREETS = f'{{"dpaudit": {VERSION}}}'
 
 
 class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line of a program: the version of the protocol, and the form of its answers.
+    """The first line that a program writes: version of the protocol, and form of its answers.
 
-    batch: whether it prefers requests for many outcomes. frames: type of the numbers if outcomes
-    are bytes, not lines of JSON. columns: numbers per outcome, with frames.
+    dpaudit: version of the protocol.
+    batch: whether the program prefers requests for many outcomes.
+    frames: if the program writes binary numbers, the type of these numbers; None if the program
+    writes lines of JSON.
+    columns: with frames, the length of an outcome; None if an outcome is a plain number.
     """
 
     dpaudit: Literal[1]
@@ -56,7 +67,7 @@ class Hello(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _start_of(dataset: Any) -> bytes:
-    """Return the start of requests for a dataset, before their size and seed.
+    """Return the first part of a request for outcomes of a dataset, up to the size and the seed.
 
     Raises DatasetError for a dataset that JSON cannot represent.
     """
@@ -73,7 +84,7 @@ def _request(start: bytes, size: int, seed: int) -> bytes:
 
 
 def _hello(line: bytes) -> Hello:
-    """Return the parsed first line. Raises ValueError with the reason if it is invalid."""
+    """Return the parsed first line of a program. Raises ValueError, with the reason, if invalid."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):
@@ -85,7 +96,13 @@ def _hello(line: bytes) -> Hello:
 
 
 class Program:
-    """A running program. Raises TargetError if it does not start, or its first line is invalid."""
+    """A running program.
+
+    The constructor starts the program and reads its first line. It raises TargetError if the
+    program does not start, or if the line is invalid.
+
+    watch: logs a warning if the program does not answer for long.
+    """
 
     def __init__(self, target: CommandTarget, watch: Watch) -> None:
         self._name, self._timeout = target.name, target.limits.timeout
@@ -114,14 +131,20 @@ class Program:
         raise TargetError(why, code="program-not-started")
 
     def answer(self, requests: list[tuple[bytes, int]], outcomes: list[Any]) -> None:
-        """Request single outcomes, some ahead, and append them until each request has one.
+        """Send requests for single outcomes, and append each outcome to `outcomes`.
 
-        Raises Ended or TimedOut; the request under way is then that of the next outcome.
+        requests: for each request its first part, which names the dataset, and its seed.
+        outcomes: answers to the first requests, in order; may be empty. On return, it has an answer
+        to every request.
+
+        Raises Ended or TimedOut if the program ends or a draw takes too long; `outcomes` then lacks
+        the answer to the draw under way, and to all later requests.
         """
         self._check_quiet()
         sent, size = len(outcomes), len(requests)
         while len(outcomes) < size:
-            # One request first: a program that does not flush its answers is noticed by it.
+            # Only one request until the first answer, which never arrives from a program that does
+            # not flush its output.
             length = len(requests[len(outcomes)][0])
             ahead = max(1, min(_AHEAD, _AHEAD_BYTES // length)) if self._has_answered else 1
             until = min(size, len(outcomes) + ahead)
@@ -136,7 +159,10 @@ class Program:
         self._check_done()
 
     def batch(self, start: bytes, size: int, seed: int) -> Outputs:
-        """Return the outcomes of one request for many. Raises Ended or TimedOut."""
+        """Return the outcomes of one request for `size` outcomes. Raises Ended or TimedOut.
+
+        start: first part of the request, which names the dataset. size, seed: its other parts.
+        """
         self._check_quiet()
         self.child.send(_request(start, size, seed))
         outcomes: list[Any] = []
@@ -158,12 +184,13 @@ class Program:
         if self._timeout is None:
             return self.child.wait(ready, left)
         clocks = [countdown(self._timeout * size)]
-        if size == 1 and self._timeout > PATIENCE:  # a batch at its time-out is an error
+        # A batch gets no warning: if it takes too long, the time-out is an error.
+        if size == 1 and self._timeout > PATIENCE:
             clocks.append(left)
         return self.child.wait(ready, *clocks, glance=min(GLANCE, self._timeout / 4))
 
     def _answers(self) -> list[Any] | None:
-        """Return the outcomes received so far; None if there is none."""
+        """Return the outcomes received since the last call; None if no complete outcome arrived."""
         if self.hello.frames is not None:
             whole = len(self.child.received) // self._width
             data = self.child.taken(whole * self._width) if whole else None
@@ -190,7 +217,7 @@ class Program:
 
     @property
     def _width(self) -> int:
-        """Bytes per outcome, with frames."""
+        """Number of bytes per outcome if the program writes frames."""
         return 8 * (self.hello.columns or 1)
 
     def _numbers(self, data: bytes) -> NDArray[Any]:
@@ -202,8 +229,8 @@ class Program:
             raise self._too_much()
 
     def _check_done(self) -> None:
-        # An outcome written before its request was read is not an answer to it. It may be the only
-        # sign of a program that writes without requests, if its other outcomes come later.
+        # An outcome that was written before its request was read is no answer to the request. It
+        # may be the only sign of a program that ignores requests and writes on its own.
         if not self.child.has_read_all():
             raise self._too_much()
         self._check_quiet()
@@ -218,16 +245,16 @@ class Program:
 
 
 class Command:
-    """A program that draws (a `Mechanism`), started again when it ends.
+    """A mechanism (see `Mechanism`) that draws by a program, which is restarted when it ends.
 
-    By default, each request is for one outcome, so that inputs alternate and the draw under way is
-    known if the program ends. That draw is the outcome `crash` or `timeout`, and the new process
-    makes the next draw. If a program ends in a request for many outcomes, a MechanismError is
-    raised."""
+    By default, each request is for a single outcome, so that inputs alternate, and the draw under
+    way is known if the program ends. This draw then has the outcome `crash` or `timeout`, and the
+    restarted program makes the next draw. If a program ends during a request for many outcomes, a
+    MechanismError is raised."""
 
     interleaved: bool
     types_by_draw: bool
-    text_orders = False  # unknown for other languages
+    text_orders = False  # the order of texts in a set is unknown for other languages
     parts = ()
 
     def __init__(self, target: CommandTarget) -> None:
@@ -238,7 +265,7 @@ class Command:
         watch.hint = _BUFFERED
         is_batch = first.hello.batch or first.hello.frames is not None
         self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
-        self.types_by_draw = self.interleaved  # a program may write an array
+        self.types_by_draw = self.interleaved  # outcomes of a batch may be entries of an array
         start = partial(_restarted, target, watch, first.hello)
         self._programs = Succession(self.name, first, start, target.limits.timeout)
         self._after = Watch.without_timeout()
@@ -278,12 +305,15 @@ class Command:
         return self._processed(outcomes)
 
     def close(self) -> None:
-        """End the program; the next draw starts it again."""
+        """End the program; the next draw restarts it."""
         self._programs.close()
 
     def _start(self, dataset: Any) -> bytes:
-        """Return `_start_of(dataset)`, cached by the identity of the dataset, which is kept
-        alive."""
+        """Return the first part of a request for outcomes of a dataset, from a cache if possible.
+
+        The cache is keyed by the identity of the dataset. It keeps the dataset alive, so that no
+        other object gets this identity.
+        """
         if id(dataset) not in self._starts:
             if len(self._starts) >= _AHEAD:
                 self._starts.clear()
@@ -320,6 +350,6 @@ def _plain(value: Any) -> Any:
 def _short(line: bytes) -> str:
     try:
         text = repr(line.decode())
-    except UnicodeDecodeError:  # shown as bytes; replacement characters would hide them
+    except UnicodeDecodeError:  # show invalid text as bytes
         text = repr(line)
     return text if len(text) <= 60 else f"{text[:59]}…"

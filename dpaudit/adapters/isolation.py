@@ -1,4 +1,10 @@
-"""A mechanism in a separate process, under this Python interpreter or another."""
+"""A Python mechanism that draws in a separate process, under this Python interpreter or another.
+
+`load_mechanism` returns `Isolated` for such a target. `Isolated` uses a `Worker`: a process that
+runs `dpaudit/processes/worker.py`, reads requests from its standard input and writes replies to its
+standard output. Outputs of single draws are written to shared memory, so that no finished draw is
+lost if the process ends. A dataset is sent to the process once, and named by a number from then on.
+"""
 
 from __future__ import annotations
 
@@ -29,32 +35,38 @@ from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, PythonTarget
 from dpaudit.watching import PATIENCE, Step, Watch
 
-# Number of datasets that a process keeps; a dataset's number must fit in a byte.
+# A process keeps at most this many datasets, since the number of a dataset must fit in a byte.
 _KEPT_DATASETS = 200
-_LONGEST_REPLY = 1 << 16  # bytes
-# A Python interpreter must print this within this many seconds; from a slow disk it starts slowly.
+# Longest line of a reply, in bytes.
+_LONGEST_REPLY = 1 << 16
+# To check that a program is a Python interpreter, dpaudit asks it to print this text. It must do so
+# within 60 seconds, a long time, since an interpreter on a slow disk starts slowly.
 _WORD, _SECONDS_TO_START = "dpaudit asks", 60.0
 # Seconds added to the time-out of a batch, since the process may have to import NumPy first.
 _SECONDS_TO_IMPORT = 5.0
-# Exceptions that an import, or making the mechanism, raises if memory is short.
+# Kinds of exceptions that a process may raise during set-up because its memory limit is too small.
 _MEMORY_ERRORS = re.compile(r": (ImportError|MemoryError|OSError|RuntimeError|SystemError)\b")
-# Environment variable of workers. A script that audits at its top level would otherwise start
-# workers in its own workers.
+# Environment variable that is set in workers. `Isolated` refuses to start there: a script that
+# audits at its top level would otherwise start workers in its own workers.
 _INSIDE = "DPAUDIT_WORKER"
 
 
 class Worker:
-    """A process that has loaded the mechanism.
+    """A process that has loaded the mechanism and answers requests.
 
-    Raises TargetError if the mechanism cannot be loaded, or cannot be called as asked.
+    The constructor raises TargetError if the mechanism cannot be loaded, or if it cannot be called
+    with the parameters of the target.
     """
 
-    # File that the process runs.
+    # The script that the process runs.
     script = worker.__file__
 
     def __init__(self, target: IsolatedTarget, watch: Watch, known: Calling | None = None) -> None:
-        """Start the process. known: how to call the mechanism, if an earlier process has found
-        out."""
+        """Start the process.
+
+        watch: logs a warning if the process does not answer for long.
+        known: how to call the mechanism, if an earlier process of the target has reported it.
+        """
         named = target.target
         if isinstance(named, ImportedTarget) and ":" not in named.path:
             raise TargetError(
@@ -107,14 +119,17 @@ class Worker:
         return reply
 
     def _check_found(self, words: str, target: IsolatedTarget) -> None:
-        """Raise if a package is missing, other than the package of the mechanism itself."""
+        """Raise TargetError if the mechanism imports a package that is not installed.
+
+        words: text of the error. A missing module of the mechanism itself is left to the caller.
+        """
         package, path = lacks(words), getattr(target.target, "path", "")
         module = path.partition(":")[0]
         if package is not None and not f"{module}.".startswith(f"{package}."):
             raise not_found(words, self._name, self._python)
 
     def take(self, number: int, dataset: Any) -> None:
-        """Send a dataset to the process, unless it has it already."""
+        """Send a dataset to the process, unless the process already has this number."""
         if number not in self._taken:
             step = Step(f"handing a dataset over to the process of {self._name}", self._watch)
             data = pickled(dataset, "a dataset")
@@ -122,9 +137,11 @@ class Worker:
             self._taken.add(number)
 
     def draw(self, arms: bytes, datasets: Sequence[Any], seed: int) -> None:
-        """Make a draw for each dataset number in `arms`; `outcomes` returns the outputs.
+        """Make a draw for each entry of `arms`; call `outcomes` for the outputs.
 
-        Raises Ended or TimedOut.
+        arms: numbers of datasets, as indices of `datasets`; at most `worker.SLOTS`.
+
+        Raises Ended if the process ends, and TimedOut if a draw takes too long.
         """
         self._layout.counters[0], self._layout.counters[1] = worker.NOT_BEGUN, 0
         self._layout.arms[: len(arms)] = arms
@@ -144,7 +161,7 @@ class Worker:
         return bool(self._layout.counters[0] != worker.NOT_BEGUN)
 
     def outcomes(self, most: int) -> Outputs:
-        """Return the outputs of the last request in order, as far as its draws have ended.
+        """Return the outputs of all finished draws of the last request, in order.
 
         most: number of draws requested. Raises MechanismError if the shared memory is corrupt.
         """
@@ -159,7 +176,7 @@ class Worker:
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
-            # A list, since each output has its own type.
+            # Not an array, whose entries would not count as having a type of their own.
             whole: list[int] = integers.tolist()
             return whole
         is_text = kinds == worker.TEXT
@@ -176,7 +193,7 @@ class Worker:
         return outcomes.tolist()
 
     def answer(self, dataset: Any, seed: int) -> Any:
-        """Return the output of one call for a dataset, which the process does not keep.
+        """Return the output of one call for a dataset that later calls will not use again.
 
         Raises Ended or TimedOut.
         """
@@ -186,8 +203,11 @@ class Worker:
         return outcome
 
     def draw_batch(self, number: int, size: int, seed: int) -> Outputs:
-        """Return the outputs of one call for many draws. Raises Ended, TimedOut or
-        MechanismError."""
+        """Return the outputs of a single call that makes `size` draws.
+
+        number: number of the dataset, which the process has taken. Raises Ended, TimedOut, or
+        MechanismError if the call fails or returns another number of outputs.
+        """
         batch = str(self.calling.batch)
         left = self._watch.waiting(self._name, size=size).left
         if self._timeout is not None:
@@ -216,7 +236,12 @@ class Worker:
     def _ask(
         self, name: str, *left: Clock, glance: float = GLANCE, **arguments: Any
     ) -> tuple[Any, bytes]:
-        """Return the reply to a request, and the bytes that follow it."""
+        """Send a request; return the reply, a dict, and the bytes that follow the reply.
+
+        name, arguments: method of the worker to call, and its arguments.
+        left: clocks; when one of them returns 0 or less, the process is killed (TimedOut).
+        glance: seconds between two looks at the clocks, at most.
+        """
         self.child.send(request(name, arguments))
         try:
             line = self.child.wait(partial(self.child.line, _LONGEST_REPLY), *left, glance=glance)
@@ -233,16 +258,17 @@ class Worker:
 
 
 class Isolated:
-    """A mechanism that draws in a separate process (a `Mechanism`).
+    """A mechanism (see `Mechanism`) that draws in a separate process.
 
-    A process that ends, or is killed at a time-out, is replaced by a new one. The draw under way is
-    the outcome `crash` or `timeout`: to repeat it would condition on survival. Earlier draws count;
-    draws that have not begun are made by the new process, with a new seed. If a process ends in a
-    batch, a MechanismError is raised, since the draw under way is unknown.
+    A process that ends, or is killed at a time-out, is replaced by a new process. The draw under
+    way has the outcome `crash` or `timeout`; repeating the draw would condition on survival. Draws
+    before it are kept. Draws that have not begun are made by the new process, with a new seed. If a
+    process ends in a call for many draws, a MechanismError is raised, since it is unknown which
+    draw ended the process.
     """
 
-    text_orders = True  # the process reports whether a set has the order of the keys
-    parts = ()  # generators are re-seeded in the process
+    text_orders = True  # the process itself compares orders of texts with orders of sets
+    parts = ()  # the process itself re-seeds the generators in its objects
 
     def __init__(self, target: IsolatedTarget) -> None:
         if os.environ.get(_INSIDE):
@@ -298,7 +324,11 @@ class Isolated:
         self._processes.close()
 
     def _drawn(self, arms: bytes, seed: int) -> Outputs:
-        """Return the outcomes of the first draws of `arms`, at least one."""
+        """Draw for the dataset numbers in `arms`; return the outcomes of the first k ≥ 1 draws.
+
+        k is less than the length of `arms` if the process ends early; the last of the k outcomes is
+        then `crash` or `timeout`.
+        """
         process = self._processes.running()
         end: Ended | TimedOut | None = None
         try:
@@ -318,7 +348,11 @@ class Isolated:
         ]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
-        """Return a number for each dataset, the same for the same object while it is kept."""
+        """Return a number for each dataset, as bytes; an object keeps its number in later calls.
+
+        If more than `_KEPT_DATASETS` numbers were needed, the process is ended, and numbering
+        begins again.
+        """
         new = {id(dataset): dataset for dataset in inputs if id(dataset) not in self._numbers}
         if len(self._datasets) + len(new) > _KEPT_DATASETS:
             new = {id(dataset): dataset for dataset in inputs}
@@ -331,10 +365,10 @@ class Isolated:
 
 
 class IsolatedFunction:
-    """A function without noise in a separate process, called once for each dataset.
+    """A function, supposedly without noise, that runs in a separate process, a call per dataset.
 
-    Each call has a new seed, so that a function that is random gives different outputs for the same
-    dataset.
+    Each call has a new seed, so that a function that is random after all gives different outputs
+    for the same dataset.
     """
 
     def __init__(self, target: IsolatedTarget) -> None:
@@ -346,7 +380,7 @@ class IsolatedFunction:
         self._calls = 0
 
     def __call__(self, dataset: Any) -> Any:
-        """Return the output; `Raised` for an exception, or if the process ends."""
+        """Return the output for a dataset; `Raised` if the call raises or ends its process."""
         self._calls += 1
         process = self._processes.running()
         try:
@@ -373,14 +407,18 @@ def _together(pieces: Sequence[Outputs]) -> Outputs:
 
 
 class Patience:
-    """The time left for the draw under way, from a shared counter of the draws that have ended."""
+    """The time left for the draw under way in a worker.
+
+    seconds: time-out of a draw. counters: shared memory whose first entry is the number of finished
+    draws. count: number of draws requested.
+    """
 
     def __init__(self, seconds: float, counters: memoryview, count: int) -> None:
         self._seconds, self._counters, self._count = seconds, counters, count
         self._seen, self._since = worker.NOT_BEGUN, time.monotonic()
 
     def left(self) -> float:
-        """Return the seconds left; time before the first draw and after the last does not count."""
+        """Return the seconds left. Time before the first and after the last draw does not count."""
         now, done = time.monotonic(), self._counters[0]
         if done != self._seen or done in (worker.NOT_BEGUN, self._count):
             self._seen, self._since = done, now
@@ -388,7 +426,7 @@ class Patience:
 
 
 def _shared_file() -> IO[bytes]:
-    """Return an unnamed file, to be mapped as memory that two processes share."""
+    """Return an unnamed file that two processes can map as shared memory."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("dpaudit"), "r+b")
     return tempfile.TemporaryFile()
@@ -417,7 +455,7 @@ def _check_python(python: str) -> None:
 
 
 def _asked(target: PythonTarget) -> dict[str, Any]:
-    """Return the fields of a target from which a worker makes the mechanism."""
+    """Return what a worker needs to make the mechanism: fields of the target, by name."""
     asked = {"params": dict(target.params), "post_process": target.post_process}
     if isinstance(target, CallableTarget):
         return {**asked, "function": target.function}
@@ -426,7 +464,11 @@ def _asked(target: PythonTarget) -> dict[str, Any]:
 
 
 def _calling(reply: Any, target: PythonTarget) -> Calling:
-    """Return how to call the mechanism, from the parameters that the worker reports."""
+    """Return how to call the mechanism. Raises TargetError if the target asks for another way.
+
+    reply: reply of the worker, with the signature of the mechanism ("parameters") and of the
+    function for post-processing ("process").
+    """
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
     made = isinstance(target, ImportedTarget) and (target.factory or target.call is not None)
@@ -434,11 +476,15 @@ def _calling(reply: Any, target: PythonTarget) -> Calling:
 
 
 def _stub(parameters: Sequence[Any] | None) -> Any:
-    """Return a function with the given parameters; None: without a readable signature."""
+    """Return a dummy function with the given signature, for checks of signatures.
+
+    parameters: for each parameter its name, its kind, and whether it is required; None if the
+    signature is unknown.
+    """
 
     def stub() -> None: ...
 
-    signature: Any = "unknown"  # `inspect.signature` fails for it
+    signature: Any = "unknown"  # makes `inspect.signature` fail
     if parameters is not None:
         signature = inspect.Signature([_parameter(*fields) for fields in parameters])
     stub.__signature__ = signature  # type: ignore[attr-defined]  # functions take any attribute

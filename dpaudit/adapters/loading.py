@@ -1,4 +1,10 @@
-"""From a target to its mechanism: compositions, repeated runs, adversaries and timed calls."""
+"""From a target, the user's description of a mechanism, to a `Mechanism` that can draw.
+
+The sampler calls `load_mechanism`. This module also has the mechanisms that are made of other
+mechanisms: several mechanisms on the same input (`Composition`), several runs (`Repetition`), and
+guesses of an adversary in place of outputs (`WithAdversary`). `timed_calls` measures the duration
+of each draw.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +51,8 @@ from dpaudit.wording import shortened
 def load_mechanism(target: AnyTarget) -> Mechanism:
     """Return the mechanism of a target, ready to draw.
 
-    Raises TargetError if it cannot be found, built or called as asked.
+    Raises TargetError if the mechanism cannot be imported or made, or if it cannot be called with
+    the parameters of the target.
     """
     if isinstance(target, RepeatedTarget):
         return Repetition(load_mechanism(target.target), target.times)
@@ -67,16 +74,19 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     return kind(target.name, function, how, resolved(target.params), post_process)
 
 
-# Integers up to this are exact as floats, so that an array of floats may hold them.
+# Integers of at most this absolute value are exact as floats.
 _LARGEST_EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Several mechanisms on one input; an output is a tuple with an entry for each.
+    """Several mechanisms on the same input, whose outputs together are one output, a tuple.
 
     The components draw one after the other from the same generator, so that their noise is
-    independent. If all draw by the batch, arrays of numbers become columns of one array.
+    independent. If each component makes many draws per call, and all of them return arrays of
+    numbers, these become the columns of one array.
+
+    watch: logs a warning if post-processing does not return for long.
     """
 
     name: str
@@ -115,15 +125,20 @@ class Composition:
             component.close()
 
     def released(self, drawn: Sequence[Outputs]) -> list[Any]:
-        """Return the joint outputs, from the outputs of each component."""
+        """Return the joint outputs: for each draw, a tuple with the output of each component.
+
+        drawn: outputs of each component, one per draw.
+        """
         return apply_post_process(self.post_process, _rows(list(map(as_python, drawn))), self.watch)
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition(Wrapping):
-    """Several runs of a mechanism on one input; an output is a tuple with an entry for each run.
+    """Several runs of a mechanism on the same input; an output is a tuple with an entry per run.
 
-    A mechanism that draws by the batch makes the runs of all outputs in one batch.
+    A mechanism that makes many draws per call makes the runs of all outputs in one call.
+
+    times: number of runs per output. watch: logs a warning if an output takes long.
     """
 
     times: int
@@ -134,7 +149,7 @@ class Repetition(Wrapping):
         return self.interleaved
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        # The patience for a batch grows with its size.
+        # The last argument: a batch may take a second more for each of its outputs.
         with self.watch.runs(self.name, self.times, size):
             return self.released(self.mechanism.sample(dataset, size * self.times, rng))
 
@@ -144,34 +159,43 @@ class Repetition(Wrapping):
             return self.released(self.mechanism.sample_each(inputs, rng))
 
     def inputs(self, datasets: Iterable[Any]) -> list[Any]:
-        """Return each dataset `times` times in a row."""
+        """Return a list with each dataset `times` times in a row."""
         return [dataset for dataset in datasets for _ in range(self.times)]
 
     def released(self, outputs: Outputs) -> Outputs:
-        """Return the joint outputs, from the outputs of single runs in the order of `inputs`."""
+        """Return the joint outputs: for each draw, a tuple (or array) with the output of each run.
+
+        outputs: output of each run, in the order of `inputs`.
+        """
         if isinstance(outputs, np.ndarray):
             if outputs.dtype.names is None and not outputs.dtype.hasobject:
                 return outputs.reshape(-1, self.times, *outputs.shape[1:])
-            # Kept as records: plain values would be tuples, without the names of fields.
+            # `list` keeps records; `tolist` would make tuples, without the names of fields.
             outputs = list(outputs)
         return _rows([outputs[run :: self.times] for run in range(self.times)])
 
 
 def _rows(columns: Sequence[Iterable[Any]]) -> list[Any]:
-    """Return the joint outcomes, from one column of outcomes per component or run."""
+    """Return the joint outcome of each draw: a tuple, or an exception if a part raised one.
+
+    columns: for each component or run, its outcomes, one per draw.
+    """
     rows: list[Any] = list(zip(*columns, strict=True))
     fails = any(Raised in set(map(type, column)) for column in columns)
     return list(map(together, rows)) if fails else rows
 
 
 def together(entries: tuple[Any, ...]) -> Any:
-    """Return the joint outcome of several runs: the first exception, else all outputs as a
-    tuple."""
+    """Return the joint outcome of several runs: all outputs, or the first exception if any."""
     return next((entry for entry in entries if isinstance(entry, Raised)), entries)
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
-    """Return arrays of numbers as columns of one array; None if that would change a value."""
+    """Return arrays of numbers as the columns of one array.
+
+    drawn: outputs of each component. Return None if the outputs of a component are no array of
+    numbers or texts, or if the common type of the arrays would change a value.
+    """
     arrays = [each for each in drawn if isinstance(each, np.ndarray) and each.ndim in (1, 2)]
     if len(arrays) < len(drawn):
         return None
@@ -191,9 +215,10 @@ def _fits_float(array: NDArray[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WithAdversary(Wrapping):
-    """A mechanism whose outcomes are the guesses of an adversary, which may be random.
+    """A mechanism whose outcomes are the guesses of an adversary about another mechanism's outputs.
 
-    Raises MechanismError if the adversary fails, which is no evidence about the mechanism.
+    The adversary may be random. Draws raise MechanismError if the adversary raises or returns no
+    valid guess, since this is no evidence about the mechanism.
     """
 
     adversary: Callable[[Any], Any]
@@ -210,7 +235,11 @@ class WithAdversary(Wrapping):
         return self.answers(self.mechanism.sample_each(datasets, rng))
 
     def answers(self, outputs: Outputs) -> list[Any]:
-        """Return the adversary's answers to outputs; an exception is not shown to the adversary."""
+        """Return the adversary's guess for each output.
+
+        An output that is an exception (`Raised`) is returned as it is, without asking the
+        adversary.
+        """
         return [
             output if isinstance(output, Raised) else self._answer(output)
             for output in as_python(outputs)
@@ -235,23 +264,27 @@ class WithAdversary(Wrapping):
 
 
 def add_adversary(mechanism: Mechanism, adversary: Callable[[Any], Any] | str | None) -> Mechanism:
-    """Return a mechanism with an adversary in front, if there is one. Raises TargetError."""
+    """Return a mechanism whose outcomes are the guesses of `adversary`.
+
+    adversary: function or its import path; with None, the mechanism itself is returned. Raises
+    TargetError if the adversary cannot be imported or called.
+    """
     if adversary is None:
         return mechanism
     return WithAdversary(mechanism, applied(adversary, "adversary"), name_of(adversary))
 
 
-# Outputs, and the durations of their calls in nanoseconds.
+# Outputs of draws, and the duration of each draw in nanoseconds.
 TimedOutputs = tuple[Any, NDArray[np.int64]]
-# Draws one output for each dataset, in order.
+# A function from datasets and a generator to an output and a duration for each dataset, in order.
 Timed = Callable[[list[Any], np.random.Generator], TimedOutputs]
 
 
 def timed_calls(mechanism: Mechanism) -> Timed:
     """Return a function that draws from a mechanism and measures the duration of each draw.
 
-    The durations of all calls of a draw are added up, without post-processing. Raises UsageError if
-    single calls cannot be timed.
+    The duration of a draw is the sum of the durations of all its calls, without post-processing.
+    Raises UsageError if the mechanism makes many draws per call or runs in another process.
     """
     match mechanism:
         case SingleDraws():

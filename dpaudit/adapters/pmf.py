@@ -1,4 +1,9 @@
-"""The exact law of the output of a mechanism, from its function `pmf`."""
+"""The exact law of the output of a mechanism, read from the function `pmf` of the mechanism.
+
+A mechanism may have an attribute or method `pmf(dataset, **params)`, which returns a mapping from
+every possible output to its probability. An exact audit (option `exact`) compares these laws with
+the claim and draws nothing; `dpaudit.auditing.exact_pmf` calls `law_table`.
+"""
 
 from __future__ import annotations
 
@@ -24,33 +29,41 @@ from dpaudit.targets.target import (
 )
 from dpaudit.wording import shortened
 
-# Outcomes with their probabilities; an outcome may be an exception.
+# A law: pairs of an outcome and its probability. An outcome may be an exception (`Raised`).
 Weighted = list[tuple[Any, float]]
 
 # An outcome in words, its probability for d1 and its probability for d2.
 LawRow = tuple[str, float, float]
 
+# A law may have at most this many outcomes, since all are kept in memory.
 MOST_OUTCOMES = 1_000_000
+# The probabilities of a law may differ from a sum of 1 by at most this rounding error.
 _SUM_TOLERANCE = 1e-9
 
 
 def law_table(
     target: AnyTarget, d1: Any, d2: Any, then: Callable[[list[Any]], list[Any]] | None = None
 ) -> tuple[LawRow, ...]:
-    """Return the exact laws of the output on two datasets, side by side.
+    """Return each possible output of a target with its probabilities for d1 and for d2.
 
-    Post-processing is applied to the outcomes of the pmf. The law of a composition is the product
-    of the laws of its parts. then: applied to the list of all outcomes at the end. Raises
-    TargetError if there is no pmf, or if it is not a probability distribution.
+    Post-processing is applied to the outputs of the pmf. The law of a composition is the product
+    of the laws of its parts.
+
+    then: called with the list of all outputs of a law, returns the list of outcomes to compare,
+    such as the guesses of an adversary.
+
+    Raises TargetError if a mechanism has no pmf, or if a pmf is not a probability distribution.
     """
     law_of = stated_law(target)
     laws = [law_of(d1, "d1"), law_of(d2, "d2")]
     raw = [[outcome for outcome, _ in law] for law in laws]
-    # Keys of a pmf that Python calls equal are one outcome, whatever their types are.
+    # `plain`: outputs that are equal in Python, such as 1 and 1.0, are the same key of a pmf and so
+    # the same outcome.
     every = [outcome for law in raw for outcome in (law if then is None else then(law))]
     outcomes = from_raw(every).plain()
     weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]
-    # By outcome: its first position, and its probabilities under d1 and d2, in parts.
+    # For each outcome the position of its first occurrence, and lists of probabilities that add up
+    # to its probability for d1 and for d2.
     parts: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}
     for place, (key, (arm, weight)) in enumerate(
         zip(outcomes.keys().tolist(), weights, strict=True)
@@ -62,9 +75,11 @@ def law_table(
 
 
 def stated_law(target: AnyTarget) -> Callable[[Any, str], Weighted]:
-    """Return the function from a dataset and its label, "d1" or "d2", to the law of the output.
+    """Return a function that computes the law of the output of a target.
 
-    Raises TargetError if a part of the target cannot be loaded or has no pmf; calls no pmf.
+    The returned function is called with a dataset and its label in messages, "d1" or "d2", and
+    returns the law. `stated_law` itself calls no pmf, but raises TargetError if a part of the
+    target cannot be loaded or has no pmf.
     """
     if isinstance(target, RepeatedTarget):
         single = stated_law(target.target)
@@ -118,7 +133,10 @@ def _called(pmf: Callable[[], Any], name: str) -> Weighted:
 
 
 def _pmf(function: Function, name: str) -> Function:
-    """Return the `pmf` of a callable, or of the object that a method belongs to."""
+    """Return the `pmf` of a callable or, for a bound method, the `pmf` of its object.
+
+    name: name of the mechanism in messages. Raises TargetError if there is no `pmf`.
+    """
     for owner in (function, getattr(function, "__self__", None)):
         pmf = getattr(owner, "pmf", None)
         if callable(pmf):

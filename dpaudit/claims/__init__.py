@@ -1,7 +1,9 @@
-"""Privacy definitions, each seen as its privacy profile.
+"""Privacy definitions, such as pure DP or zCDP, and claims: a definition with its parameters.
 
-A definition is the curve δ(ε) = sup_E P(E) - e^ε Q(E) that it allows (docs/method.md §6). It is
-refuted by refuting one point of that curve, so that the statistics need only points of it.
+Every claim has a privacy profile, the largest δ(ε) = sup_E P(E) - e^ε Q(E) that it allows, where P
+and Q are the laws of the output on the two inputs and E is any event (docs/method.md §6). A claim
+is refuted by refuting one point (ε, δ(ε)) of its profile. So the statistics deal with points only,
+and never with definitions.
 """
 
 from dpaudit.claims.base import PrivacyClaim as PrivacyClaim

@@ -1,4 +1,9 @@
-"""The base class of privacy definitions, and the checks of their parameters."""
+"""The base class of privacy definitions, and checks of their parameters.
+
+A definition, such as pure DP, is a subclass of `PrivacyClaim`; a claim is an instance with values
+of the parameters. Command-line flags, schemas and documentation are derived from the `Parameter`
+annotation of each field. Other modules of dpaudit use only the methods of `PrivacyClaim`.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +17,22 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from dpaudit.errors import ClaimError, Name
 
-# Maps an outcome to a guess: 1 for d1, 2 for d2, None for neither.
+# A function from an output to a guess of the input: 1 for d1, 2 for d2, None for no guess.
 Adversary = Callable[[Any], int | None]
-# Forms in which a user may write a parameter: a number; a text; the import path of a function, kept
-# as a path ("path") or imported before the claim is made, with `name` ("function"); pairs of
-# numbers.
+# How a user may write the value of a parameter. "number": a number. "text": a text. "path": the
+# import path of a function, which the claim keeps as a text. "function": the import path of a
+# function, which is imported before the claim is made; the path becomes the parameter `name`.
+# "table": a list of pairs of numbers.
 Form = Literal["number", "text", "path", "function", "table"]
 
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """A number that may be given in place of a parameter.
+    """A substitute: a number that a user may give in place of a parameter, such as σ for μ.
 
-    same: the equation between the two, in words. convert: maps the given value to the value of the
-    parameter; raises ClaimError.
+    same: the equation between parameter and substitute, such as "mu = 1/sigma", for messages.
+    convert: called with the value of the substitute, returns the value of the parameter; raises
+    ClaimError.
     """
 
     name: str
@@ -36,11 +43,15 @@ class Instead:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The annotation of a field of a definition, from which flags and schemas are derived.
+    """A description of a field of a definition, from which flags and schemas are derived.
 
-    forms: accepted forms of the value; a command line takes the first. is_telling: whether giving
-    the parameter implies this definition. has_curve: whether `dpaudit explain` takes several values
-    and draws a curve for each. has_flag: whether the parameter is a flag of the command line.
+    help: text of the command-line help.
+    forms: accepted forms of the value in files; the command line accepts only the first form.
+    is_telling: whether the parameter implies its definition, so that users who give the parameter
+    need not name the definition.
+    has_curve: whether `dpaudit explain` takes several values and draws a curve for each value.
+    has_flag: whether the command line has a flag for the parameter.
+    instead: substitute that may be given in place of the parameter, if any.
     """
 
     help: str
@@ -57,7 +68,7 @@ Delta = Annotated[float, Parameter("The δ of the claim.")]
 
 @dataclass(frozen=True, slots=True)
 class ProfilePoint:
-    """One inequality that a claim implies: P(E) ≤ e^ε Q(E) + δ for every event E.
+    """A point (ε, δ) of a privacy profile: the inequality P(E) ≤ e^ε Q(E) + δ for every event E.
 
     Parameters
     ----------
@@ -76,18 +87,20 @@ class PrivacyClaim(ABC):
     Attributes
     ----------
     key, title, formula : str
-        Name on the command line and in files, name in words, and the inequality in one line.
+        Name of the definition on the command line and in files; its name in words; its inequality
+        in one line.
     counts_single_outputs : bool
-        Whether the claim is about single outputs, so that it is tested output by output.
+        Whether the definition is about the probabilities of single outputs. If so, a claim is
+        tested output by output.
     limits_adversaries : bool
-        Whether the claim holds against computationally limited adversaries only.
+        Whether a claim is only about adversaries with limited computing power.
 
     Notes
     -----
-    A claim is valid on construction and does not change. An audit refutes it by refuting one point
-    of its privacy profile δ(ε) (docs/method.md §6). A subclass is a frozen dataclass of its
-    parameters, each annotated with a `Parameter`, and is registered in `definitions.py`. Its
-    methods are all that distinguishes it: no other module names it."""
+    The constructor checks all parameters, and a claim never changes. An audit refutes a claim by
+    refuting one point of its privacy profile δ(ε) (docs/method.md §6). A subclass is a frozen
+    dataclass whose fields are the parameters, each annotated with a `Parameter`; `definitions.py`
+    lists all subclasses. Other modules distinguish definitions only by their methods."""
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -106,10 +119,10 @@ class PrivacyClaim(ABC):
         Returns
         -------
         float
-            δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up. By default, it
-            follows from the point (ε₀, δ₀): δ₀ for ε ≥ ε₀, else
-            δ₀ + (1 - δ₀)(e^ε₀ - e^ε) / (1 + e^ε₀), which randomized response attains (Kairouz, Oh &
-            Viswanath 2015).
+            δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up. The base class
+            derives it from `point()` = (ε₀, δ₀): δ(ε) = δ₀ for ε ≥ ε₀, and
+            δ(ε) = δ₀ + (1 - δ₀)(e^ε₀ - e^ε) / (1 + e^ε₀) for ε < ε₀, which randomized response
+            attains (Kairouz, Oh & Viswanath 2015).
         """
         point = self.point()
         if epsilon >= point.epsilon:
@@ -119,13 +132,13 @@ class PrivacyClaim(ABC):
 
     @abstractmethod
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return points of the profile, one of which an audit tests.
+        """Return the points of the profile among which an audit chooses the point to test.
 
         Returns
         -------
         tuple of ProfilePoint
-            The first represents the claim if only one can be used. An audit picks one of them by
-            draws that it does not certify with.
+            At least one point; the first represents the claim where only one point can be used. An
+            audit chooses a point by draws that do not certify anything.
         """
 
     @abstractmethod
@@ -133,37 +146,38 @@ class PrivacyClaim(ABC):
         """Return the claim as a user would write it, e.g. `(1, 1e-05)-DP`."""
 
     def point(self) -> ProfilePoint:
-        """Return the point that represents the claim."""
+        """Return the point that represents the claim: the first of `points`."""
         return self.points()[0]
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float] | None:
-        """Return a lower bound for the definition's own parameter, if that is neither ε nor δ.
+        """Return a lower bound for the definition's own parameter, such as ρ, from a bound for δ.
 
         Parameters
         ----------
         epsilon, delta_lower : float
-            The ε of the tested point, and a lower bound for δ at that ε.
+            The ε of the tested point, in nats, and a lower bound for δ(ε).
 
         Returns
         -------
         tuple of str and float, or None
-            The symbol of the parameter, and the bound, rounded down.
+            The symbol of the parameter, such as "ρ", and the bound, rounded down; None if the
+            parameters are ε and δ themselves.
         """
         return None
 
     def divergences(self) -> tuple[tuple[float, float], ...]:
-        """Return the Rényi divergences that the claim bounds, in both directions.
+        """Return the Rényi divergences D_a that the claim bounds, in both directions.
 
         Returns
         -------
         tuple of pairs of float
-            Pairs of an order a > 1 and the largest D_a that the claim allows, in nats; empty if the
-            claim is defined by its profile.
+            Pairs of an order a > 1 and the largest D_a that the claim allows, in nats; empty if no
+            divergence is tested.
         """
         return ()
 
     def own_of_divergence(self, order: float, lower: float) -> tuple[str, float] | None:
-        """Return a lower bound for the definition's own parameter from that of a divergence.
+        """Return a lower bound for the definition's own parameter, such as ρ, from a bound for D_a.
 
         Parameters
         ----------
@@ -175,12 +189,13 @@ class PrivacyClaim(ABC):
         Returns
         -------
         tuple of str and float, or None
-            The symbol of the parameter, and the bound, rounded down.
+            The symbol of the parameter, such as "ρ", and the bound, rounded down; None if the claim
+            bounds no divergence.
         """
         return None
 
     def for_group(self, size: int) -> PrivacyClaim | None:
-        """Return the claim that this one implies for inputs that differ in several records.
+        """Return the claim that follows from this claim for inputs that differ in `size` records.
 
         Parameters
         ----------
@@ -190,7 +205,7 @@ class PrivacyClaim(ABC):
         Returns
         -------
         PrivacyClaim or None
-            None if no simple claim is implied.
+            None if no simple claim follows.
 
         Raises
         ------
@@ -200,17 +215,18 @@ class PrivacyClaim(ABC):
         return None
 
     def composed(self, claims: Sequence[Any]) -> PrivacyClaim | None:
-        """Return the claim for several independent releases, each with a claim of this definition.
+        """Return the claim that follows for several independent releases taken together.
 
         Parameters
         ----------
         claims : sequence of claims of this class
-            At least one; the first is this claim.
+            One claim for each release, the first of which is this claim.
 
         Returns
         -------
         PrivacyClaim or None
-            None if the definition has no rule of its own; the points are then added up.
+            None if the definition has no rule of its own; the caller then adds up the ε and δ of
+            the claims' points.
 
         Raises
         ------
@@ -220,11 +236,11 @@ class PrivacyClaim(ABC):
         return None
 
     def note_for_integers(self) -> str | None:
-        """Return a note for outputs that are all integers; None for most definitions."""
+        """Return a note to show if all outputs are integers; None for most definitions."""
         return None
 
     def own_tradeoff(self, alpha: float) -> float | None:
-        """Return the trade-off function at α, if the definition has a closed form.
+        """Return the trade-off function of the claim at α, if it has a closed form.
 
         Parameters
         ----------
@@ -234,23 +250,27 @@ class PrivacyClaim(ABC):
         Returns
         -------
         float or None
-            f(α), the least probability of a miss; None if it follows from the profile (`tradeoff`).
+            f(α), the least probability that a test of d1 against d2 misses; None without a closed
+            form (`dpaudit.claims.tradeoff.tradeoff` then computes f from the profile).
         """
         return None
 
     @property
     def adversary(self) -> Adversary | str | None:
-        """The only adversary of the claim, or its import path; None if every adversary counts."""
+        """The function that makes all guesses of an audit, or its import path.
+
+        None if dpaudit chooses how to guess.
+        """
         return None
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters by name, in the order of the constructor."""
+        """Return the values of the parameters by name, in the order of the constructor."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class PointClaim(PrivacyClaim):
-    """A claim with one (ε, δ), which is the point of its profile that an audit tests."""
+    """Base of definitions with parameters ε and δ, whose tested point is (ε, δ)."""
 
     epsilon: Epsilon
     delta: Delta
@@ -264,7 +284,10 @@ class PointClaim(PrivacyClaim):
 
 
 def checked_number(name: str, value: Any) -> float:
-    """Return a number as a float; NumPy's numbers are accepted, Booleans are not."""
+    """Return a number as a float. NumPy's numbers are accepted, Booleans are not.
+
+    name: name of the parameter in messages. Raises ClaimError.
+    """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ClaimError(Name(name), f"={value!r} must be a number", code="option-invalid")
     try:
@@ -298,19 +321,24 @@ def checked_positive(name: str, value: Any, most: float = math.inf) -> float:
 
 
 def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:
-    """Return the points of a profile at the given ε, without those with δ ≥ 1, which allow all."""
+    """Return the points of a claim's profile at the given ε, in nats.
+
+    Points with δ ≥ 1 are left out, since every mechanism satisfies them.
+    """
     points = (ProfilePoint(epsilon, claim.profile(epsilon)) for epsilon in epsilons)
     return tuple(point for point in points if point.delta < 1)
 
 
 def total(claims: Sequence[Any], name: str) -> float:
-    """Return the sum of a parameter over claims."""
+    """Return the sum of the parameter `name` over all claims."""
     return math.fsum(getattr(claim, name) for claim in claims)
 
 
 def below_one(delta: float, what: str) -> float:
-    """Return δ. Raises ClaimError, which names `what`, if δ ≥ 1, which every mechanism
-    satisfies."""
+    """Return δ, or raise ClaimError if δ ≥ 1, which every mechanism satisfies.
+
+    what: how δ came about, such as "group of 3", for the message.
+    """
     if delta >= 1:
         raise ClaimError(
             f"{what}: δ would be {delta:.3g}, and a δ of 1 or more says nothing",
@@ -320,9 +348,12 @@ def below_one(delta: float, what: str) -> float:
 
 
 def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
-    """Return the ε and δ that (ε, δ)-DP implies for groups: kε and δ (e^{kε} - 1) / (e^ε - 1),
-    which is kδ at ε = 0 (Lalanne, Prop. 6)."""
-    epsilon, times = size * point.epsilon, math.inf  # inf if too large for a float
+    """Return the ε and δ that (ε, δ)-DP implies for inputs that differ in k = `size` records.
+
+    They are kε and δ (e^{kε} - 1) / (e^ε - 1), or kδ if ε = 0 (Lalanne, Prop. 6). Raises ClaimError
+    if δ would reach 1.
+    """
+    epsilon, times = size * point.epsilon, math.inf  # times: factor of δ, inf on overflow
     with suppress(OverflowError):
         times = math.expm1(epsilon) / math.expm1(point.epsilon) if epsilon else float(size)
     delta = point.delta * times if point.delta else 0.0

@@ -1,10 +1,10 @@
-"""The list of definitions that can be claimed: one line here registers a definition everywhere.
+"""The list of all privacy definitions: a line here registers a definition everywhere.
 
-Lists show them in this order. If parameters fit several definitions equally well, the first is
-meant.
+Help texts and documentation list the definitions in this order. If a user gives parameters without
+naming a definition, and the parameters fit several definitions equally well, the first is meant.
 """
 
-# ruff: noqa: I001  # an order of its own
+# ruff: noqa: I001  # imports keep the order described above
 from dpaudit.claims.point_claims import PureDP as PureDP
 from dpaudit.claims.point_claims import ApproximateDP as ApproximateDP
 from dpaudit.claims.point_claims import ProbabilisticDP as ProbabilisticDP

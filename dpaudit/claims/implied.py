@@ -1,9 +1,9 @@
-"""Claims that follow from claims: for groups, compositions, a smaller ε, a chain of inputs.
+"""Claims that follow from other claims: for groups, compositions, a smaller ε, a chain of inputs.
 
-Propositions of C. Lalanne's lesson (docs/seeds.md, 000) are cited next to their sources. Two of
-them need no function: every claim except the probabilistic one is closed under post-processing
-(Prop. 2 and 7; Prop. 4 is the exception), and a probabilistic claim implies the approximate one
-(Prop. 5; `ProbabilisticDP.points`).
+"Lalanne, Prop. n" cites C. Lalanne's lesson (docs/seeds.md, 000). Two of its propositions need no
+function. Post-processing preserves every claim (Prop. 2 and 7) except a probabilistic claim (Prop.
+4). A probabilistic claim implies the approximate claim with the same ε and δ (Prop. 5;
+`ProbabilisticDP.points`).
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from dpaudit.errors import ClaimError, Name
 
 
 def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
-    """Return the claim that follows for inputs that differ in `size` records.
+    """Return the claim that follows from a claim for inputs that differ in `size` records.
 
     Parameters
     ----------
     claim : PrivacyClaim
-        The claim for one record.
+        The claim for inputs that differ in a single record.
     size : int
         Number of records, at least 1.
 
     Returns
     -------
     PrivacyClaim
-        The claim for the group: `PrivacyClaim.for_group`.
+        The result of `claim.for_group(size)`.
 
     Raises
     ------
     ClaimError
-        For another size, if no simple claim is implied, and if δ would reach 1.
+        If `size` is not a whole number, at least 1; if the definition has no simple rule for
+        groups; and if δ would reach 1.
 
     Notes
     -----
-    docs/method.md §6.
+    For (ε, δ)-DP the claim has kε and δ (e^{kε} - 1) / (e^ε - 1), k = size (docs/method.md §6).
 
     Examples
     --------
@@ -59,7 +60,7 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
 
 
 def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
-    """Return the claim for several independent releases together.
+    """Return the claim that follows for several independent releases taken together.
 
     Parameters
     ----------
@@ -69,18 +70,18 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     Returns
     -------
     PrivacyClaim
-        The claim for all releases as one output.
+        The claim for the output that consists of all releases.
 
     Raises
     ------
     ClaimError
-        For no claims, and if δ would reach 1.
+        If there are no claims, and if δ would reach 1.
 
     Notes
     -----
-    Claims of one definition compose by the rule of the definition, if it has one
-    (`PrivacyClaim.composed`). Otherwise the (ε, δ) of their points are added up. Source: Lalanne,
-    Prop. 3 and 8; Dwork & Roth 2014, Thm. 3.16; docs/method.md §6.
+    If all claims have the same definition, and the definition has a rule for compositions, this
+    rule is used (`PrivacyClaim.composed`). Otherwise the ε and the δ of the claims' points are
+    added up. Source: Lalanne, Prop. 3 and 8; Dwork & Roth 2014, Thm. 3.16; docs/method.md §6.
 
     Examples
     --------
@@ -100,17 +101,17 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
 
 
 def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> ApproximateDP:
-    """Return the approximate claim at a smaller ε' that follows from a claim.
+    """Return the claim (ε', δ')-DP, with an ε' below the claimed ε, that follows from a claim.
 
     Parameters
     ----------
     claim : PrivacyClaim
-        The claim, whose point is (ε, δ).
+        The claim; (ε, δ) is its point (`claim.point()`).
     epsilon : float
         ε', in nats, in [0, ε].
     tight : bool, default True
-        Whether δ' is the privacy profile at ε', rounded up. Otherwise it is δ + e^ε - e^ε', which
-        is often above 1.
+        Whether δ' is the privacy profile of the claim at ε', rounded up. Otherwise δ' is
+        δ + e^ε - e^ε', which is simpler and often above 1.
 
     Returns
     -------
@@ -120,12 +121,12 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     Raises
     ------
     ClaimError
-        For another ε', and if δ' would reach 1.
+        If ε' is not in [0, ε], and if δ' would reach 1.
 
     Notes
     -----
-    The tight δ' of (ε, δ)-DP is in `PrivacyClaim.profile`; the other one is Prop. 9 of Lalanne
-    (docs/method.md §6).
+    `PrivacyClaim.profile` has the formula of the tight δ' of (ε, δ)-DP. Source of the simpler δ':
+    Lalanne, Prop. 9 (docs/method.md §6).
 
     Examples
     --------
@@ -147,18 +148,18 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
 
 
 def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
-    """Return the claim for d1 and d3 that follows from those for d1 and d2, and for d2 and d3.
+    """Return the claim for inputs d1 and d3 that follows from claims for (d1, d2) and (d2, d3).
 
     Parameters
     ----------
     first, second : PrivacyClaim
-        The claims for d1 and d2, and for d2 and d3; they count as their points, (ε₁, δ₁), (ε₂, δ₂).
+        The claim for d1 and d2, with point (ε₁, δ₁), and the claim for d2 and d3, with point
+        (ε₂, δ₂). Only the points are used.
 
     Returns
     -------
     ApproximateDP
-        The claim (ε₁ + ε₂, δ), δ the larger of δ₁ + e^ε₁ δ₂ and, the other way round,
-        δ₂ + e^ε₂ δ₁.
+        The claim (ε₁ + ε₂, δ)-DP, with δ = max{δ₁ + e^ε₁ δ₂, δ₂ + e^ε₂ δ₁}.
 
     Raises
     ------
@@ -167,8 +168,9 @@ def chain(first: PrivacyClaim, second: PrivacyClaim) -> ApproximateDP:
 
     Notes
     -----
-    p ≤ e^ε₁ q + δ₁ and q ≤ e^ε₂ r + δ₂ give p ≤ e^(ε₁+ε₂) r + δ₁ + e^ε₁ δ₂ (docs/method.md §6;
-    docs/seeds.md, 003, Exercise 7.2).
+    Let p, q and r be the probabilities of an event under d1, d2 and d3. p ≤ e^ε₁ q + δ₁ and
+    q ≤ e^ε₂ r + δ₂ give p ≤ e^(ε₁+ε₂) r + δ₁ + e^ε₁ δ₂ (docs/method.md §6; docs/seeds.md, 003,
+    Exercise 7.2).
 
     Examples
     --------
@@ -188,23 +190,23 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     Parameters
     ----------
     epsilon, prior : float
-        ε, in nats, finite, at least 0; the probability of the input before the output is seen, in
-        [0, 1].
+        ε, in nats, finite, at least 0; the probability, before the output is seen, that the input
+        is d1 rather than d2, in [0, 1].
 
     Returns
     -------
     tuple of float
-        The smallest and the largest probability of the input after the output was seen.
+        The smallest and the largest probability of d1 after the output is seen.
 
     Raises
     ------
     ClaimError
-        For any other value.
+        If ε or the prior is not a number, or out of range.
 
     Notes
     -----
-    By Bayes' rule the odds change by a factor of e^-ε to e^ε. Source: Lalanne, eq. 5
-    (docs/seeds.md, 000).
+    By Bayes' rule an output multiplies the odds of d1 by a factor between e^-ε and e^ε. Source:
+    Lalanne, eq. 5 (docs/seeds.md, 000).
 
     Examples
     --------

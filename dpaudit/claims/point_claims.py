@@ -1,4 +1,7 @@
-"""Definitions with one (ε, δ): pure, approximate, probabilistic, computational, total variation."""
+"""Definitions that are tested at a single point (ε, δ).
+
+Pure, approximate, probabilistic and computational differential privacy, and total variation.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +70,11 @@ class PureDP(PrivacyClaim):
         return f"{self.epsilon:.12g}-DP"
 
     def for_group(self, size: int) -> PureDP:
-        """Return kε-DP (Lalanne, Prop. 1; Dwork & Roth 2014, Thm. 2.2)."""
+        """Return kε-DP for k = `size` records (Lalanne, Prop. 1; Dwork & Roth 2014, Thm. 2.2)."""
         return PureDP(size * self.epsilon)
 
     def composed(self, claims: Sequence[Self]) -> PureDP:
-        """Return the sum of all ε (Lalanne, Prop. 3; Dwork & Roth 2014, Thm. 3.16)."""
+        """Return the claim with the sum of all ε (Lalanne, Prop. 3; Dwork & Roth, Thm. 3.16)."""
         return PureDP(total(claims, "epsilon"))
 
 
@@ -114,7 +117,7 @@ class ApproximateDP(PointClaim):
 
 @dataclass(frozen=True, slots=True)
 class ProbabilisticDP(PointClaim):
-    """(ε, δ)-probabilistic differential privacy: ε-DP but for outputs of probability at most δ.
+    """(ε, δ)-probabilistic differential privacy: ε-DP except on a set of probability ≤ δ.
 
     Parameters
     ----------
@@ -129,9 +132,9 @@ class ProbabilisticDP(PointClaim):
     Notes
     -----
     P and Q are the laws of the output on d1 and d2. For discrete outputs the claim holds if and
-    only if P({s : P(s) > e^ε Q(s)}) ≤ δ, in both directions. It is not closed under
-    post-processing. It implies the approximate claim with the same ε and δ, and has the same
-    profile. An audit counts single outputs (docs/method.md §7). Source: Meiser 2018.
+    only if P({s : P(s) > e^ε Q(s)}) ≤ δ, in both directions. Post-processing may break a claim. A
+    claim implies (ε, δ)-DP, and has the privacy profile of (ε, δ)-DP. An audit counts single
+    outputs (docs/method.md §7). Source: Meiser 2018.
 
     Examples
     --------
@@ -151,7 +154,7 @@ class ProbabilisticDP(PointClaim):
 
 @dataclass(frozen=True, slots=True)
 class ComputationalDP(PointClaim):
-    """(ε, δ)-computational differential privacy: no feasible adversary refutes (ε, δ)-DP.
+    """(ε, δ)-computational differential privacy: no adversary of polynomial time refutes (ε, δ)-DP.
 
     Parameters
     ----------
@@ -160,9 +163,9 @@ class ComputationalDP(PointClaim):
     delta : float, default 0
         δ, in [0, 1).
     adversary : callable or str, optional
-        A function from an output to 1 (a guess of d1), 2 (d2) or None (no guess), or its import
-        path. An audit then sees only the answers of this function. By default, the attacks of
-        dpaudit are the adversaries.
+        A function from an output to a guess: 1 for d1, 2 for d2, None for no guess; or the import
+        path of such a function. An audit then uses only the guesses of this function. By default,
+        the attacks of dpaudit are the adversaries.
 
     Raises
     ------
@@ -172,8 +175,8 @@ class ComputationalDP(PointClaim):
     Notes
     -----
     The claim: no adversary of polynomial time finds an event E with P(E) > e^ε Q(E) + δ, where P
-    and Q are the laws of the output on d1 and d2. An audit refutes it by an adversary that it has
-    run (docs/method.md §6). Source: Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018.
+    and Q are the laws of the output on d1 and d2. An audit refutes the claim by running such an
+    adversary (docs/method.md §6). Source: Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018.
 
     Examples
     --------
@@ -216,7 +219,7 @@ class ComputationalDP(PointClaim):
 
     @property
     def adversary_name(self) -> str:
-        """The name of the adversary in reports; empty without an adversary."""
+        """The name of the adversary in reports; `""` if the claim names no adversary."""
         if self.adversary is None or isinstance(self.adversary, str):
             return self.adversary or ""
         return getattr(self.adversary, "__qualname__", repr(self.adversary))
@@ -229,7 +232,10 @@ class ComputationalDP(PointClaim):
         return ComputationalDP(*group_point(self.point(), size), self.adversary)
 
     def composed(self, claims: Sequence[Self]) -> ComputationalDP:
-        """Return the sums of all ε and δ, with the adversary if all claims name the same."""
+        """Return the claim with the sum of all ε and the sum of all δ.
+
+        The returned claim names an adversary if all claims name the same adversary.
+        """
         delta = below_one(total(claims, "delta"), "composition")
         common = all(claim.adversary == self.adversary for claim in claims)
         adversary = self.adversary if common else None
@@ -278,9 +284,9 @@ class TotalVariation(PrivacyClaim):
         return f"total variation of at most {self.delta:.12g}"
 
     def for_group(self, size: int) -> TotalVariation:
-        """Return kδ, by the triangle inequality."""
+        """Return a total variation of at most kδ for k = `size` records (triangle inequality)."""
         return TotalVariation(below_one(size * self.delta, f"group of {size}"))
 
     def composed(self, claims: Sequence[Self]) -> TotalVariation:
-        """Return the sum of all δ (Lalanne, Prop. 8, at ε = 0)."""
+        """Return a total variation of at most the sum of all δ (Lalanne, Prop. 8, at ε = 0)."""
         return TotalVariation(below_one(total(claims, "delta"), "composition"))

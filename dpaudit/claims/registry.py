@@ -1,4 +1,10 @@
-"""The registered definitions by name, their parameters, and claims made from named parameters."""
+"""The registered privacy definitions, and the claims that users make by naming parameters.
+
+`dpaudit.claims.definitions` lists the definitions. Commands and files call `make_claim` with the
+parameters that a user gave, such as {"epsilon": 1.0}. `parameters` describes all parameters, for
+flags, schemas and documentation. A substitute is a number that may be given in place of a
+parameter, such as σ in place of the μ of a Gaussian claim.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +26,10 @@ DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimParameter:
-    """A parameter of one or more definitions, for flags, files and lists.
+    """A named parameter, or a substitute, that one or more definitions take.
 
-    definitions: keys of the definitions that take it. Other fields: see `claims.base.Parameter`.
+    definitions: keys of the definitions that take the parameter.
+    help, forms, has_flag, has_curve: as in `claims.base.Parameter`.
     """
 
     name: str
@@ -39,7 +46,10 @@ class ClaimParameter:
 
 
 def described(definition: str) -> dict[str, Parameter]:
-    """Return the annotations of the parameters by name, in the order of the constructor."""
+    """Return the parameters of a definition: names and annotations, in constructor order.
+
+    definition: key of the definition, such as "pure".
+    """
     hints = get_type_hints(DEFINITIONS[definition], include_extras=True)
     return {one.name: hints[one.name].__metadata__[0] for one in fields(DEFINITIONS[definition])}
 
@@ -48,9 +58,10 @@ _DESCRIBED = {key: described(key) for key in DEFINITIONS}
 
 
 def parameters() -> tuple[ClaimParameter, ...]:
-    """Return the parameters of all definitions, each once, in the order of the definitions.
+    """Return the parameters of all definitions, in the order of the definitions.
 
-    A substitute, such as `sigma`, follows the parameter that it replaces.
+    A parameter that several definitions take is listed once. A substitute, such as `sigma`, follows
+    the parameter that it replaces.
 
     >>> [one.name for one in parameters()][:3]
     ['epsilon', 'delta', 'adversary']
@@ -73,25 +84,27 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
     Parameters
     ----------
     parameters : mapping of str to Any
-        The parameters of the definition by name; None counts as not given. A Gaussian claim may be
-        given as `sigma`, the standard deviation of the noise at sensitivity 1.
+        Values of the parameters by name; a parameter with value None counts as not given. The μ of
+        a Gaussian claim may be replaced by `sigma`, the standard deviation of the noise at
+        sensitivity 1.
     definition : str, optional
-        A key of `DEFINITIONS`. Default: the definition that the parameters belong to
-        (`implied_definition`).
+        A key of `DEFINITIONS`, such as "pure". Default: the definition that the given parameters
+        imply (`implied_definition`).
 
     Returns
     -------
     PrivacyClaim
-        A claim of that definition.
+        The claim.
 
     Raises
     ------
     ClaimError
-        For an unknown definition, and for a missing, unknown or impossible parameter.
+        If the definition is unknown, if parameters imply two different definitions, and if a
+        parameter is missing, unknown or has an impossible value.
 
     Notes
     -----
-    docs/method.md §6 describes each definition.
+    docs/method.md §6 and §7 describe the definitions.
 
     Examples
     --------
@@ -118,10 +131,13 @@ def make_claim(parameters: Mapping[str, Any], definition: str | None = None) -> 
 
 
 def implied_definition(given: Mapping[str, Any]) -> str:
-    """Return the key of the definition that parameters imply.
+    """Return the key of the definition that the given parameters imply.
 
-    Of the definitions implied by one parameter, it is the one that takes most of the others.
-    Without such a parameter it is "approximate" for δ > 0, else "pure".
+    Some parameters, such as rho, imply a definition (`Parameter.is_telling`). Among the definitions
+    that a given parameter implies, choose the definition that takes most of the given parameters.
+    If no given parameter implies a definition, return "approximate" for delta > 0, else "pure".
+
+    given: values by name of the parameter.
     """
     telling = [key for key in DEFINITIONS if _names(key, telling=True) & given.keys()]
     if not telling:
@@ -130,7 +146,10 @@ def implied_definition(given: Mapping[str, Any]) -> str:
 
 
 def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the parts of a message if two parameters imply different definitions; else ()."""
+    """Return the parts of an error message if two given parameters imply different definitions.
+
+    Return () if no two parameters do. given: values by name of the parameter.
+    """
     definition = implied_definition(given)
     own = [name for name in given if name in _names(definition, telling=True)]
     strays = [name for name in given if name not in _names(definition)]
@@ -148,7 +167,10 @@ def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _form(name: str, definition: str) -> list[str]:
-    """Return the required parameters of a definition in words, in the spelling that was given."""
+    """Return parts of a message that lists the required parameters of a definition.
+
+    A required parameter is named as the user named it: `name` may be its substitute.
+    """
     parts: list[str] = []
     for needed in required_parameters(definition):
         is_given = name in _spellings(needed, _DESCRIBED[definition][needed])
@@ -157,21 +179,25 @@ def _form(name: str, definition: str) -> list[str]:
 
 
 def required_parameters(definition: str) -> list[str]:
-    """Return the parameters of a definition that have no default."""
+    """Return the names of the parameters of a definition that have no default."""
     return [one.name for one in fields(DEFINITIONS[definition]) if one.default is MISSING]
 
 
 def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
-    """Return the parameters of a definition that have no default and were not given."""
+    """Return the names of the required parameters of a definition that were not given.
+
+    A parameter counts as given if its substitute was given.
+    """
     about = _DESCRIBED[definition]
     needed = required_parameters(definition)
     return [name for name in needed if given.keys().isdisjoint(_spellings(name, about[name]))]
 
 
 def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> str:
-    """Return which parameters to leave out if they belong to two definitions, as a sentence.
+    """Return the sentence that says which parameters to leave out.
 
-    `""` if the wrong name belongs to no definition.
+    wrong: a given name that is no parameter of `definition`. If `wrong` is no parameter of any
+    definition, return "".
     """
     if all(wrong not in _names(one) for one in DEFINITIONS):
         return ""
@@ -185,20 +211,22 @@ def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -
 
 
 def _names(definition: str, *, telling: bool = False) -> set[str]:
-    """Return the parameters of a definition and their substitutes. telling: only those that imply
-    the definition."""
+    """Return the names of the parameters and substitutes of a definition.
+
+    telling: whether to return only the names of parameters that imply the definition.
+    """
     about = _DESCRIBED[definition].items()
     wanted = (_spellings(name, one) for name, one in about if one.is_telling or not telling)
     return set().union(*wanted)
 
 
 def _spellings(name: str, about: Parameter) -> tuple[str, ...]:
-    """Return the name of a parameter, and that of its substitute."""
+    """Return the name of a parameter and, if it has a substitute, the name of the substitute."""
     return (name,) if about.instead is None else (name, about.instead.name)
 
 
 def _converted(given: dict[str, Any], definition: str) -> dict[str, Any]:
-    """Return the parameters with substitutes converted, such as sigma to mu."""
+    """Return the parameters by name, with every substitute converted, such as sigma to mu."""
     converted = dict(given)
     for name, about in _DESCRIBED[definition].items():
         other = about.instead

@@ -1,9 +1,13 @@
-"""Rényi DP, of one order, and zero-concentrated DP (zCDP), of all orders.
+"""Definitions by Rényi divergences: Rényi DP, zCDP (zero-concentrated DP) and approximate zCDP.
 
-Both bound a Rényi divergence, in both directions. By data processing the bound also holds for the
-indicator of an event. So δ(ε) is at most the largest p - e^ε q over the pairs p = P(E), q = Q(E)
-whose binary divergences satisfy the bound (docs/method.md §6). For one order no conversion is
-tighter, since a single event attains the largest P(E) - e^ε Q(E).
+Rényi DP bounds the divergence D_a(P ‖ Q) of a single order a, zCDP the divergences of all orders
+a > 1, in both directions; P and Q are the laws of the output on the two inputs.
+
+The privacy profile δ(ε) = sup_E P(E) - e^ε Q(E) follows from such a bound. For an event E with
+p = P(E) and q = Q(E), the divergence of two coins with probabilities p and q is at most D_a(P ‖ Q),
+by data processing. So δ(ε) is at most the largest p - e^ε q over all pairs (p, q) that the bound
+allows (docs/method.md §6). For a single order no conversion is tighter, since one event attains the
+supremum.
 """
 
 from __future__ import annotations
@@ -31,16 +35,18 @@ from dpaudit.claims.base import (
 from dpaudit.claims.solving import crossing, largest_parameter, peak
 from dpaudit.errors import ClaimError
 
+# Largest order of a Rényi claim.
 _LARGEST_ORDER = 1e4
+# Largest divergence of a Rényi claim, in nats, and largest ρ of a zCDP claim.
 _LARGEST = 100.0
-# Points to test: the ε at which the usual conversions to (ε, δ) give these δ.
+# An audit may test a claim at each ε where the usual conversion to (ε, δ)-DP gives one of these δ.
 _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
-# Orders at which a zCDP claim is tested by a bound on the divergence.
+# Orders a for which an audit of a zCDP claim may test D_a itself.
 _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 Rho = Annotated[float, Parameter("The ρ of a zCDP claim.", is_telling=True, has_curve=True)]
-# Error of log q at the maximum of p - e^ε q.
+# Largest error of log q in the search for the q at which p - e^ε q is largest.
 _LOG_Q_ERROR = 1e-7
-# Largest ε at which a profile is computed: beyond it, the probabilities underflow.
+# Largest ε at which a profile is computed, in nats; at a larger ε, e^-ε nearly underflows.
 _LARGEST_EPSILON = 650.0
 
 
@@ -60,8 +66,9 @@ class RenyiDP(PrivacyClaim):
 
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. An audit tests one point of the profile that
-    the claim implies, and D_a itself (docs/method.md §6). Source: Mironov 2017, Def. 4.
+    P and Q are the laws of the output on d1 and d2. An audit makes two tests: of one point of the
+    privacy profile that the claim implies, and of D_a itself (docs/method.md §6). Source: Mironov
+    2017, Def. 4.
 
     Examples
     --------
@@ -106,7 +113,7 @@ class RenyiDP(PrivacyClaim):
         return f"({self.order:.12g}, {self.epsilon:.12g})-Rényi DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return the largest divergence whose δ at ε is at most the bound, rounded down."""
+        """Return "D_a" and the largest D_a whose privacy profile at ε is at most `delta_lower`."""
         delta_of = partial(_renyi_delta, self.order, epsilon=epsilon)
         near = _least_divergence(self.order, epsilon, delta_lower)
         return f"D_{self.order:g}", largest_parameter(delta_of, delta_lower, _LARGEST, near)
@@ -118,7 +125,7 @@ class RenyiDP(PrivacyClaim):
         return f"D_{order:g}", lower
 
     def composed(self, claims: Sequence[Self]) -> RenyiDP | None:
-        """Return the sum of all ε if all orders are equal (Mironov 2017, Prop. 1), else None."""
+        """Return the claim with the sum of all ε (Mironov 2017, Prop. 1); None if orders differ."""
         if any(claim.order != self.order for claim in claims):
             return None
         return RenyiDP(self.order, total(claims, "epsilon"))
@@ -140,9 +147,10 @@ class ZeroConcentratedDP(PrivacyClaim):
 
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2; the claim holds in both directions. An audit
-    tests one point of the profile that the claim implies, the least over some orders, and D_a of
-    one order (docs/method.md §6). Source: Bun & Steinke 2016, Def. 1.1.
+    P and Q are the laws of the output on d1 and d2; the claim also bounds D_a(Q ‖ P). An audit
+    makes two tests: of one point of the privacy profile, which is the least of the profiles of
+    several orders, and of D_a itself at one order (docs/method.md §6). Source: Bun & Steinke 2016,
+    Def. 1.1.
 
     Examples
     --------
@@ -174,7 +182,7 @@ class ZeroConcentratedDP(PrivacyClaim):
         return f"{self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return the largest ρ whose δ at ε is at most the bound, rounded down."""
+        """Return "ρ" and the largest ρ whose privacy profile at ε is at most `delta_lower`."""
         delta_of = partial(_concentrated_delta, epsilon=epsilon)
         near = _least_concentration(epsilon, delta_lower)
         return "ρ", largest_parameter(delta_of, delta_lower, _LARGEST, near)
@@ -186,11 +194,11 @@ class ZeroConcentratedDP(PrivacyClaim):
         return "ρ", lower / order * (1 - 1e-15)
 
     def for_group(self, size: int) -> ZeroConcentratedDP:
-        """Return k²ρ-zCDP (Bun & Steinke 2016, Prop. 1.9)."""
+        """Return k²ρ-zCDP for k = `size` records (Bun & Steinke 2016, Prop. 1.9)."""
         return ZeroConcentratedDP(size**2 * self.rho)
 
     def composed(self, claims: Sequence[Self]) -> ZeroConcentratedDP:
-        """Return the sum of all ρ (Bun & Steinke 2016, Lemma 1.7)."""
+        """Return the claim with the sum of all ρ (Bun & Steinke 2016, Lemma 1.7)."""
         return ZeroConcentratedDP(total(claims, "rho"))
 
 
@@ -198,30 +206,33 @@ class ZeroConcentratedDP(PrivacyClaim):
 def _renyi_delta(
     order: float, divergence: float, epsilon: float, enough: float = math.inf
 ) -> float:
-    """Return the largest p - e^ε q with both divergences at most `divergence`, rounded up.
+    """Return the privacy profile at ε of two laws whose divergences are at most `divergence`.
 
-    If it is at least `enough`, some number of at least `enough` is returned.
+    This is the largest p - e^ε q with D_a(p ‖ q) and D_a(q ‖ p) at most `divergence` (in nats),
+    a = order, rounded up. enough: if the result would be at least `enough`, any number of at least
+    `enough` may be returned, which saves time.
     """
-    epsilon = min(epsilon, _LARGEST_EPSILON)  # rounds up, since the profile falls with ε
+    # A smaller ε gives a larger δ, since the profile falls with ε.
+    epsilon = min(epsilon, _LARGEST_EPSILON)
     factor = math.exp(epsilon)
 
     def gain(log_q: float) -> float:
         q = math.exp(log_q)
         return _largest_p(q, order, divergence) - factor * q
 
-    # p - e^ε q is positive only for q < e^-ε. The allowed pairs form a convex set, so that it has
-    # one peak in log q. The peak may be a corner: the loss next to it is of the order of p times
-    # the distance.
+    # p - e^ε q is positive only for q < e^-ε. The allowed pairs form a convex set, so that the
+    # difference has a single peak in log q. The peak may be a corner: an error of log q lowers the
+    # difference by up to about p times the error, which is added below.
     log_q = peak(gain, -epsilon - 40.0, -epsilon, _LOG_Q_ERROR, enough)
     p = _largest_p(math.exp(log_q), order, divergence)
     return min(1.0, max(0.0, gain(log_q)) + 2 * _LOG_Q_ERROR * p)
 
 
 def _least_divergence(order: float, epsilon: float, delta: float) -> float:
-    """Return approximately the least divergence of two coins with p - e^ε q = δ; inf if there is
-    none.
+    """Return about the smallest divergence in nats, of order a, that allows p - e^ε q = δ.
 
-    The inverse of `_renyi_delta` in its second argument.
+    p and q are the probabilities of two coins. Return inf if δ is not in (0, 1). The function is
+    the inverse of `_renyi_delta` in its second argument.
     """
     factor, room = math.exp(min(epsilon, _LARGEST_EPSILON)), 1 - delta
     if not 0 < delta < 1:
@@ -231,15 +242,19 @@ def _least_divergence(order: float, epsilon: float, delta: float) -> float:
         q = math.exp(log_q)
         return -_larger_divergence(q, order)(min(1.0, delta + factor * q))
 
-    # The divergence is jointly quasi-convex in (p, q), so that it has one minimum on a line.
+    # The divergence is jointly quasi-convex in (p, q), so that it has a single minimum on the line
+    # p = δ + e^ε q.
     most = math.log(room / factor)
     return -closeness(peak(closeness, most - 40.0, most, 1e-9))
 
 
 @lru_cache(maxsize=4096)
 def _concentrated_delta(rho: float, epsilon: float) -> float:
-    """Return the least `_renyi_delta` over `_orders`, rounded up. The value of each order is
-    valid."""
+    """Return the privacy profile of ρ-zCDP at ε, rounded up.
+
+    ρ-zCDP implies (a, ρa)-Rényi DP for every order a. So the profile of each order is an upper
+    bound; the least bound over `_orders` is returned.
+    """
     orders, log_delta = _orders(rho, epsilon)
     least = math.exp(min(0.0, log_delta)) * (1 + 1e-12)
     for a in orders:
@@ -248,10 +263,11 @@ def _concentrated_delta(rho: float, epsilon: float) -> float:
 
 
 def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
-    """Return orders to try, and log δ of the closed form at the last of them.
+    """Return five orders to try in `_concentrated_delta`, and log δ by a closed form.
 
-    The orders are two near 1, which are best at small ε, two below the best order of the closed
-    form of Canonne, Kamath & Steinke 2020 (Prop. 12), and that order itself."""
+    The closed form is the conversion of Canonne, Kamath & Steinke 2020 (Prop. 12), at its best
+    order. The five orders are two orders near 1, which are best at small ε, two orders below the
+    best order of the closed form, and this best order."""
 
     def log_delta(log_excess: float) -> float:
         a = 1 + math.exp(log_excess)
@@ -263,14 +279,15 @@ def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
 
 
 def _least_concentration(epsilon: float, delta: float) -> float:
-    """Return approximately the least ρ of two coins with p - e^ε q = δ; inf if there is none.
+    """Return about the smallest ρ that allows two coins p and q with p - e^ε q = δ.
 
-    Approximately the inverse of `_concentrated_delta` in its first argument.
+    Return inf if δ is not in (0, 1). The function is about the inverse of `_concentrated_delta` in
+    its first argument.
     """
     if not 0 < delta < 1:
         return math.inf
     orders: tuple[float, ...] = (1.001, 1.05, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
-    # The orders depend a little on ρ, hence the iteration.
+    # The best orders depend a little on ρ, hence a few rounds.
     for _ in range(3):
         rho = max(_least_divergence(a, epsilon, delta) / a for a in orders)
         orders, _ = _orders(min(rho, _LARGEST), epsilon)
@@ -278,7 +295,9 @@ def _least_concentration(epsilon: float, delta: float) -> float:
 
 
 def _binary_divergence(p: float, q: float, order: float) -> float:
-    """Return D_a(p ‖ q) of two coins; inf if q is 0 or 1 and p differs (Mironov 2017, Def. 3).
+    """Return D_a(p ‖ q) of two coins with probabilities p and q (Mironov 2017, Def. 3).
+
+    a = order. The result, in nats, is inf if q is 0 or 1 and p is different from q.
 
     >>> round(_binary_divergence(0.75, 0.25, 2.0), 4)
     0.8473
@@ -297,11 +316,11 @@ def _binary_divergence(p: float, q: float, order: float) -> float:
 
 
 def _largest_p(q: float, order: float, divergence: float) -> float:
-    """Return the largest p ≥ q with both divergences at most `divergence`, rounded up."""
+    """Return the largest p ≥ q with D_a(p ‖ q) and D_a(q ‖ p) at most `divergence`, rounded up."""
     most = _larger_divergence(q, order)
 
     def excess(log_p: float) -> float:
-        # Capped, since large values near p = 1 slow the search down.
+        # Values are capped, since the large values near p = 1 slow the search down.
         return min(most(math.exp(log_p)) - divergence, divergence + 1e-3)
 
     if excess(0.0) <= 0:
@@ -310,9 +329,10 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
 
 
 def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
-    """Return p -> max(D_a(p ‖ q), D_a(q ‖ p)) of two coins, with the logarithms of q taken once.
+    """Return the function p → max(D_a(p ‖ q), D_a(q ‖ p)) of two coins, for a fixed q.
 
-    A profile evaluates it thousands of times.
+    A privacy profile evaluates the function thousands of times, so that logarithms of q are
+    computed in advance.
     """
     if not 0 < q < 1:
         return lambda p: max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))
@@ -340,7 +360,7 @@ def _log_add(first: float, second: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ApproximateZCDP(PrivacyClaim):
-    """δ-approximate ρ-zCDP: ρ-zCDP conditional on events of probability at least 1 - δ.
+    """δ-approximate ρ-zCDP: ρ-zCDP given that events of probability at least 1 - δ occur.
 
     Parameters
     ----------
@@ -354,11 +374,11 @@ class ApproximateZCDP(PrivacyClaim):
 
     Notes
     -----
-    P and Q are the laws of a run on d1 and d2. Some events E and F of probability P(E) ≥ 1 - δ and
-    Q(F) ≥ 1 - δ satisfy D_a(P|E ‖ Q|F) ≤ ρ a, and the other way round, for every a > 1. This
-    implies (ε, δ + (1 - δ) δ₀(ε))-DP, with δ₀ the profile of ρ-zCDP (proof: docs/method.md §6). If
-    δ₀ is attained, so is this profile: P and Q may publish the input outside of their events.
-    Source: Bun & Steinke 2016, Def. 8.1, with ξ = 0.
+    P and Q are the laws of a run on d1 and d2. The claim: there are events E and F with
+    P(E) ≥ 1 - δ, Q(F) ≥ 1 - δ, and D_a(P|E ‖ Q|F) ≤ ρ a and D_a(Q|F ‖ P|E) ≤ ρ a for every a > 1.
+    It implies (ε, δ + (1 - δ) δ₀(ε))-DP, with δ₀ the privacy profile of ρ-zCDP (proof:
+    docs/method.md §6). If some mechanism attains δ₀, then a mechanism that also publishes its input
+    outside of the events attains this profile. Source: Bun & Steinke 2016, Def. 8.1, with ξ = 0.
 
     Examples
     --------
@@ -386,7 +406,7 @@ class ApproximateZCDP(PrivacyClaim):
         return min(1.0, (self.delta + (1 - self.delta) * inside) * (1 + 1e-15))
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return points at the ε of ρ-zCDP, and at one ε where the profile is close to δ."""
+        """Return points at the same ε as ρ-zCDP, and at an ε where the profile is close to δ."""
         epsilons = [point.epsilon for point in ZeroConcentratedDP(self.rho).points()]
         if self.delta:
             tail = math.log(10 / self.delta)
@@ -397,15 +417,15 @@ class ApproximateZCDP(PrivacyClaim):
         return f"{self.delta:.12g}-approximate {self.rho:.12g}-zCDP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return the largest ρ whose profile at the claimed δ is at most the bound, rounded
-        down."""
+        """Return "ρ" and the largest ρ whose profile at ε, with the claimed δ, is ≤ delta_lower."""
         inside = max(0.0, delta_lower - self.delta) / (1 - self.delta) * (1 - 1e-15)
         return ZeroConcentratedDP(self.rho).own_lower(epsilon, inside)
 
     def composed(self, claims: Sequence[Self]) -> ApproximateZCDP:
-        """Return the sum of all ρ, with δ = 1 - ∏ (1 - δᵢ) (Bun & Steinke 2016, Section 8).
+        """Return the claim with the sum of all ρ and δ = 1 - ∏ (1 - δᵢ).
 
-        That is the probability that a release lies outside of its event, at most the sum of all δᵢ.
+        This δ bounds the probability that at least one release i lies outside of its event. It is
+        at most the sum of all δᵢ. Source: Bun & Steinke 2016, Section 8.
         """
         fails = -math.expm1(math.fsum(math.log1p(-claim.delta) for claim in claims)) * (1 + 1e-15)
         delta = below_one(min(fails, total(claims, "delta")), "composition")

@@ -1,6 +1,7 @@
-"""Root finding and maximisation for functions of one variable, without SciPy.
+"""Root finding and maximisation for functions of a single variable, without SciPy.
 
-Claims are made by every command; importing `scipy.optimize` would slow all of them down.
+Used to compute privacy profiles. Every command makes claims, and importing `scipy.optimize` would
+slow down all commands.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def crossing(function: Function, low: float, high: float, tolerance: float) -> tuple[float, float]:
-    """Return an interval, at most `tolerance` long, in which a rising function crosses zero.
+    """Return (low, high), at most `tolerance` apart, between which a rising function crosses zero.
 
-    function(low) ≤ 0 < function(high) must hold, and holds for the result. By the ITP method
-    (Oliveira & Takahashi 2021), which takes at most a step more than bisection, and converges as
-    fast as the secant method for smooth functions.
+    function(low) ≤ 0 < function(high) must hold for the given ends, and holds for the returned
+    ends. The method is ITP (Oliveira & Takahashi 2021), which takes at most one step more than
+    bisection, and converges as fast as the secant method for smooth functions.
     """
     at_low, at_high = function(low), function(high)
     steps = max(0, math.ceil(math.log2(max(high - low, tolerance) / tolerance))) + 1
@@ -43,11 +44,12 @@ def crossing(function: Function, low: float, high: float, tolerance: float) -> t
 def peak(
     function: Function, low: float, high: float, tolerance: float, enough: float = math.inf
 ) -> float:
-    """Return the argument of the maximum of a function with one peak, to within `tolerance`.
+    """Return the x in [low, high] where a function with a single peak is largest.
 
-    Stops early at a point where the function is at least `enough`. By Brent's method (1973, chapter
-    5): parabolas through the three highest points, and golden sections where parabolas fail, as at
-    a corner."""
+    tolerance: largest error of x. enough: return early the first x found with function(x) ≥ enough.
+
+    The method is Brent's (1973, chapter 5): parabolas through the three highest points, and golden
+    sections where parabolas fail, for example at a corner."""
     least = tolerance / 4  # smallest distance between two points
     best = second = third = low + (1 - _GOLDEN) * (high - low)
     at_best = at_second = at_third = function(best)
@@ -86,14 +88,15 @@ def peak(
 def largest_parameter(
     delta_of: Function, delta_lower: float, high: float, near: float = math.inf
 ) -> float:
-    """Return the largest parameter with δ at most `delta_lower`, rounded down by at most 10⁻⁶ of
-    it.
+    """Return the largest parameter x in (0, high] with delta_of(x) ≤ delta_lower, rounded down.
 
-    delta_of: δ as a function of the parameter, rising and above 0. The result is `high` if δ stays
-    below the bound up to `high`, and 0 if δ exceeds it everywhere. near: a guess of the result,
-    which only saves time.
+    The result is too small by at most a relative 10⁻⁶. It is 0 if there is no such x.
+
+    delta_of: called with x, returns δ at a fixed ε; rising, above 0.
+    delta_lower: lower bound for δ at the same ε.
+    near: a guess of the result, which only saves time.
     """
-    if delta_lower <= 0:  # a tiny δ may have been rounded to 0
+    if delta_lower <= 0:  # δ > 0 in theory, but a tiny δ may be rounded to 0
         return 0.0
     least = high * 1e-9
     for factor in (1e-5, 1e-3):

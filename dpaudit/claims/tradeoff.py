@@ -1,4 +1,10 @@
-"""Definitions with a trade-off function: f-DP and Gaussian DP; and the function of every claim."""
+"""Definitions by trade-off functions, f-DP and Gaussian DP; trade-off functions of all claims.
+
+A test of d1 against d2 decides from an output which of the two inputs was used. A false alarm is a
+decision for d2 when the input is d1; a miss is a decision for d1 when the input is d2. A trade-off
+function f maps the probability α of a false alarm to the least probability of a miss. `tradeoff`
+computes f for any claim; `dpaudit explain` and reports draw it.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +26,20 @@ from dpaudit.claims.base import (
 from dpaudit.claims.solving import largest_parameter
 from dpaudit.errors import ClaimError
 
-# Maps the probability α of a false alarm to the least probability of a miss, both in [0, 1].
+# A trade-off function f, from [0, 1] to [0, 1].
 TradeOff = Callable[[float], float]
+# A point (α, f(α)) of the graph of f.
 Knot = tuple[float, float]
+# Corners of a polygon, in rising order of α.
 Knots = tuple[Knot, ...]
 
-# A function is evaluated on a grid: even in log α up to α = ½, then even in log(1 - α).
+# f is evaluated at this many points per factor of 10 in α, from α = ½ down to α = ½ · 10⁻⁶, and at
+# as many points of 1 - α.
 _PER_DECADE, _DECADES = 40, 6
-# Points to test: those that belong to the slopes of f at these α. The first represents the claim.
+# The slope of f at each of these α gives a point of the privacy profile that an audit may test. The
+# first α gives the point that represents the claim.
 _ALPHAS = (0.2, 0.4, 0.3, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3, 1e-4, 1e-5)
-# Rounding error allowed when f is checked for convexity and f(α) ≤ 1 - α.
+# Largest rounding error for which f still counts as convex, and as at most 1 - α.
 _ROUNDING = 1e-9
 
 
@@ -40,22 +50,23 @@ class FunctionalDP(PrivacyClaim):
     Parameters
     ----------
     tradeoff : callable or sequence of pairs of float
-        f: a function from [0, 1] to itself, or pairs [α, f(α)] from α = 0 to [1, 0], which straight
-        lines connect. Convex, non-increasing, f(α) ≤ 1 - α.
+        f: either a function from [0, 1] to [0, 1], or pairs [α, f(α)], the first with α = 0 and the
+        last [1, 0], between which f is linear. f must be convex and non-increasing, with
+        f(α) ≤ 1 - α.
     name : str, optional
         Name of f in reports. Default: the name of the function.
 
     Raises
     ------
     ClaimError
-        For any other value, and for an f that allows everything.
+        For any other value, and for an f that allows every event.
 
     Notes
     -----
-    The claim is about tests of d1 against d2, and of d2 against d1. A function is replaced by a
-    polygon below it, which a mechanism that satisfies the claim also satisfies; the tested δ is
-    larger by less than 1 %. If f is not its own inverse, the larger δ of the two directions is
-    tested (docs/method.md §6). Source: Dong, Roth & Su 2022, Def. 2.3.
+    The claim is about tests of d1 against d2, and of d2 against d1. A function f is replaced by a
+    polygon below f: every mechanism that satisfies the claim also satisfies the polygon, and the
+    tested δ becomes larger by less than 1 %. If f is not its own inverse, the larger δ of the two
+    directions is tested (docs/method.md §6). Source: Dong, Roth & Su 2022, Def. 2.3.
 
     Examples
     --------
@@ -114,10 +125,13 @@ class FunctionalDP(PrivacyClaim):
 
 
 def _lines_below(function: TradeOff, name: str) -> Knots:
-    """Return the corners of a convex polygon below f.
+    """Return the corners of a convex polygon below the trade-off function f = `function`.
 
-    Between two points of its graph, a convex f lies above the line through the two points before
-    them, and above the line through the two points after them. These lines meet in a corner.
+    f is evaluated on a grid. Take four neighbouring points of its graph: between the second and the
+    third point, a convex f lies above the line through the first two points, and above the line
+    through the last two points. The crossing of both lines is a corner.
+
+    name: name of f in error messages.
     """
     points = tuple((alpha, _evaluated(function, alpha, name)) for alpha in _grid())
     _check_shape(points, name)
@@ -127,10 +141,14 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
 
 
 def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
-    """Return the point between two chords where the lines through them meet."""
+    """Return the point where the lines through two chords of f cross, between the chords.
+
+    before, after: left and right end of each chord; `before` lies to the left of `after`, and f has
+    no other known point between them.
+    """
     steep, flat = _slope(*before), _slope(*after)
     (left, high), (right, low) = before[1], after[0]
-    if flat - steep <= 1e-12 * abs(steep):  # one straight line
+    if flat - steep <= 1e-12 * abs(steep):  # both chords are on a straight line
         return left, min(high, _line(*after, left))
     alpha = (low - high + steep * left - flat * right) / (steep - flat)
     alpha = min(max(alpha, left), right)
@@ -195,12 +213,13 @@ def _check_shape(points: Knots, name: str) -> None:
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:
-    """Return log |slope| of the lines of f at α, of those at least as steep as 1 - α."""
+    """Return log |slope| of each line of the polygon that contains α and has |slope| ≥ 1."""
     around = [pair for pair in pairwise(knots) if pair[0][0] <= alpha <= pair[1][0]]
     steep = [-_slope(*pair) for pair in around if pair[1][0] > pair[0][0]]
     return [math.log(slope) for slope in steep if slope >= 1]
 
 
+# Largest μ of a claim.
 _LARGEST_MU = 10.0
 _SIGMA = Instead(
     "sigma",
@@ -217,7 +236,7 @@ class GaussianDP(PrivacyClaim):
     Parameters
     ----------
     mu : float
-        μ, in (0, 10]; for Gaussian noise, the sensitivity over the standard deviation.
+        μ, in (0, 10]. The Gaussian mechanism has μ = sensitivity / standard deviation of the noise.
 
     Raises
     ------
@@ -226,9 +245,10 @@ class GaussianDP(PrivacyClaim):
 
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. The claim: δ(ε) ≤ Φ(-ε/μ + μ/2) -
-    e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one point of this curve, fixed before the draws
-    that certify (docs/method.md §6). Source: Dong, Roth & Su 2022.
+    P and Q are the laws of the output on d1 and d2. The claim, with Φ the standard normal
+    distribution function: δ(ε) ≤ Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one
+    point of this curve, which is fixed before the draws that certify (docs/method.md §6). Source:
+    Dong, Roth & Su 2022.
 
     Examples
     --------
@@ -253,29 +273,30 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the point at which a slightly larger μ is easiest to detect, then points along the
-        curve."""
+        """Return the point at which a slightly larger μ is easiest to detect, and others."""
         return _gaussian_points(self.mu)
 
     def describe(self) -> str:
         return f"{self.mu:.12g}-Gaussian DP"
 
     def own_lower(self, epsilon: float, delta_lower: float) -> tuple[str, float]:
-        """Return the largest μ whose profile at ε is at most the bound, rounded down."""
+        """Return "μ" and the largest μ whose privacy profile at ε is at most `delta_lower`."""
         most = 4 * _LARGEST_MU
         return "μ", largest_parameter(lambda mu: gaussian_delta(mu, epsilon), delta_lower, most)
 
     def for_group(self, size: int) -> GaussianDP:
-        """Return kμ-GDP (Dong, Roth & Su 2022, Thm. 2.9)."""
+        """Return kμ-Gaussian DP for k = `size` records (Dong, Roth & Su 2022, Thm. 2.9)."""
         return GaussianDP(size * self.mu)
 
     def composed(self, claims: Sequence[Self]) -> GaussianDP:
-        """Return the root of the sum of all μ² (Dong, Roth & Su 2022, Cor. 3.3)."""
+        """Return √(Σ μ²)-Gaussian DP, summed over all claims (Dong, Roth & Su 2022, Cor. 3.3)."""
         return GaussianDP(math.hypot(*(claim.mu for claim in claims)))
 
     def note_for_integers(self) -> str:
-        """Return a note that discrete Gaussian noise satisfies zCDP, not GDP (Canonne, Kamath &
-        Steinke 2020, Thm. 4)."""
+        """Return a note that discrete Gaussian noise satisfies zCDP but not Gaussian DP.
+
+        Source: Canonne, Kamath & Steinke 2020, Thm. 4.
+        """
         rho = f"{self.mu**2 / 2:.6g}"
         return (
             "all outputs are integers; a discrete Gaussian with σ = 1/μ is not exactly μ-GDP. It "
@@ -283,7 +304,7 @@ class GaussianDP(PrivacyClaim):
         )
 
     def own_tradeoff(self, alpha: float) -> float:
-        """Return G_μ(α) = Φ(Φ⁻¹(1 - α) - μ)."""
+        """Return G_μ(α) = Φ(Φ⁻¹(1 - α) - μ), Φ the standard normal distribution function."""
         from scipy.special import ndtr, ndtri
 
         return float(ndtr(ndtri(1 - alpha) - self.mu))
@@ -313,7 +334,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """
     ahead, behind = _normal_tail(epsilon / mu - mu / 2), _normal_tail(epsilon / mu + mu / 2)
     scaled = math.exp(epsilon) * behind if behind else 0.0
-    # The terms may nearly cancel; 1e-13 · ahead is more than their rounding errors.
+    # `ahead` and `scaled` may nearly cancel; 1e-13 · ahead is more than their rounding errors.
     return min(1.0, max(0.0, ahead - scaled) + 1e-13 * ahead)
 
 
@@ -324,10 +345,11 @@ def _normal_tail(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
-    """Return points of the profile to test.
+    """Return the points of the privacy profile of μ-Gaussian DP that an audit may test.
 
-    The first is where a mechanism with 1.1 μ exceeds the claim by most standard errors of a draw.
-    The others lie at ε = 0 and at log-ratios up to 3 standard deviations above their mean."""
+    The first point has the ε at which the (1.1 μ)-Gaussian mechanism exceeds the claimed δ by the
+    largest multiple of the standard deviation of a draw. The other points have ε = 0 or
+    ε = mean + t · sd ≥ 0 for t from 0 to 3, where mean μ²/2 and sd μ describe log P/Q under P."""
     larger = 1.1 * mu
 
     def evidence(epsilon: float) -> float:
@@ -344,19 +366,20 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
     return tuple(ProfilePoint(epsilon, gaussian_delta(mu, epsilon)) for epsilon in epsilons)
 
 
-# Grid of ε whose straight lines bound a trade-off function from below: steps, and largest ε.
+# Number of steps and largest value, in nats, of the grid of ε at which `tradeoff` evaluates the
+# privacy profile. Each ε gives two straight lines below the trade-off function.
 _STEPS, _LARGEST_EPSILON = 200, 12.0
 
 
 def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
-    """Return the trade-off function of a claim: the least probability of a miss.
+    """Return the trade-off function f of a claim at α: the least probability of a miss.
 
     Parameters
     ----------
     claim : PrivacyClaim
         The claim.
     alpha : float
-        The probability of a false alarm, in [0, 1].
+        α: the probability of a false alarm, in [0, 1].
 
     Returns
     -------
@@ -366,9 +389,9 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
 
     Notes
     -----
-    The closed form of the definition, if there is one. Otherwise the largest f_{ε,δ(ε)}(α) =
-    max{0, 1 - δ - e^ε α, e^-ε (1 - δ - α)} on a grid of ε, which is a lower bound. Source: Dong,
-    Roth & Su 2022, Prop. 2.5 and 2.13.
+    If the definition has a closed form of f, this form is used. Otherwise the result is the maximum
+    over a grid of ε of max{0, 1 - δ(ε) - e^ε α, e^-ε (1 - δ(ε) - α)}, a lower bound of f(α).
+    Source: Dong, Roth & Su 2022, Prop. 2.5 and 2.13.
 
     Examples
     --------

@@ -1,1 +1,4 @@
-"""Numbers in, numbers out: bounds, tests and e-values, without I/O or randomness."""
+"""Statistics of audits: tests, bounds, p-values and e-values, computed from counts.
+
+The functions read no files and draw no random numbers.
+"""

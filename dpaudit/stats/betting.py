@@ -1,9 +1,13 @@
 """Anytime-valid refutation by betting against a claim (docs/method.md §4).
 
-Wealth starts at 1 and is multiplied, draw by draw, by factors whose expectation is at most 1
-under the claim, whatever was believed when they were fixed. Wealth ≥ 1/α at any look refutes the
-claim at level α (Ville 1939; Shafer 2021). Log wealth is linear in a tally, so a tally, the
-beliefs and the stakes are all that is needed to recompute it.
+Every draw is an output of d1 ("arm" 1) or d2 (arm 2), put into a level: a bin of the outputs. A
+bettor has a belief about which arm gives which level. Each draw multiplies the bettor's wealth by a
+factor that was fixed before the draw and has expectation at most 1 under the claim. So if the total
+wealth, which starts at 1, ever reaches 1/α, the claim is refuted at level α (Ville 1939; Shafer
+2021).
+
+`dpaudit.certificates.wealth` computes the wealth from the tally (counts per level and arm), the
+beliefs and the initial shares, since the log of each bettor's wealth is linear in the tally.
 """
 
 from __future__ import annotations
@@ -15,29 +19,33 @@ import numpy as np
 
 from dpaudit.stats.binomial import FloatArray, IntArray
 
-# Excess log-odds over the claim that the guessing bettors stake on (δ = 0).
+# Bets on a rule (a fixed guess of the input for each level), if δ = 0: each bettor believes that
+# the log-odds of a right guess exceed the claimed ε by one of these amounts, in nats.
 EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
-# Shares of the largest admissible stake (δ > 0).
+# Bets on a rule, if δ > 0: each bettor stakes one of these fractions of the largest stake that
+# cannot make its wealth negative.
 FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
-# Of five rules, the last two guess rare outputs that only one input seems to give. Such guesses are
-# rarely wrong, so that bold stakes gain most: these two rules get half of the wealth, two thirds of
-# it for the largest stake. (Four rules, as in older results, share the wealth evenly.)
+# With at least 5 rules and δ > 0, the last 2 guess rare outputs that only one input seems to give,
+# and get half of the initial wealth. With fewer rules (older results) all get equal shares.
 _RULES_WITH_RARE, _RARE_RULES = 5, 2
-_BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60  # by FRACTIONS
+# How a rule for rare outputs divides its wealth among the seven stakes of FRACTIONS. Its guesses
+# are rarely wrong, so that the largest stake gains most and gets two thirds.
+_BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
 
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """Beliefs of the bettors in one round, fixed before the draws that they bet on.
+    """Beliefs of all bettors during one round of draws, fixed before these draws.
 
-    A bettor keeps its place, and so its stake, from round to round.
+    A bettor bets on the input, d1 or d2, of each draw, given its level (bin of the output). Row i
+    belongs to the same bettor in every round, so that all rounds need equal numbers of rows.
 
     Parameters
     ----------
-    posteriors : ndarray of float, shape (bettors, levels)
-        Estimated Pr[arm 1 | level], in (0, 1).
+    posteriors : ndarray of float, shape (posterior bettors, levels)
+        For bettors with a posterior: estimated probability that a draw at a level is of d1.
     rules : ndarray of int, shape (rules, levels)
-        -1 (guess 2), 0 (abstain), 1 (guess 1). All rounds have the same number of rules.
+        For bettors on a rule: the guess of the rule at each level, 1 for d1, -1 for d2, 0 for none.
     """
 
     posteriors: FloatArray
@@ -56,9 +64,10 @@ class Beliefs:
         Returns
         -------
         ndarray of float, shape (..., bettors, levels, 2)
-            Arm 1 first. Under the claim each factor has expectation at most 1. The posterior
-            bettors take part only when δ = 0, since they bet on the likelihood ratio of single
-            levels (docs/method.md §4).
+            The last axis is the input of the draw: d1, d2. Under the claim each factor has
+            expectation at most 1. Bettors with a posterior come first, and take part only if
+            δ = 0, since they bet on single levels. Bettors on a rule follow, one bettor for each
+            pair of a rule and a stake (docs/method.md §4).
         """
         claims = np.asarray(epsilon, dtype=float)
         if delta > 0:
@@ -68,7 +77,7 @@ class Beliefs:
 
 
 def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
-    """Return the bettors' shares of the initial wealth.
+    """Return the share of the initial wealth that each bettor gets.
 
     Parameters
     ----------
@@ -80,12 +89,12 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
     Returns
     -------
     ndarray of float, shape (bettors,)
-        They add up to 1.
+        Shares, which add up to 1, in the order of `Beliefs.log_factors`.
 
     Notes
     -----
-    For δ = 0, the posterior bettors get one half and the guessing bettors the other. For δ > 0, the
-    last two of five rules get one half (docs/method.md §4).
+    If δ = 0, bettors with a posterior share one half, and bettors on a rule the other half. If
+    δ > 0 and there are five rules, bettors on the last two share one half (docs/method.md §4).
     """
     rules = len(beliefs.rules)
     if delta > 0:
@@ -101,7 +110,7 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
 
 
 def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the log of the wealth of all bettors.
+    """Return the log of the total wealth of all bettors.
 
     Parameters
     ----------
@@ -117,8 +126,8 @@ def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Under the claim wealth reaches 1/α at any look with probability at most α. Source: Ville 1939;
-    docs/method.md §4.
+    Under the claim the probability that the wealth ever reaches 1/α is at most α. Source: Ville
+    1939; docs/method.md §4.
     """
     top = np.max(log_gains, axis=-1, keepdims=True)
     total = np.sum(shares * np.exp(log_gains - top), axis=-1)
@@ -126,7 +135,7 @@ def log_wealth(log_gains: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def bound_grid(epsilon: float) -> FloatArray:
-    """Return the values of ε that betting tests.
+    """Return the grid of claims ε that are bet against, from which a lower bound for ε is read.
 
     Parameters
     ----------
@@ -136,11 +145,12 @@ def bound_grid(epsilon: float) -> FloatArray:
     Returns
     -------
     ndarray of float, one-dimensional
-        Values in rising order, the claimed one among them.
+        Values in rising order, in nats: ten from 0 to below `epsilon` (none for `epsilon` = 0),
+        `epsilon` itself, and 60 above it, up to `epsilon` + 30.
 
     Notes
     -----
-    docs/method.md §4.
+    Used by `epsilon_lower` (docs/method.md §4).
     """
     below = epsilon * np.linspace(0, 1, 11)[:-1] if epsilon > 0 else np.empty(0)
     above = epsilon + np.concatenate([[0.0], np.geomspace(0.01, 30.0, 60)])
@@ -148,27 +158,29 @@ def bound_grid(epsilon: float) -> FloatArray:
 
 
 def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float) -> float:
-    """Return the lower bound for ε that betting gives.
+    """Return the lower bound for ε that follows from betting against a grid of claims.
 
     Parameters
     ----------
     grid : ndarray of float, shape (points,)
-        Values of ε in rising order.
+        Values of ε in rising order, in nats.
     largest_log_wealth : ndarray of float, shape (points,)
-        The log of the largest wealth against each value at any look.
+        Log of the largest wealth so far against each value of the grid.
     alpha : float
         The error probability, in (0, 1).
 
     Returns
     -------
     float
-        The last grid point up to which every point was rejected at some look, or 0.
+        The largest grid point such that this point and all smaller points were rejected, in nats;
+        0 if the first point was not rejected.
 
     Notes
     -----
-    The bounds of all looks hold together with probability at least 1 - alpha. If one exceeds the
-    true ε, then the first grid point at or above the true ε was rejected, and the wealth against
-    that point is a supermartingale (docs/method.md §4).
+    A point is rejected if the wealth against it has ever reached 1/alpha. All bounds that are
+    computed during a run are valid together with probability at least 1 - alpha: if a bound exceeds
+    the true ε, then the first grid point at or above the true ε was rejected, and the wealth
+    against this point is a supermartingale (docs/method.md §4).
     """
     rejected = largest_log_wealth >= -math.log(alpha)
     until = len(grid) if rejected.all() else int(np.argmin(rejected))
@@ -176,10 +188,12 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
 
 
 def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """Return log(π_b / clip(π, 1 - θ₀, θ₀)_b), θ₀ = e^ε / (1 + e^ε).
+    """Return the log factors of bettors with a posterior, (..., bettors, levels, 2).
 
-    Under ε-DP the true posterior of every level lies in [1 - θ₀, θ₀]. The expectation of the factor
-    is linear in that posterior, and at most 1 at the end of the interval nearer to π.
+    With π_b the believed probability of input b at the level, a draw of b multiplies the wealth by
+    π_b / clip(π_b, 1 - θ₀, θ₀), where θ₀ = e^ε / (1 + e^ε). Under ε-DP the true probability lies in
+    [1 - θ₀, θ₀]. The expectation of the factor is linear in the true probability, and at most 1 at
+    the end of the interval nearer to π_b.
     """
     most = (1 / (1 + _odds_against(epsilon)))[..., None, None]
     allowed = np.clip(posteriors, 1 - most, most)
@@ -188,9 +202,10 @@ def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArra
 
 
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
-    """Return log(θ/θ₀) for a correct and log((1-θ)/(1-θ₀)) for a wrong guess, by rule and excess.
+    """Return the log factors of bettors on a rule for δ = 0, (..., rules · excesses, levels, 2).
 
-    Under ε-DP a guess is correct with probability at most θ₀ < θ.
+    A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where
+    logit θ₀ = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability ≤ θ₀.
     """
     excess = np.array(EXCESSES)
     claimed, believed = _log_shares(epsilon[..., None]), _log_shares(epsilon[..., None] + excess)
@@ -199,7 +214,12 @@ def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
 
 
 def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatArray:
-    """Return log(1 + λ(1[correct] - e^ε 1[wrong] - hδ)), λ = fraction / (e^ε + hδ), by rule."""
+    """Return the log factors of bettors on a rule for δ > 0, (..., rules · fractions, levels, 2).
+
+    A draw multiplies the wealth by 1 + λ(1[correct] - e^ε 1[wrong] - hδ), λ = fraction /
+    (e^ε + hδ), where h = 1 if the rule can guess both inputs, and ½ if it can guess only one input
+    (docs/method.md §2).
+    """
     odds = _odds_against(epsilon)[..., None]
     tables = []
     for rule in rules:
@@ -215,11 +235,12 @@ def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatA
 def _by_guess(
     rules: IntArray, correct: FloatArray, wrong: FloatArray, abstained: FloatArray
 ) -> FloatArray:
-    """Return the gains of every rule at every level and arm, (..., rules · excesses, levels, 2).
+    """Return the log factor of every rule and stake, (..., rules · stakes, levels, 2).
 
-    correct, wrong, abstained: (..., excesses), the gains of a correct, a wrong and no guess.
+    correct, wrong, abstained: log factor by stake after a correct guess, a wrong guess and no
+    guess, each (..., stakes).
     """
-    # Indexed by the guess: 0 abstains, 1 is correct, -1 (the last) is wrong.
+    # The last axis is indexed by 0 for no guess, 1 for a correct and -1 for a wrong guess.
     gains = np.stack(np.broadcast_arrays(abstained, correct, wrong), axis=-1)
     before, excesses = gains.shape[:-2], gains.shape[-2]
     spread = np.empty((*before, len(rules), excesses, rules.shape[1], 2))
@@ -230,7 +251,7 @@ def _by_guess(
 
 
 def _odds_against(epsilon: FloatArray) -> FloatArray:
-    """Return e^-ε by `math.exp`: `np.exp` may round differently in arrays of different sizes."""
+    """Return e^-ε, computed by `math.exp`, since `np.exp` may round differently by array size."""
     return np.reshape([math.exp(-value) for value in epsilon.ravel()], epsilon.shape)
 
 

@@ -1,6 +1,8 @@
 """Exact binomial tails, Clopper-Pearson bounds, and the bounds on ε and δ that follow from them.
 
-Counts are integers. Lower bounds are rounded down and upper bounds up.
+The other modules of `dpaudit.stats` build on these functions. Inputs are integer counts and error
+probabilities; lower bounds are rounded down and upper bounds up, so that rounding never makes a
+bound invalid. An event is a set of outputs that was fixed before the draws were counted.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from dpaudit.stats.p_values import smallest_alpha
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Bounds are moved outward by this, in log-odds, to cover the error of SciPy's inverse of the
-# incomplete beta function. (Measured error: 2e-9 for 10 trials, 5e-9 for 10⁸ trials.)
+# Distance in log-odds by which a Clopper-Pearson bound is moved outward, to cover the error of
+# SciPy's inverse of the incomplete beta function (measured: 2e-9 for 10 and 5e-9 for 10⁸ trials).
 _OUTWARD = 1e-8
-# Upper bounds near 1 are moved by this in addition, since floats are coarse there in log-odds.
+# Probability that is added to an upper Clopper-Pearson bound in addition to `_OUTWARD`: near 1, the
+# distance between two floats is large in log-odds.
 _ULPS = 4 * 2.0**-53
 
 
@@ -31,14 +34,14 @@ def upper_tail(successes: ArrayLike, trials: ArrayLike, probability: ArrayLike) 
     Parameters
     ----------
     successes, trials : array_like of int
-        Any integers; at least 0.
+        The smallest number of successes in the tail, any integer; the number of trials, at least 0.
     probability : array_like of float
-        In [0, 1].
+        Probability of a success, in [0, 1].
 
     Returns
     -------
     ndarray of float
-        The tails, in the shape to which the arguments are broadcast.
+        Probabilities, in the shape to which the arguments are broadcast.
 
     Notes
     -----
@@ -152,21 +155,24 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
 def pair_epsilon_lower(
     count: int, draws: int, other: int, other_draws: int, delta: float, alpha: float
 ) -> float:
-    """Return a lower bound for ε from the frequencies of one event.
+    """Return a lower bound for ε from the frequencies of one event under both inputs.
 
     Parameters
     ----------
     count, draws : int
-        Of the input that the event points to: its draws in the event, and all its draws.
+        For the input under which the event is expected more often: number of draws in the event,
+        and number of all draws.
     other, other_draws : int
-        Of the other input: its draws in the event, and all its draws.
+        For the other input: number of draws in the event, and number of all draws.
     delta, alpha : float
-        The δ of the claim, in [0, 1); the error probability, in (0, 1), half for each frequency.
+        The δ of the claim, in [0, 1); the error probability, in (0, 1). Each of the two
+        Clopper-Pearson bounds gets alpha / 2.
 
     Returns
     -------
     float
-        log((P_lower - δ) / Q_upper), at least 0, from Clopper-Pearson bounds.
+        max{0, log((P_lower - δ) / Q_upper)}, in nats. P_lower is a lower bound for the probability
+        of the event under the first input, Q_upper an upper bound for it under the other.
 
     Notes
     -----
@@ -181,20 +187,19 @@ def pair_epsilon_lower(
 def pair_delta_lower(
     count: int, draws: int, other: int, other_draws: int, epsilon: float, alpha: float
 ) -> float:
-    """Return a lower bound for δ from the frequencies of one event.
+    """Return a lower bound for δ from the frequencies of one event under both inputs.
 
     Parameters
     ----------
     count, draws, other, other_draws : int
         As in `pair_epsilon_lower`.
     epsilon, alpha : float
-        The ε of the claim, in nats, at least 0; the error probability, in (0, 1), half for each
-        frequency.
+        The ε of the claim, in nats, at least 0; the error probability, in (0, 1).
 
     Returns
     -------
     float
-        P_lower - e^ε Q_upper, at least 0.
+        max{0, P_lower - e^ε Q_upper}, with the bounds of `pair_epsilon_lower`.
 
     Notes
     -----
@@ -209,7 +214,7 @@ def pair_delta_lower(
 def pair_p_value(
     count: int, draws: int, other: int, other_draws: int, epsilon: float, delta: float
 ) -> float:
-    """Return the p-value of (ε, δ) from the frequencies of one event.
+    """Return the p-value of the claim (ε, δ) from the frequencies of one event.
 
     Parameters
     ----------
@@ -241,29 +246,31 @@ def _check(successes: int, trials: int, alpha: float) -> None:
         raise ValueError(f"alpha={alpha!r} must lie in (0, 1)")
 
 
-# Largest probability that the coins ask for more draws of an input than were recorded. They are
-# then tossed again, so that a test of the thinned draws is valid at (1 - TOSSED_AGAIN) of its
-# level.
+# Samples of fixed sizes are thinned as if a fair coin had picked the input of every draw. This is
+# the largest probability that the coins ask for more draws of an input than were recorded. All
+# coins are then tossed again, so that a test has to run at (1 - TOSSED_AGAIN) of its level.
 TOSSED_AGAIN = 1e-3
 
 
 def coin_flips(first: int, second: int) -> int:
-    """Return how many coin-flipped draws two samples of fixed sizes can supply.
+    """Return the number of draws with coin-flipped inputs that can be taken from two samples.
 
     Parameters
     ----------
     first, second : int
-        Numbers of recorded draws of d1 and of d2, at least 0.
+        Number of recorded draws of d1, and number of recorded draws of d2, at least 0.
 
     Returns
     -------
     int
-        The largest number of fair coins that ask for more draws of an input than were recorded with
-        probability at most `TOSSED_AGAIN`.
+        The largest number of coins for which Pr[the coins ask for more than `first` draws of d1, or
+        more than `second` of d2] is at most `TOSSED_AGAIN` (by a union bound).
 
     Notes
     -----
-    A test of the thinned draws is valid at (1 - TOSSED_AGAIN) of the level (docs/method.md §12).
+    A coin per draw decides from which sample the draw is taken. If the coins ask for more draws
+    than a sample has, all coins are tossed again. So a test of the draws that are taken has to run
+    at (1 - TOSSED_AGAIN) times its level (docs/method.md §12).
 
     Examples
     --------
@@ -279,27 +286,28 @@ def coin_flips(first: int, second: int) -> int:
 
 
 def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[float, float]:
-    """Return a confidence interval for the smallest ε of the pair at δ = 0.
+    """Return a confidence interval for the smallest ε that a mechanism with few outputs satisfies.
 
     Parameters
     ----------
     counts : sequence of pairs of int, length K
-        Draws of d1 and of d2 for each of the K possible outputs. A fair coin picked the input of
-        every draw.
+        Number of draws of d1 and number of draws of d2, for each of the K possible outputs. A fair
+        coin picked the input of every draw.
     alpha : float
         The error probability, in (0, 1).
 
     Returns
     -------
     tuple of float
-        The ends, rounded outward. The upper end is inf if one input never gave one of the outputs.
+        Lower and upper end, in nats, rounded outward. The upper end is inf if one of the outputs
+        was never drawn from one of the inputs.
 
     Notes
     -----
-    The interval contains ε with probability at least 1 - alpha. Among m draws of output s, the
-    number of d1 is Binomial(m, θ) with logit θ = log P(s)/Q(s). Clopper-Pearson bounds at
-    alpha / 2K on both sides bound all K log-ratios together, and ε is the largest absolute value
-    among them (docs/method.md §10).
+    The interval contains the smallest ε at δ = 0, max over s of |log P(s)/Q(s)|, with probability
+    at least 1 - alpha. Among the m draws with output s, the number of draws of d1 is
+    Binomial(m, θ) with logit θ = log P(s)/Q(s). Clopper-Pearson bounds at alpha / 2K on both sides
+    bound all K log-ratios together (docs/method.md §10).
 
     Examples
     --------
@@ -310,7 +318,7 @@ def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[f
     inf
     """
     share = alpha / (2 * len(counts))
-    # Lower bounds of log P/Q and of log Q/P, by output. Minus the second bounds log P/Q from above.
+    # For each output a lower bound of log P/Q and a lower bound of log Q/P = -log P/Q.
     below = [_log_odds_lower(count, d1 + d2, share) for d1, d2 in counts for count in (d1, d2)]
     return max(0.0, *below), -min(below)
 

@@ -1,4 +1,9 @@
-"""Tests of whether a sequence of draws is independent, and whether groups of draws have one law."""
+"""Tests of whether the draws of an audit are independent and have the same law throughout.
+
+`dpaudit.sampling` calls these tests, since a certificate assumes independent draws. Inputs are the
+numbers of successive draws (`ljung_box`), keys (codes of outputs; equal outputs have equal keys),
+or counts of an event in groups of draws, such as the draws of each worker.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +18,32 @@ from dpaudit.stats.binomial import FloatArray, IntArray, upper_tail
 
 Keys = NDArray[np.generic]
 
-# A series counts as constant if its range is at most this share of its largest entry.
+# A series counts as constant if its range is at most this share of its largest absolute entry, a
+# range that rounding alone may cause.
 _ROUNDING = 1e-12
-# Sequences are shortened until they have at most this many pairs of equal entries.
+# A sequence is shortened until it has at most this many pairs of equal entries, which bounds the
+# time and memory of `repetition_p_value`.
 _MOST_PAIRS = 100_000
-# The share of equal pairs is first estimated from this many entries.
+# Number of entries from which the share of equal pairs is first estimated.
 _FIRST_ENTRIES = 2_000
-# `collision_bound` adds this many standard errors, and this many pairs, to its estimate.
+# Number of standard errors that `collision_bound` adds to its estimate.
 _ERRORS = 6.0
+# Number of pairs that `collision_bound` adds to the number of equal pairs.
 _PAIRS = 10.0
-# Lags with fewer repeats are not tested.
+# `repetition_p_value` tests only lags with at least this many pairs of equal keys.
 _FEWEST_REPEATS = 4
 
 
 def ljung_box(series: FloatArray, lags: int) -> float:
-    """Return the p-value of "no autocorrelation up to `lags`"; 1 for a constant series.
+    """Return the p-value of "the series has no autocorrelation at lags 1 to `lags`".
 
-    Q = n (n + 2) Σ_k r_k² / (n - k), which is about chi-squared with `lags` degrees of freedom.
-    Source: Ljung & Box 1978.
+    With r_k the autocorrelation at lag k of the n entries, Q = n (n + 2) Σ_k r_k² / (n - k) is
+    about chi-squared with `lags` degrees of freedom. The p-value of a constant series, or of at
+    most `lags` entries, is 1. Source: Ljung & Box 1978.
     """
     n = len(series)
     if n <= lags or np.ptp(series) <= _ROUNDING * np.abs(series).max():
-        return 1.0  # such a range may come from rounding alone
+        return 1.0
     centred = series - series.mean()
     power = _product(centred, centred)
     if power <= 0:
@@ -45,10 +54,13 @@ def ljung_box(series: FloatArray, lags: int) -> float:
 
 
 def looks_like_fair_coins(first: int, second: int, changes: int, level: float) -> bool:
-    """Return whether the order of rows of two inputs can come from fair coins, tested at `level`.
+    """Return whether fair coins may have picked the input, d1 or d2, of each row of a recording.
 
-    first, second: number of rows of d1 and of d2. changes: number of rows whose input differs from
-    that of the row before.
+    Two tests, at `level` together: of the share of d1, and of the share of changes of input.
+
+    first, second: number of rows of d1, and number of rows of d2.
+    changes: number of rows whose input differs from the input of the previous row.
+    level: probability of False for fair coins, at most.
     """
     rows = first + second
     larger = max(first, second), max(changes, rows - 1 - changes)
@@ -62,9 +74,13 @@ def _product(left: FloatArray, right: FloatArray) -> float:
 
 
 def collision_bound(keys: Keys) -> float:
-    """Return an upper bound for Pr[two draws are equal], Σ p², from independent draws.
+    """Return an upper bound for the probability that two independent draws are equal.
 
-    The bound is the unbiased estimate plus six standard errors and a margin of ten pairs.
+    This probability is Σ p², p the probability of each output. keys: codes of the draws; equal
+    outputs have equal keys.
+
+    The bound is the share of equal pairs among all pairs of draws, plus six standard errors and ten
+    pairs; 1 for fewer than two draws.
     """
     n = len(keys)
     if n < 2:
@@ -80,11 +96,16 @@ def collision_bound(keys: Keys) -> float:
 
 
 def repetition_p_value(keys: Keys) -> tuple[float, int]:
-    """Return the p-value of "draws are independent" from repeats at one lag, and that lag.
+    """Test whether draws repeat earlier draws at a fixed distance; return the p-value and the lag.
 
-    (1, 0) without repeats; the p-value is corrected for the number of lags. Pairs (i, i + lag) are
-    split in two groups by the parity of i // lag. No draw occurs twice in a group, so that the
-    number of equal pairs in a group is exactly binomial.
+    The hypothesis is that the draws are independent. The lag is the distance at which the number of
+    pairs of equal draws is least plausible; the p-value is corrected for the number of lags. Return
+    (1, 0) if no lag has `_FEWEST_REPEATS` equal pairs.
+
+    keys: codes of the draws, in order; equal outputs have equal keys.
+
+    The pairs (k, k + lag) are split in two groups by the parity of k // lag. No draw is in two
+    pairs of a group, so that the number of equal pairs of a group is binomial.
     """
     keys = _shortened(keys)
     n = len(keys)
@@ -101,7 +122,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 
 
 def _shortened(keys: Keys) -> Keys:
-    """Return the longest tested prefix with at most `_MOST_PAIRS` pairs of equal entries."""
+    """Return a prefix of the keys with about `_MOST_PAIRS` pairs of equal keys at most."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
     if pairs > _MOST_PAIRS:  # the case of a few distinct outputs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]
@@ -116,8 +137,8 @@ def _pairs(keys: Keys) -> float:
 
 
 def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
-    """Return the pairs of equal keys: the index of the first, and the distance to the second."""
-    # A stable sort would take five times as long; only equal keys are put in order, below.
+    """Return, for each pair of equal keys, the index of the first key and the distance of both."""
+    # A stable sort would take five times as long. `lexsort` below orders the repeated keys only.
     order = np.argsort(keys)
     is_new = np.ones(len(keys) + 1, dtype=bool)
     is_new[1:-1] = keys[order[1:]] != keys[order[:-1]]
@@ -125,9 +146,9 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     places, group = order[is_paired], np.cumsum(is_new[:-1])[is_paired]
     places = places[np.lexsort((places, group))]
     sizes = np.bincount(group)
-    # Number of equal keys that follow each key in sorted order.
+    # For each key in sorted order, the number of equal keys after it.
     later = np.repeat(np.cumsum(sizes), sizes) - np.arange(1, len(places) + 1)
-    # The partners of a key are the next keys in sorted order: its own position plus 1, 2, ...
+    # A key forms pairs with the `later` keys after it: sorted position plus 1, 2, ..., later.
     first = np.repeat(np.arange(len(places)), later)
     second = np.arange(1, len(first) + 1) + np.repeat(
         np.arange(len(places)) - np.cumsum(later) + later, later
@@ -135,26 +156,30 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     return places[first], places[second] - places[first]
 
 
-# Alternatives of the test of groups: the event's probability in a group is Beta distributed around
-# the share of all groups, with a prior weight of this many draws.
+# Alternatives of `log_e_value`: the probability of the event in a group is Beta distributed around
+# the share in all groups. Each alternative has one of these prior weights, in draws.
 _WEIGHTS = 8.0 ** np.arange(8)
-# Up to this many groups, evaluating each is faster than finding groups with equal counts.
+# For at most this many groups, evaluating each group is faster than finding groups with equal
+# counts.
 _FEW_GROUPS = 32
 
 
 def log_e_value(inside: IntArray, sizes: IntArray) -> float:
-    """Return the log of an e-value against "the event has the same probability in all groups".
+    """Return log E, E an e-value against "the event has the same probability in all groups".
 
-    inside: (groups,), draws in the event by group; sizes: (groups,), draws by group.
+    An e-value has expectation at most 1 if the hypothesis is true, so that Pr[E ≥ 1/α] ≤ α
+    (Markov). The groups are groups of draws, such as the draws of each worker.
 
-    Under independent draws of one law every assignment of the draws to the groups is equally
-    likely, given how many are in the event. So the counts are multivariate hypergeometric, and
+    inside: number x_g of draws of group g in the event, (groups,).
+    sizes: number n_g of all draws of group g, (groups,).
 
-        E = mean over w of Π_g BetaBinomial(x_g; n_g, w p, w (1 - p)) / Pr[x_1, ..., x_G],
+    Given the total number of draws in the event, the counts of independent draws of one law are
+    multivariate hypergeometric. With p the share of the event in all groups together,
 
-    with p the share of all groups together, has expectation at most 1 for any number of draws: the
-    numerators of all counts with this total add up to at most 1, since they leave out the last
-    group, whose count the others determine. So Pr[E ≥ 1/α] ≤ α (Markov).
+        E = mean over w of Π_{g < G} BetaBinomial(x_g; n_g, w p, w (1 - p)) / Pr[x_1, ..., x_G].
+
+    The product leaves out the last group G, whose count follows from the total. So its sum over all
+    possible counts is at most 1, and E has expectation at most 1 for any number of draws.
     """
     groups = sizes > 0
     inside, sizes = inside[groups], sizes[groups]
@@ -171,25 +196,28 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
         codes, place = np.unique(inside[:-1] * (sizes.max() + 1) + sizes[:-1], return_inverse=True)
         x, n = (part.astype(np.float64) for part in np.divmod(codes, sizes.max() + 1))
         alike = (betaln(x + a, n - x + b) - betaln(a, b)).take(place, axis=1)
-    # The binomial coefficients of the other groups cancel.
+    # The binomial coefficients of the groups before the last are in both parts of E and cancel.
     log_null = _log_choose(sizes[-1], inside[-1]) - _log_choose(draws, total)
     return _log_sum(alike.sum(axis=1)) - math.log(len(_WEIGHTS)) - log_null
 
 
 def log_mean_e_value(evidence: Iterable[float]) -> float:
-    """Return the log of the mean of e-values, an e-value under any dependence between them."""
+    """Return the log of the mean of several e-values; 0 for none.
+
+    evidence: logs of the e-values. The mean of e-values is an e-value under any dependence.
+    """
     logs = np.fromiter(evidence, dtype=np.float64)
     return _log_sum(logs) - math.log(len(logs)) if len(logs) else 0.0
 
 
 def _log_sum(logs: FloatArray) -> float:
-    """Return log Σ exp(logs): the result of SciPy's `logsumexp`, to the last digit, but faster."""
+    """Return log Σ exp(logs), exactly as SciPy's `logsumexp` does, but faster."""
     largest = logs.max()
     if not math.isfinite(largest):
         return float(logsumexp(logs))
     is_largest = logs == largest
     many = float(np.count_nonzero(is_largest))
-    # The largest terms are kept out of the sum, so that no digits are lost.
+    # The largest terms are added by `log1p`, so that no digits of the other terms are lost.
     rest = np.exp(np.where(is_largest, -np.inf, logs) - largest).sum() / many
     return float(np.log1p(rest) + np.log(many) + largest)
 

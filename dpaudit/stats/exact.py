@@ -1,10 +1,13 @@
-"""Exact privacy parameters of two given laws.
+"""Exact privacy parameters of a mechanism whose output probabilities are given.
 
-A law is a mapping from outcomes to probabilities; outcomes of probability 0 may be left out. Every
-result is the larger of the two directions. Floats represent e^ε · q only approximately, so that
-numbers equal up to a relative error of 10⁻⁹ (`TOLERANCE`) count as equal: a claim that is attained
-exactly is never reported as violated, and a violation by less than the tolerance is not reported.
-Probabilities should have a relative error below the tolerance.
+P and Q are the laws of the output on d1 and on d2, each a mapping from outcomes to probabilities;
+outcomes of probability 0 may be left out. `dpaudit.auditing.exact_pmf` compares the results with a
+claim. A result holds in both directions: P against Q, and Q against P.
+
+Floats represent e^ε · q only approximately. So numbers equal up to a relative error of 10⁻⁹
+(`TOLERANCE`) count as equal: a claim that is attained exactly is never reported as violated, and a
+violation by less than the tolerance is not reported. The given probabilities should have a relative
+error below the tolerance.
 """
 
 from __future__ import annotations
@@ -24,8 +27,11 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A set of outcomes. guess: the law under which it is more likely. ahead, behind: its
-    probability under that law, and under the other law."""
+    """A set of outcomes, and its probability under both laws.
+
+    guess: the input under which the set is more likely.
+    ahead, behind: probability of the set under this input, and under the other input.
+    """
 
     guess: Guess
     outcomes: tuple[Any, ...]
@@ -35,14 +41,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The smallest ε that holds at some δ, and an event for which no smaller ε holds."""
+    """The smallest ε that two laws satisfy at a given δ, and an event that no smaller ε allows."""
 
     epsilon: float
     event: Event
 
 
 def epsilon(p: Law, q: Law, delta: float = 0.0) -> Extreme:
-    """Return the smallest ε ≥ 0 with P(E) ≤ e^ε Q(E) + δ, and the reverse, for every E; may be inf.
+    """Return the smallest ε ≥ 0 that P and Q satisfy at δ, with an event that attains it.
+
+    For every event E, P(E) ≤ e^ε Q(E) + δ and Q(E) ≤ e^ε P(E) + δ. ε may be inf.
 
     >>> epsilon({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}).epsilon == math.log(3)
     True
@@ -52,7 +60,9 @@ def epsilon(p: Law, q: Law, delta: float = 0.0) -> Extreme:
 
 
 def delta(p: Law, q: Law, epsilon: float) -> float:
-    """Return δ(ε), the largest P(E) - e^ε Q(E) over events and directions; 0 for a tie.
+    """Return δ(ε), the largest P(E) - e^ε Q(E) or Q(E) - e^ε P(E) over all events E.
+
+    Outcomes with P(s) = e^ε Q(s), up to the tolerance, add exactly 0.
 
     >>> delta({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 0.0)
     0.5
@@ -65,9 +75,11 @@ def delta(p: Law, q: Law, epsilon: float) -> float:
 
 
 def violating(p: Law, q: Law, epsilon: float) -> Event:
-    """Return {s : P(s) > e^ε Q(s)}, of the direction in which its probability `ahead` is larger.
+    """Return the event {s : P(s) > e^ε Q(s)} or the event {s : Q(s) > e^ε P(s)}.
 
-    That probability is the smallest δ of (ε, δ)-probabilistic DP.
+    Choose the first event if its probability under P is at least the probability of the second
+    event under Q. The probability of the chosen event (`ahead`) is the smallest δ for which
+    (ε, δ)-probabilistic DP holds.
 
     >>> violating({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}, 1.0).ahead
     0.75
@@ -78,21 +90,23 @@ def violating(p: Law, q: Law, epsilon: float) -> Event:
 
 
 def exceeds_point(p: Law, q: Law, epsilon: float, claimed: float) -> bool:
-    """Return whether δ(ε) is above the claimed δ.
+    """Return whether δ(ε) of the two laws is above the claimed δ by more than the tolerance.
 
-    Evaluated at ε plus the tolerance: if P(E) and e^ε Q(E) nearly cancel, rounding decides the
-    difference.
+    epsilon, claimed: the claimed ε and the claimed δ.
+
+    δ is computed at ε + TOLERANCE, since otherwise rounding decides the result where P(E) and
+    e^ε Q(E) nearly cancel.
     """
     return exceeds(delta(p, q, epsilon + TOLERANCE), claimed)
 
 
 def exceeds(value: float, claimed: float) -> bool:
-    """Return whether a probability is above the claimed one, by more than the tolerance."""
+    """Return whether a probability is above the claimed probability by more than the tolerance."""
     return value > claimed * (1 + TOLERANCE)
 
 
 def _atoms(p: Law, q: Law) -> list[Atom]:
-    """Return the outcomes with P(s) > 0, and both probabilities."""
+    """Return the triples (s, P(s), Q(s)) of all outcomes s with P(s) > 0."""
     return [(key, ahead, q.get(key, 0.0)) for key, ahead in p.items() if ahead > 0]
 
 
@@ -111,13 +125,17 @@ def _event(guess: Guess, atoms: Sequence[Atom]) -> Event:
 
 
 def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
-    """Return the largest log((P(E) - δ) / Q(E)); E is a set of outcomes with the largest P/Q."""
+    """Return the largest log((P(E) - δ) / Q(E)) over all events E, at least 0, and its event.
+
+    atoms: triples (s, P(s), Q(s)). guess: the input whose law is P. The best event is always a set
+    of the outcomes with the largest P(s)/Q(s).
+    """
     ordered = sorted(atoms, key=_log_ratio, reverse=True)
     ahead = accumulate(atom[1] for atom in ordered)
     behind = accumulate(atom[2] for atom in ordered)
     values = [_log_excess(*sums, delta) for sums in zip(ahead, behind, strict=True)]
     best = max(values, default=0.0)
-    # Of equally good sets the largest, so that outcomes of equal ratio are in or out together.
+    # Take the largest of equally good sets, so that an event contains all outcomes of equal ratio.
     last = max((i for i, value in enumerate(values) if value >= best - TOLERANCE), default=0)
     return Extreme(max(0.0, best), _event(guess, ordered[: last + 1]))
 

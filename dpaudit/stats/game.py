@@ -1,11 +1,13 @@
 """The distinguishing game: exact bounds on ε and δ from correct and wrong guesses.
 
-A fair coin picks the input of every draw; a rule fixed before the draws looks at the output and
-guesses 1, guesses 2 or abstains. With c = Pr[correct] and w = Pr[wrong],
+A fair coin picks the input, d1 or d2, of every draw. A rule, fixed before the draws, looks at the
+output and guesses d1, guesses d2 or abstains. With c = Pr[correct] and w = Pr[wrong],
 
     (ε, δ)-DP  ⇒  c ≤ e^ε w + h δ,                                         (1, docs/method.md §2)
 
-h = 1 if the rule can guess both inputs, h = ½ if it can guess only one of them.
+where h = 1 if the rule can guess both inputs, and h = ½ if it can guess only one input.
+Certificates call `p_value`, `epsilon_lower` and `delta_lower` with the counts of the certifying
+draws (`Game`).
 """
 
 from __future__ import annotations
@@ -20,29 +22,32 @@ from scipy.special import ndtri
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
 from dpaudit.stats.trinomial import TERMS, ScoreTest
 
-# Berger-Boos: the share of alpha spent on the interval for the nuisance parameter w.
+# Share of alpha that is spent on the interval for w = Pr[wrong guess], a nuisance parameter (Berger
+# & Boos 1994).
 _NUISANCE_SHARE = 0.01
-# The p-value is not monotone in ε and δ, so that bounds are found by a scan upwards, not by
-# bisection. The first scan uses sums of this many terms, whose p is no smaller than the exact one.
+# A bound on ε or δ is found by a scan: p-values are computed at rising ε or δ until one exceeds
+# alpha. (Bisection fails, since p is not monotone.) A first, quick scan uses sums of this many
+# terms, which give a p that is no smaller than the exact p.
 _QUICK_TERMS = 128
-# Step of a scan, and its start below the expected bound, in standard deviations of the bound.
+# Smallest step of a scan for a bound, in standard deviations of the bound.
 _STEP = 1 / 64
+# Distance below the expected bound at which a scan starts, in standard deviations of the bound.
 _HEADSTART = 3.0
-# Up to this many draws, the last step is refined to a quarter.
+# With at most this many draws, evaluations are cheap, and the smallest step is _STEP / 4.
 _COSTLY_DRAWS = 20_000
-# A stride ends _CAUTION / √draws standard deviations before the expected bound, since p jumps: by
-# up to half of its value with tens of draws, by little with thousands.
+# A long step of a scan ends this number / √draws standard deviations before the expected bound,
+# since p jumps: by up to half of its value with tens of draws, by little with thousands.
 _CAUTION = 15.0
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
 
-# Maps the scanned parameter to (ε, hδ).
+# The claims among which a scan looks for a bound: maps a number x to (ε, hδ).
 _Point = Callable[[float], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """The outcome of the distinguishing game.
+    """Counts of right and wrong guesses in the distinguishing game.
 
     Parameters
     ----------
@@ -51,9 +56,9 @@ class Game:
     draws : int
         Number of all draws, with and without a guess.
     two_guesses : bool
-        Whether the rule can guess both inputs: a property of the rule, not of the counts.
+        Whether the rule can guess both inputs. A property of the rule, whatever was counted.
     abstains : bool, default True
-        Whether the rule can decline to guess: a property of the rule, too.
+        Whether the rule can abstain. A property of the rule, whatever was counted.
 
     Raises
     ------
@@ -75,12 +80,12 @@ class Game:
 
     @property
     def h(self) -> float:
-        """The factor of δ in (1)."""
+        """The factor h of δ in c ≤ e^ε w + h δ: 1 if the rule can guess both inputs, else ½."""
         return 1.0 if self.two_guesses else 0.5
 
 
 def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: float = 1.0) -> float:
-    """Return the p-value of the claim (ε, δ).
+    """Return the p-value of the claim (ε, δ) for the counts of a distinguishing game.
 
     Parameters
     ----------
@@ -89,19 +94,20 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: floa
     epsilon, delta : float
         The claim: ε ≥ 0 in nats, δ in [0, 1).
     alpha : float
-        Level of the test, in (0, 1). A hundredth of it pays for the nuisance interval.
+        Level of the test, in (0, 1). A hundredth of alpha is spent on the interval for
+        w = Pr[wrong guess].
     enough : float, default 1
-        Stop as soon as p is known to exceed this, for callers that only compare p with it.
+        Stop as soon as p is known to exceed this number, for callers that only compare p with it.
 
     Returns
     -------
     float
-        p, in [0, 1]. If p > enough, possibly a lower bound of p that is also above `enough`.
+        p, in [0, 1]. If p > enough, the result may be a smaller number above `enough`.
 
     Notes
     -----
-    Under the claim Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. A binomial test if δ = 0 or the rule
-    never abstains, else the score test of `trinomial` (docs/method.md §2).
+    Under the claim Pr[p ≤ u] ≤ u for every u ≥ alpha / 100. The test is a binomial test if δ = 0 or
+    if the rule never abstains, else the score test of `trinomial` (docs/method.md §2).
     """
     spared = game.h * delta
     if spared and game.abstains:
@@ -112,7 +118,7 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: floa
 
 
 def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at a given δ.
+    """Return a lower bound for ε at a given δ from the counts of a distinguishing game.
 
     Parameters
     ----------
@@ -128,8 +134,8 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
 
     Notes
     -----
-    Valid with probability at least 1 - alpha. In closed form if δ = 0 or the rule never abstains
-    (docs/method.md §2).
+    The bound is at most the true ε, with probability at least 1 - alpha. p is the result of
+    `p_value`. If δ = 0 or the rule never abstains, the bound has a closed form (docs/method.md §2).
 
     Examples
     --------
@@ -147,14 +153,15 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
 
 
 def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float:
-    """Return a lower bound for δ at a given ε.
+    """Return a lower bound for δ at a given ε from the counts of a distinguishing game.
 
     Parameters
     ----------
     game : Game
         The counts.
     epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1). δ only selects the method: δ = 0 or δ > 0.
+        The claim: ε ≥ 0 in nats, δ in [0, 1). δ only decides which method is used: one for δ = 0,
+        another for δ > 0.
     alpha : float
         The error probability, in (0, 1).
 
@@ -165,8 +172,9 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
 
     Notes
     -----
-    Valid with probability at least 1 - alpha. For a claim with δ > 0 the exact test inverted,
-    inf{δ : p(ε, δ) > alpha}; for δ = 0 in closed form (docs/method.md §2).
+    The bound is at most the true δ at ε, with probability at least 1 - alpha. For a claim with
+    δ > 0 it is inf{δ : p(ε, δ) > alpha}, with the p of `p_value`; for δ = 0, or an ε above 50, it
+    has a closed form (docs/method.md §2).
     """
     if game.correct == 0:
         return 0.0
@@ -182,10 +190,11 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
 
 
 def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
-    """Return a lower bound for δ, a little weaker than that of the exact test.
+    """Return a lower bound for δ that is a little smaller than the bound of the exact test.
 
-    If δ excuses fewer correct guesses than `spared`, the others refute ε at alpha / 2; a
-    Clopper-Pearson bound at alpha / 2 turns this number into a δ (docs/method.md §2).
+    Let k be the smallest number such that the counts with k fewer correct guesses do not refute ε
+    at alpha / 2. Then δ must excuse at least k draws, and a Clopper-Pearson bound at alpha / 2
+    turns k into a bound for δ (docs/method.md §2).
     """
 
     def stands(spared: int) -> bool:
@@ -206,7 +215,10 @@ def _score_test(game: Game, alpha: float, terms: int = TERMS) -> ScoreTest:
 
 
 def _scan(game: Game, point: _Point, end: float, alpha: float) -> float:
-    """Return inf{x ≥ 0 : p(x) > alpha}, below `end`, rounded down to the steps of the scan."""
+    """Scan for a bound: return inf{x ≥ 0 : p(x) > alpha}, at most `end`, rounded down to a step.
+
+    point: maps x to the claim (ε, hδ) whose p-value is p(x).
+    """
     quick = _score_test(game, alpha, _QUICK_TERMS)
     anchor, spread = _normal_bound(quick, point, end, alpha)
     start = max(0.0, anchor - _HEADSTART * spread)
@@ -227,9 +239,11 @@ def _climb(
     end: float,
     alpha: float,
 ) -> float:
-    """Return the last x that is refuted before the first that is not.
+    """Scan upwards from a start; return the last x reached before a step meets p(x) > alpha.
 
-    begin: x at which the scan starts, and its p; returned if it is not refuted itself.
+    point: maps x to the claim (ε, hδ). begin: start x, and p(x) there; if this p is above alpha,
+    the start is returned. spread: standard deviation of the bound, the unit of the steps.
+    end: x from which p counts as 1.
     """
     caution = _CAUTION / math.sqrt(test.draws)
     step, finest = _STEP, _STEP if test.draws > _COSTLY_DRAWS else _STEP / 4
@@ -237,7 +251,7 @@ def _climb(
     if p > alpha:
         return start
     while step >= finest:
-        # After a stride to a point that is not refuted, strides are at most half as long.
+        # After a stride to a point with p > alpha, later strides are at most half as long.
         stride = max(step, min(_gap(p - test.gamma, alpha - test.gamma) - caution, reach))
         candidate = start + stride * spread
         p_candidate = test.p_value(*point(candidate), alpha) if candidate < end else 1.0
@@ -251,13 +265,19 @@ def _climb(
 
 
 def _gap(p: float, alpha: float) -> float:
-    """Return the distance of p from alpha in normal quantiles; p below 10⁻⁹ counts as 10⁻⁹."""
+    """Return how far p lies below alpha, in standard deviations: Φ⁻¹(alpha) - Φ⁻¹(p).
+
+    Φ is the standard normal distribution function; a p below 10⁻⁹ counts as 10⁻⁹.
+    """
     return float(ndtri(alpha) - ndtri(max(p, 1e-9)))
 
 
 def _normal_bound(test: ScoreTest, point: _Point, end: float, alpha: float) -> tuple[float, float]:
-    """Return x where the score equals the normal quantile of alpha, and the standard deviation of x
-    there."""
+    """Return an approximate bound x, and its standard deviation.
+
+    At x the score of the claim `point(x)` equals the upper alpha quantile of a standard normal. The
+    standard deviation is 1 over the slope of the score at x.
+    """
     quantile, low, high = -float(ndtri(alpha)), 0.0, end
     while high - low > 1e-9 * max(high, 1e-3):
         middle = (low + high) / 2

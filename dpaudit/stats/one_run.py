@@ -1,14 +1,16 @@
-"""Audits of one run: bounds on ε and δ from guesses about canaries, each in or out by a fair coin.
+"""Audits of a single run: bounds on ε and δ from guesses about which canaries were in the input.
 
-n canaries are included or left out by independent fair coins, and the mechanism runs once. From the
-output, an auditor guesses for r of the canaries whether they were included (Steinke, Nasr &
-Jagielski 2023, arXiv 2305.08846). For an (ε, δ)-DP mechanism (one canary more or less), with
-W ~ Binomial(r, e^ε / (1 + e^ε)),
+A canary is a record that a fair coin includes in the input or leaves out. The mechanism runs once
+on an input with n such canaries. From its output, an auditor guesses for r of the canaries whether
+they were included (Steinke, Nasr & Jagielski 2023, arXiv 2305.08846). If the mechanism is (ε, δ)-DP
+for inputs that differ in one canary, then, with W ~ Binomial(r, e^ε / (1 + e^ε)),
 
-    Pr[v or more are right] ≤ β + nδ β (1 - β) / (v Pr[W = v]),   β = Pr[W ≥ v],           (1)
+    Pr[at least v guesses are right] ≤ β + nδ β (1 - β) / (v Pr[W = v]),   β = Pr[W ≥ v],    (1)
 
-capped at 1. Some mechanism attains (1), which docs/method.md §12 derives. It replaces the bound of
-Corollary 5.4 of the source, which is larger for small p and invalid for p near 1.
+or 1 if the right side is larger. docs/method.md §12 derives (1) and shows a mechanism with
+equality. Corollary 5.4 of the source is not used: its bound is larger for small p and invalid for p
+near 1. The functions here take the counts n, r and v (`Guesses`); the
+caller is `dpaudit.bound_guesses`.
 """
 
 from __future__ import annotations
@@ -26,23 +28,25 @@ from dpaudit.stats.power import detectable_epsilon
 
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
-# Limits of the counts: guesses, for which an array of floats is made; canaries, far below 2^53.
+# At most this many guesses, since `_slope` makes an array with up to a float per guess.
+# At most this many canaries, so that the number is exact as a float (below 2^53).
 MOST_GUESSES, MOST_CANARIES = 10_000_000, 10**15
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """Guesses about canaries.
+    """The counts of an audit of one run: canaries, guesses and right guesses.
 
     Parameters
     ----------
     canaries : int
-        Number of records, each included or left out by a fair coin; at least 1.
+        Number n of canaries, at least 1.
     guesses : int
-        Number of canaries guessed to be in or out. For δ > 0 it must be fixed before the run; for
-        δ = 0 it may depend on the output (docs/method.md §12).
+        Number r of canaries that the auditor guessed to be included or left out. For δ > 0 the
+        number must be fixed before the run; for δ = 0 it may depend on the output (docs/method.md
+        §12).
     correct : int
-        Number of right guesses.
+        Number v of right guesses.
 
     Raises
     ------
@@ -60,7 +64,7 @@ class Guesses:
 
 
 def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
-    """Return the p-value of the claim (ε, δ): the right side of (1).
+    """Return the p-value of the claim (ε, δ) from guesses about canaries.
 
     Parameters
     ----------
@@ -72,7 +76,8 @@ def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        p, in [0, 1].
+        p = min{1, β + nδ β (1 - β) / (v Pr[W = v])}, with W ~ Binomial(r, e^ε / (1 + e^ε)) and
+        β = Pr[W ≥ v], for n canaries, r guesses and v right guesses.
 
     Notes
     -----
@@ -88,7 +93,7 @@ def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
 
 
 def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
-    """Return a lower bound for ε at a given δ.
+    """Return a lower bound for ε at a given δ from guesses about canaries.
 
     Parameters
     ----------
@@ -100,12 +105,13 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
     Returns
     -------
     float
-        sup{ε : p(ε) ≤ alpha}, at least 0, rounded down.
+        sup{ε : p(ε) ≤ alpha} in nats, at least 0, rounded down; p is the result of `p_value`.
 
     Notes
     -----
-    Valid with probability at least 1 - alpha. p rises with ε, since an (ε, δ)-DP mechanism is also
-    (ε', δ)-DP for ε' > ε, and (1) is attained (docs/method.md §12).
+    The bound is at most the true ε, with probability at least 1 - alpha. The supremum is found by
+    bisection, since p rises with ε: an (ε, δ)-DP mechanism is also (ε', δ)-DP for ε' > ε, and some
+    mechanism attains p (docs/method.md §12).
 
     Examples
     --------
@@ -123,7 +129,7 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
 
 
 def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
-    """Return a lower bound for δ at a given ε.
+    """Return a lower bound for δ at a given ε from guesses about canaries.
 
     Parameters
     ----------
@@ -135,11 +141,11 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
     Returns
     -------
     float
-        The largest δ at which (1) is at most alpha, in [0, 1].
+        The largest δ in [0, 1] at which the p-value of (ε, δ) is at most alpha; 0 if there is none.
 
     Notes
     -----
-    Valid with probability at least 1 - alpha (docs/method.md §12).
+    The bound is at most the true δ at ε, with probability at least 1 - alpha (docs/method.md §12).
     """
     left = alpha - _tail(seen, epsilon)
     slope = _slope(seen, epsilon) if left > 0 else 0.0
@@ -147,19 +153,19 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
 
 
 def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: float) -> float:
-    """Return the smallest ε₁ > ε that the same number of guesses would have refuted.
+    """Return the smallest true ε₁ at which this number of guesses would have refuted the claim.
 
     Parameters
     ----------
     seen : Guesses
-        The counts.
+        The counts; the number of right guesses is not used.
     epsilon, delta, alpha : float
         The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
 
     Returns
     -------
     float
-        ε₁, rounded up; inf if no ε₁ would be refuted.
+        ε₁ > ε in nats, rounded up; inf if the claim stands even if all guesses are right.
 
     Notes
     -----
@@ -173,23 +179,27 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
     needed = bisect_left(range(seen.guesses + 1), True, key=refutes)
     if needed > seen.guesses:
         return math.inf
-    # The level at which the test with δ = 0 needs the same number of right guesses.
+    # The level at which the test for δ = 0 needs exactly `needed` right guesses.
     level = _tail(Guesses(seen.canaries, seen.guesses, needed), epsilon)
     return detectable_epsilon(seen.guesses, epsilon, level * (1 + 1e-9))
 
 
 def _tail(seen: Guesses, epsilon: float) -> float:
-    """Return β of (1)."""
+    """Return β = Pr[W ≥ v], W ~ Binomial(r, e^ε / (1 + e^ε)), for v right guesses out of r."""
     return float(upper_tail(seen.correct, seen.guesses, 1 / (1 + math.exp(-epsilon))))
 
 
 def _slope(seen: Guesses, epsilon: float) -> float:
-    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in (1), computed in logs."""
+    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in the p-value (see `p_value`).
+
+    Logarithms prevent underflow.
+    """
     right, guesses = seen.correct, seen.guesses
     below = float(upper_tail(guesses - right + 1, guesses, 1 / (1 + math.exp(epsilon))))
     if right == 0 or below == 0:
         return 0.0
-    # β / Pr[W = v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v], by the ratios of neighbouring terms.
+    # β / Pr[W = v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v]. The logs of these terms are running sums
+    # of log Pr[W = j] / Pr[W = j - 1] = log((r - j + 1) / j) + ε.
     further = np.arange(right + 1, guesses + 1)
     steps = np.log((guesses - further + 1) / further) + epsilon
     ratio = float(logsumexp(np.concatenate([[0.0], np.cumsum(steps)])))

@@ -1,4 +1,8 @@
-"""Sorting and ranks of numbers, without SciPy, which worker processes do not import."""
+"""Sorting and ranking of arrays of numbers, faster than NumPy's functions on typical outputs.
+
+Used, for example, to cut scores into bins. The module does not import SciPy, which would slow down
+the start of worker processes.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,19 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-# Shorter arrays are sorted by NumPy's stable sort, which is then faster.
+# Minimum length, in entries, from which the method of `stable_order` is faster than NumPy's stable
+# sort.
 _MANY = 5_000
-# An array counts as having few values if its first 100 entries have at most 8; with more, sorting
-# is faster than counting.
+# Only the first 100 entries are used to guess whether an array has few distinct values.
+# With more than 8 distinct values among these entries, sorting is faster than counting each value.
 _FIRST, _FEW = 100, 8
 
 
 def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
-    """Return `np.argsort(numbers, kind="stable")`, in about half of the time for long arrays.
+    """Return `np.argsort(numbers, kind="stable")`, for long arrays in about half of NumPy's time.
 
-    Long arrays are sorted unstably first; equal numbers are then ordered by their positions.
+    A long array is first sorted by an unstable sort; then equal numbers are put in the order of
+    their positions.
     """
     size = len(numbers)
     if size < _MANY:
@@ -29,7 +35,7 @@ def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
     is_new = _is_new(ordered)
     if is_new.all():
         return order
-    # Rank of the value times the size, plus the position: a key without ties.
+    # Sort by the key rank · size + position, which has no ties.
     smaller = (np.cumsum(is_new) - 1) * size
     order += smaller
     order.sort()
@@ -38,7 +44,10 @@ def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
 
 
 def mid_ranks(values: FloatArray) -> FloatArray:
-    """Return ranks from 0; equal values get the mean of their ranks, and NaN is largest."""
+    """Return the rank of each value, from 0 for the smallest; equal values share their mean rank.
+
+    NaN counts as larger than any number.
+    """
     order = np.argsort(values)
     is_new = _is_new(values.take(order))
     counts = np.diff(np.append(np.flatnonzero(is_new), len(values)))
@@ -48,20 +57,30 @@ def mid_ranks(values: FloatArray) -> FloatArray:
 
 
 def _is_new(ordered: FloatArray) -> NDArray[np.bool_]:
-    """Return which entries of a sorted array differ from the entry before; NaN equals NaN."""
+    """Return, for each entry of a sorted array, whether it differs from the entry before it.
+
+    The first entry counts as different, and NaN as equal to NaN.
+    """
     is_new = np.ones(len(ordered), dtype=bool)
     is_new[1:] = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
     return is_new
 
 
 def in_order(numbers: FloatArray) -> FloatArray:
-    """Return `np.sort(numbers)` up to the signs of zeros; five times as fast for few values."""
+    """Return the numbers in rising order, five times as fast as `np.sort` for few distinct values.
+
+    The result equals `np.sort(numbers)`, except that 0.0 and -0.0 may be swapped.
+    """
     few = few_values(numbers)
     return np.sort(numbers) if few is None else np.repeat(*few)
 
 
 def few_values(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """Return the distinct values, rising, and their counts; None for many values or NaN."""
+    """Return the distinct values of an array, in rising order, and the count of each value.
+
+    Return None if the first `_FIRST` entries have more than `_FEW` distinct values, or if a later
+    entry is not among these values. An array that contains NaN gives None, too.
+    """
     values = np.unique(numbers[:_FIRST])
     if len(values) > _FEW:
         return None

@@ -1,4 +1,8 @@
-"""p-values by inverting a test, Holm's procedure for several hypotheses, and χ² of tables."""
+"""Small tools for p-values.
+
+`bisect_interval` and `smallest_alpha` find where a test starts to refute, `holm` and `holm_levels`
+test several hypotheses together, and `chi_squared` tests the independence of contingency tables.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 def bisect_interval(
     holds: Callable[[float], bool], low: float, high: float, times: int = 60
 ) -> tuple[float, float]:
-    """Return the interval left after `times` bisections, around the point where `holds` turns true.
+    """Narrow an interval (low, high) by bisection to where the condition `holds` becomes true.
 
-    holds: false at `low` and true at `high`, which is not checked; the same is true of the result.
+    holds: called with a number; false at `low` and true at `high` (neither is checked), and
+    therefore also false at the returned `low` and true at the returned `high`.
+    times: number of bisections.
     """
     for _ in range(times):
         middle = (low + high) / 2
@@ -25,8 +31,10 @@ def bisect_interval(
 def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     """Return the p-value of a test: the smallest alpha at which it refutes, rounded up.
 
-    refuted: whether the test refutes at an alpha; once true, true at every larger alpha. The result
-    is at least e^-700, and 1 if the test never refutes.
+    refuted: called with an alpha in (0, 1), returns whether the test refutes at this alpha. If it
+    refutes at some alpha, it must refute at every larger alpha.
+
+    The result lies between e^-700 and 1; it is 1 if the test refutes at no alpha.
     """
     if not refuted(math.exp(-1e-9)):
         return 1.0
@@ -34,10 +42,13 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
 
 
 def holm(p_values: ArrayLike, alpha: float, size: int | None = None) -> NDArray[np.bool_]:
-    """Return which hypotheses Holm's step-down procedure rejects at family-wise level alpha.
+    """Return, for each p-value, whether Holm's step-down procedure rejects its hypothesis.
 
-    size: number of hypotheses, if larger than the number of p-values; the others are not rejected.
-    Source: Holm 1979. Valid under any dependence.
+    alpha: upper limit for the probability that any true hypothesis is rejected.
+    size: number of all hypotheses, if some have no p-value; a hypothesis without a p-value is not
+    rejected. Default: the number of p-values.
+
+    Valid under any dependence between the p-values. Source: Holm 1979.
 
     >>> holm([0.01, 0.04, 0.03], 0.05).tolist()
     [True, False, False]
@@ -52,9 +63,9 @@ def holm(p_values: ArrayLike, alpha: float, size: int | None = None) -> NDArray[
 
 
 def holm_levels(p_values: ArrayLike, alpha: float, size: int) -> list[float]:
-    """Return the level with which Holm's procedure compares each p-value; it rejects if p ≤ level.
+    """Return, for each p-value, the level at or below which Holm's procedure rejects.
 
-    size: number of hypotheses, at least the number of p-values.
+    alpha, size: as in `holm`; `size` must be at least the number of p-values.
 
     >>> [round(one, 4) for one in holm_levels([0.01, 0.04, 0.03], 0.05, 3)]
     [0.0167, 0.025, 0.025]
@@ -70,10 +81,12 @@ def holm_levels(p_values: ArrayLike, alpha: float, size: int) -> list[float]:
 def chi_squared(
     tables: Iterable[NDArray[np.integer]], least_expected: float = 0.0
 ) -> tuple[float, int]:
-    """Return Pearson's χ² of independence, summed over tables, and the degrees of freedom.
+    """Return Pearson's χ² of independence, summed over several tables, and its degrees of freedom.
 
-    tables: each (rows, columns); empty rows and columns are dropped. least_expected: cells with a
-    smaller expected count add nothing to χ², which makes the test conservative.
+    tables: contingency tables of counts, each (rows, columns). Rows and columns without counts are
+    dropped.
+    least_expected: cells with a smaller expected count add nothing to χ², but keep their degrees of
+    freedom, which makes the test conservative.
 
     >>> chi_squared([np.array([[50, 50], [50, 50]]), np.array([[80, 20], [20, 80]])])
     (72.0, 2)

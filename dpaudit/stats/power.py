@@ -1,4 +1,8 @@
-"""The power of tests: the smallest ε or probability that they detect (docs/method.md §8)."""
+"""The power of the tests: the smallest ε, or the smallest probability, that a test detects.
+
+"Detects" means: the claim is refuted with probability `POWER`. Reports of audits that find no
+violation, and `dpaudit plan`, show these numbers (docs/method.md §8).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ from dpaudit.stats.p_values import bisect_interval
 
 # Probability of refutation at the smallest detectable ε.
 POWER = 0.9
-# A rare rule guesses outputs that one input gave at least this often among the learning draws.
+# The rare rule (docs/method.md §5) guesses the input of outputs that only one input seems to give:
+# among the draws to learn from, at least this many draws of one input, and none of the other.
 LEAST_SEEN = 2
 
 
@@ -26,30 +31,31 @@ def detectable_epsilon(
     spared: float = 0.0,
     power: float = POWER,
 ) -> float:
-    """Return the smallest ε₁ > ε that the game refutes with probability `power`.
+    """Return the smallest true ε₁ at which guesses refute the claimed ε with probability `power`.
 
     Parameters
     ----------
     guesses : int
-        Number of guesses, taken as fixed.
+        Number of guesses of the input, d1 or d2, of a draw (docs/method.md §2); taken as fixed.
     epsilon, alpha : float
         The claimed ε ≥ 0, in nats; the error probability, in (0, 1).
     draws : int, default 0
-        Number of all draws, with and without a guess; used with `spared`.
+        Number of all draws, with and without a guess; needed if `spared` is above 0.
     spared : float, default 0
-        hδ. The guesses that the claimed δ excuses are subtracted before the test of δ = 0, as in
-        the closed-form bound.
+        The share hδ of all draws that the claimed δ excuses (docs/method.md §2). An upper limit of
+        the number of excused guesses is subtracted from `guesses`, and the rest is tested as for
+        δ = 0.
     power : float, default 0.9
-        In (0, 1).
+        Probability of a refutation, in (0, 1).
 
     Returns
     -------
     float
-        ε₁, rounded up; inf if no ε₁ would be refuted.
+        ε₁ > ε, in nats, rounded up; inf if even the number of guesses is too small to refute ε.
 
     Notes
     -----
-    docs/method.md §8.
+    At ε₁ every guess is right with probability e^ε₁ / (1 + e^ε₁) (docs/method.md §8).
 
     Examples
     --------
@@ -87,24 +93,26 @@ def detectable_rare(
     Parameters
     ----------
     learning, certifying : int
-        Numbers of draws, of both inputs together, to learn from and for the exact test.
+        Number of draws to learn from, and number of draws of the exact test, each of both inputs
+        together.
     epsilon, delta, alpha : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability of the rare rule, in (0, 1).
+        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability of the test of such outputs, in
+        (0, 1).
     power : float, default 0.9
-        In (0, 1).
+        Probability of a refutation, in (0, 1).
 
     Returns
     -------
     float
-        p in (0, 1], rounded up to three digits. If one input gives the output with probability p
-        and the other never does, the claim is refuted with probability at least `power`. inf if
-        there is no such p.
+        p in (0, 1], rounded up to three digits. If one input gives the output with probability p,
+        and the other input never gives it, then the claim is refuted with probability at least
+        `power`. inf if there is no such p.
 
     Notes
     -----
-    The output must occur `LEAST_SEEN` times among the learning draws. Then it must occur so often
-    among the draws of the test that this number of right guesses, without a wrong one, refutes the
-    claim (docs/method.md §8).
+    To be detected, the output must first occur at least `LEAST_SEEN` times among the learning
+    draws. Then it must occur at least k times among the draws of the test, where k is the smallest
+    number of guesses, all of them right, that refutes the claim (docs/method.md §8).
 
     Examples
     --------
@@ -129,13 +137,15 @@ def detectable_rare(
 
 def _at_least(successes: int, trials: int, p: float) -> float:
     """Return Pr[Bin(trials, p) ≥ successes] for successes ≥ 1."""
-    # SciPy's bdtrc accepts at most 2³¹ trials.
+    # `betainc`, since SciPy's `bdtrc` accepts at most 2³¹ trials.
     return float(betainc(successes, trials - successes + 1, p)) if successes <= trials else 0.0
 
 
 def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> int:
-    """Return the smallest number of guesses, all right and all of one input, that refutes a claim;
-    draws + 1 if none does."""
+    """Return the smallest number of guesses that refutes a claim if all guesses are right.
+
+    All guesses are of the same input. Return draws + 1 if even `draws` guesses do not refute.
+    """
     if delta == 0:
         needed = draws_to_refute(epsilon, 0.0, alpha)
         return draws + 1 if needed > draws else int(needed)
@@ -148,7 +158,7 @@ def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> 
 
 
 def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
-    """Return the smallest number of draws that can refute (ε, δ), if every guess is right.
+    """Return the smallest number of draws that refutes (ε, δ) if every draw is guessed right.
 
     Parameters
     ----------
@@ -158,14 +168,14 @@ def draws_to_refute(epsilon: float, delta: float, alpha: float) -> float:
     Returns
     -------
     float
-        A whole number of draws; inf for δ ≥ 1, which every mechanism satisfies.
+        A whole number of draws; inf for δ ≥ 1, a claim that every mechanism satisfies.
 
     Notes
     -----
     Under the claim a rule that never abstains is right with probability at most
     (e^ε + δ) / (1 + e^ε), so that m right guesses have p-value ((e^ε + δ) / (1 + e^ε))^m.
     """
-    wrong = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # least probability of a wrong guess
+    wrong = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # least Pr[wrong guess]
     if wrong <= 0:
         return math.inf
     fewest = math.log(alpha) / math.log1p(-wrong)
@@ -183,26 +193,27 @@ def detectable_epsilon_pair(
     *,
     power: float = POWER,
 ) -> float:
-    """Return the smallest ε₁ > ε that the pair of bounds refutes with probability `power`.
+    """Return the smallest true ε₁ for which `pair_epsilon_lower` refutes with probability `power`.
 
     Parameters
     ----------
     count, draws, other, other_draws : int
-        As in `pair_epsilon_lower`. The probability of the event under the other input is taken to
-        be its observed share.
+        Counts of one event, as in `pair_epsilon_lower`. The probability of the event under the
+        other input is taken to be q = other / other_draws, with at least one draw in the event, and
+        its probability under the first input to be e^ε₁ q + δ.
     epsilon, delta, alpha : float
         The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
     power : float, default 0.9
-        In (0, 1).
+        Probability of a refutation, in (0, 1).
 
     Returns
     -------
     float
-        ε₁, rounded up; inf if there is none.
+        ε₁ > ε, in nats, rounded up; inf if there is no such ε₁.
 
     Notes
     -----
-    By a normal approximation of the counts (docs/method.md §8).
+    The counts are approximated by normal numbers (docs/method.md §8).
     """
     behind = max(other, 1) / max(other_draws, 1)
 
@@ -220,8 +231,12 @@ def detectable_epsilon_pair(
 def _unlucky_counts(
     ahead: float, draws: int, behind: float, other_draws: int, power: float
 ) -> tuple[int, int]:
-    """Return the counts in the event for which the estimated log-ratio is at its 1 - power
-    quantile."""
+    """Return unlucky counts of the event under the first and under the other input.
+
+    With these counts the estimated log(P(E) / Q(E)) is at its (1 - power) quantile.
+
+    ahead, behind: probabilities of the event under the first and under the other input.
+    """
     spread = (1 - ahead) / (draws * ahead), (1 - behind) / (other_draws * behind)
     step = float(ndtri(power)) / math.sqrt(max(sum(spread), 1e-300))
     low = math.floor(draws * ahead * (1 - step * spread[0]))

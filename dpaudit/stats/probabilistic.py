@@ -1,4 +1,10 @@
-"""The exact test of probabilistic differential privacy on atoms (docs/method.md §7)."""
+"""The exact test of probabilistic differential privacy (docs/method.md §7).
+
+(ε, δ)-probabilistic DP says P(V) ≤ δ for V = {s : P(s) > e^ε Q(s)}, and the reverse. P and Q are
+the laws of the output on the two inputs, and an atom is a single output s. Each function tests one
+direction: P is the law of one input, Q the law of the other. Its counts are those of candidate
+atoms, which earlier draws have chosen.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +15,9 @@ from dpaudit.stats import power
 from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, upper_tail
 from dpaudit.stats.p_values import bisect_interval, holm, smallest_alpha
 
-# Share of the level of one direction that certifies the atoms; the rest bounds their mass.
-# Certifying gets more, since it compares two probabilities, while the mass is often far above δ.
+# Share of alpha that is spent on certifying P(s) > e^ε Q(s) for each atom s; the rest is spent on
+# the lower bound of the atoms' probability. Certifying gets more, since it compares two
+# probabilities, while the probability of the atoms is often far above δ.
 ATOM_SHARE = 0.8
 
 
@@ -18,8 +25,8 @@ ATOM_SHARE = 0.8
 class ViolatingMass:
     """Result of `violating_mass`.
 
-    certified: whether P(s) > e^ε Q(s) is certified, by candidate atom s. delta_lower: a lower bound
-    for the probability P of all atoms with P(s) > e^ε Q(s), rounded down.
+    certified: for each candidate atom s, whether P(s) > e^ε Q(s) is certified.
+    delta_lower: a lower bound for P(V), V = {s : P(s) > e^ε Q(s)}, rounded down.
     """
 
     certified: tuple[bool, ...]
@@ -29,12 +36,17 @@ class ViolatingMass:
 def violating_mass(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, alpha: float
 ) -> ViolatingMass:
-    """Certify atoms of V = {s : P(s) > e^ε Q(s)} and bound P(V) from below at 1 - alpha.
+    """Certify single outputs s with P(s) > e^ε Q(s), and bound the probability P(V) of their set V.
 
-    counts, others: (atoms,), draws in each candidate atom of the arm with law P, and of the other
-    arm. The candidates A must be chosen without these draws. draws: all draws of the arm with law
-    P. With probability 1 - ATOM_SHARE · alpha every certified atom is in V. Then the count of the
-    certified atoms is at most that of the fixed set V ∩ A, so that the same draws bound P(V)."""
+    counts, others: number of draws equal to each candidate atom, of the input with law P and of the
+    other input, each (atoms,). The candidates must be chosen without these draws.
+    draws: number of all draws of the input with law P.
+    alpha: probability, at most, that a certified atom is not in V or that the bound exceeds P(V).
+
+    Let V = {s : P(s) > e^ε Q(s)}, and A the set of candidates. With probability at least
+    1 - ATOM_SHARE · alpha every certified atom is in V ∩ A, a set that does not depend on these
+    draws. Then the number of draws in certified atoms is at most the number of draws in V ∩ A, so
+    that a Clopper-Pearson bound from the first number is valid for P(V)."""
     p_values = upper_tail(counts, counts + others, 1 / (1 + math.exp(-epsilon)))
     certified = holm(p_values, ATOM_SHARE * alpha)
     inside = int(counts[certified].sum())
@@ -43,8 +55,11 @@ def violating_mass(
 
 
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
-    """Return the smallest alpha at which `violating_mass` exceeds δ in this direction, rounded
-    up."""
+    """Return the p-value of P(V) ≤ δ, where V = {s : P(s) > e^ε Q(s)}, rounded up.
+
+    This is the smallest alpha at which the lower bound of `violating_mass` exceeds δ; 1 without
+    candidates. counts, others, draws: as in `violating_mass`.
+    """
 
     def refuted(alpha: float) -> bool:
         return violating_mass(counts, others, draws, epsilon, alpha).delta_lower > delta
@@ -55,9 +70,11 @@ def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delt
 def epsilon_lower(
     counts: IntArray, others: IntArray, draws: int, delta: float, alpha: float
 ) -> float:
-    """Return the largest ε at which (ε, δ) is refuted in this direction at level alpha, or 0.
+    """Return the largest ε at which P(V) ≤ δ, V = {s : P(s) > e^ε Q(s)}, is refuted, or 0.
 
-    By bisection, since a larger ε certifies fewer atoms; rounded down by at most 10⁻⁶.
+    alpha: level of the test.
+    counts, others, draws: as in `violating_mass`. The result lies in [0, 50] nats. It is found by
+    bisection, since a larger ε certifies fewer atoms, and rounded down by at most 10⁻⁶.
     """
 
     def stands(epsilon: float) -> bool:
@@ -71,9 +88,13 @@ def epsilon_lower(
 def detectable_epsilon(
     counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float, alpha: float
 ) -> float:
-    """Return the smallest detectable ε₁; inf if all atoms together have no mass above δ.
+    """Return the smallest true ε₁ > ε at which the claim (ε, δ) would probably be refuted.
 
-    At ε₁, atoms whose mass exceeds δ are each certified with probability 0.9 (docs/method.md §8).
+    counts, others, draws: as in `violating_mass`. alpha: level of the test.
+
+    A set of candidate atoms refutes the claim if all its atoms are certified and the lower bound
+    for its probability is above δ. At ε₁, each atom of such a set is certified with probability 0.9
+    (docs/method.md §8). The result is inf if not even the set of all candidates has such a bound.
     """
     if len(counts) == 0:
         return math.inf

@@ -1,8 +1,13 @@
-"""The score test of c ≤ e^ε w + s on counts of correct and wrong guesses (docs/method.md §2).
+"""The score test of a claim (ε, δ) on counts of correct and wrong guesses (docs/method.md §2).
 
-s = hδ is the share of draws that the claimed δ excuses. The null is composite: w is a nuisance
-parameter, and the p-value is a supremum over an interval that contains w with probability 1 - γ
-(Berger & Boos 1994).
+In N draws a rule guessed the input C times correctly and W times wrongly, and else abstained. With
+c = Pr[correct] and w = Pr[wrong], the claim implies c ≤ e^ε w + s, where s = hδ ("spared") is the
+share of draws that δ excuses. Counts are ordered by z = (C - e^ε W - sN) / sd. The unknown w is a
+nuisance parameter: the p-value is the supremum of Pr[z ≥ observed z] over an interval that contains
+w with probability 1 - γ, plus γ (Berger & Boos 1994).
+
+`dpaudit.stats.game` uses `ScoreTest` for δ > 0. Most of the code makes the supremum fast. In its
+docstrings a group is a range of consecutive W, and C*(W) the smallest C with z ≥ observed z.
 """
 
 from __future__ import annotations
@@ -20,55 +25,68 @@ from scipy.special import betainc, gammaln
 
 from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interval, upper_tail
 
-# The grid of w: points on the interval, and points between two neighbours around a peak.
+# Number of evenly spaced values of w = Pr[wrong guess] at which Pr[z ≥ observed z] is computed
+# first.
 _POINTS = 65
+# Number of finer values of w between the two neighbours of a local maximum, both included.
 _REFINED = 17
-# Finer points are added around at most this many peaks.
+# Finer values of w are added around at most this many local maxima, to limit the time of a test.
 _PEAKS = 8
-# Number of points evaluated together, which limits memory.
+# At most this many values of w are evaluated together, to limit memory.
 _AT_ONCE = 128
-# The tail as a function of w jumps like the teeth of a saw (`_points_between`). There are no teeth
-# if the number of abstentions has at least this standard deviation.
+# Pr[z ≥ observed z] as a function of w may jump like the teeth of a saw (`_points_between`). The
+# jumps are smoothed only if the number of abstentions has at least this standard deviation.
 _SMOOTH = 5.0
-# No tooth is missed between points at most `_NEAR` standard deviations apart, or at most `_FAR`
-# standard deviations and this part of a tooth apart.
+# Two neighbouring points of w are close enough to find every tooth if they are at most 0.4 standard
+# deviations of (C, W) apart, or at most 1 standard deviation and a quarter of a tooth.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
-# The supremum is raised by this relative amount, for values between points. (Measured on 1,880
-# random counts of 20 to 10⁷ draws, each against 4,001 points: at most 0.00098 missed, 99 % below
-# 0.00012.)
+# The computed supremum is multiplied by 1 plus this number, since the function may be larger
+# between the values of w that were tried. (Measured on 1,880 random counts of 20 to 10⁷ draws, each
+# compared with the largest of 4,001 values: too small by a relative 0.00098 at most, and by less
+# than 0.00012 in 99 % of the counts.)
 _MISSED = 1e-3
-# Probability cut off at each end of a sum over W.
+# Sums over W, the number of wrong guesses, leave out values at both ends of its range that have at
+# most this probability per end.
 _TRUNCATED = 1e-13
-# Sums over W of more terms than this are grouped, and each group is rounded up to its largest term.
+# A sum over W has at most this many terms. If W has more values, each term stands for a group of
+# values and is rounded up.
 TERMS = 512
-# Terms of a sum with a smaller weight are left out; together they weigh less than `_TRUNCATED`.
+# Terms of a sum over W with a smaller weight are left out; all of them together weigh less than
+# `_TRUNCATED`.
 _NEGLIGIBLE = 1e-17
-# Cost of an incomplete beta function in terms of a `_Path` (measured: 10 for few draws, 40 for
-# many).
+# Computing one incomplete beta function takes as long as this many terms of a `_Path` (measured: 10
+# for few draws, 40 for many).
 _COST_OF_BETA = 30
-# For groups of at most this many W, adding the masses of all W is faster than computing two tails.
+# For groups of at most this many values of W, adding up the probabilities of all values is faster
+# than subtracting two binomial tails.
 _SMALL_GROUP = 40
-# With more draws, differences of log-factorials lose too many digits.
+# Binomial probabilities are computed from log-factorials for at most this many draws; for more
+# draws, differences of log-factorials lose too many digits.
 _DRAWS_BY_LOGS = 10**9
-# Number of fixed-point steps that predict C* before it is searched for.
+# Number of fixed-point steps that approximate C*, the smallest number of right guesses with z ≥
+# observed z, before the exact search. Two suffice, since the standard deviation changes little.
 _ROUNDS = 2
-# Arguments of logarithms and divisors are at least this.
+# Lower limit for divisors and for arguments of logarithms, which must not be 0.
 _LEAST = 1e-300
-# Every eighth point of w is evaluated first: if the p-value is large there, the rest is not needed.
+# Every eighth value of w is evaluated first: if the p-value is large there, the rest is not needed.
 _GLANCE = 8
-# Claims with a larger ε are not tested, since e^(2ε) must fit in a float; their p-value is 1.
+# Claims with a larger ε, in nats, get p-value 1 without a test, since e^(2ε) must fit in a float.
 _LARGEST_EPSILON = 300.0
-# Number of cached tables of masses, which tests of the same counts at another ε use again. (The
-# largest, of 65 points and 512 groups, takes a quarter of a megabyte.)
+# Number of `_Grid` tables to cache, for tests of the same counts against another ε. (The largest
+# table, of 65 points and 512 groups, takes a quarter of a megabyte.)
 _CACHED = 16
 
 
-# Compared and hashed by identity, as the caches need: comparing tables would compare all entries.
+# eq=False: grids are keys of caches, and comparing by content would compare whole tables.
 @dataclass(frozen=True, slots=True, eq=False)
 class _Grid:
-    """Values of w, and the probability under Bin(draws, w) of each group of W.
+    """A table of Pr[W in group] for several values of w, where W ~ Bin(draws, w).
 
-    points: (points,); edges: (groups + 1,), first W of each group; mass: (points, groups).
+    W is the number of wrong guesses; a group is a range of consecutive values of W.
+
+    points: values of w, (points,).
+    edges: smallest W of each group, then the end of the last group, (groups + 1,).
+    mass: probability of each group of W at each w, (points, groups).
     """
 
     points: FloatArray
@@ -86,7 +104,7 @@ class _Grid:
 
     @property
     def step(self) -> int:
-        """Number of values of W in a group."""
+        """Number of values of W in a group; the last group may have fewer."""
         return int(self.edges[1] - self.edges[0])
 
     def take(self, rows: slice | NDArray[np.bool_]) -> _Grid:
@@ -95,30 +113,30 @@ class _Grid:
 
 @lru_cache(maxsize=_CACHED)
 def _even_grid(draws: int, low: float, high: float, terms: int) -> _Grid:
-    """Return a grid of evenly spaced w on an interval."""
+    """Return a table of `_POINTS` evenly spaced w in [low, high], with at most `terms` groups."""
     edges = _group_edges(*_wrong_range(draws, low, high), terms)
     return _Grid.over(np.linspace(low, high, _POINTS), edges, draws)
 
 
 @lru_cache(maxsize=_CACHED)
 def _finer_grid(grid: _Grid, draws: int, low: float, high: float) -> _Grid:
-    """Return a grid of points strictly inside an interval, with the groups of another grid."""
+    """Return a table of evenly spaced w between low and high, with the groups of `grid`."""
     return _Grid.over(np.linspace(low, high, _REFINED)[1:-1], grid.edges, draws)
 
 
 class ScoreTest:
-    """A test of observed guesses against any (ε, s).
+    """A test of Pr[correct] ≤ e^ε Pr[wrong] + s, for any ε and s, by observed numbers of guesses.
 
     Parameters
     ----------
     correct, wrong : int
-        Numbers of right and of wrong guesses.
+        Numbers C of right and W of wrong guesses.
     draws : int
-        Number of all draws, with and without a guess.
+        Number N of all draws, with and without a guess.
     gamma : float
-        The share of the error probability that pays for the interval of w, in (0, 1).
+        γ: probability that w lies outside of its interval, in (0, 1); it is added to p-values.
     terms : int
-        Maximal number of terms in a sum over W. Fewer are faster, and make p larger.
+        Maximal number of terms in a sum over W. Fewer terms are faster, and make p larger.
     """
 
     def __init__(
@@ -129,7 +147,7 @@ class ScoreTest:
         self._low, self._high = clopper_pearson_interval(wrong, draws, gamma)
 
     def score(self, epsilon: float, spared: float) -> float:
-        """Return z = (C - e^ε W - sN) / sd, which falls as ε or s rises.
+        """Return z = (C - e^ε W - sN) / sd for C right and W wrong guesses in N draws.
 
         Parameters
         ----------
@@ -139,26 +157,27 @@ class ScoreTest:
         Returns
         -------
         float
-            z, with the sd at the constrained maximum likelihood estimate.
+            z, which falls as ε or s rises. sd is the standard deviation of the numerator if
+            Pr[wrong] = w and Pr[correct] = e^ε w + s, for the most likely w.
         """
         counts = np.array([self._correct]), np.array([self._wrong])
         return float(_score(*counts, self.draws, math.exp(epsilon), spared)[0])
 
     def p_value(self, epsilon: float, spared: float, enough: float = 1.0) -> float:
-        """Return the p-value of c ≤ e^ε w + s.
+        """Return the p-value of c ≤ e^ε w + s, where c = Pr[correct] and w = Pr[wrong].
 
         Parameters
         ----------
         epsilon, spared : float
-            ε ≥ 0 in nats, s = hδ in [0, 1).
+            ε ≥ 0 in nats; s = hδ in [0, 1), the share of draws that δ excuses.
         enough : float, default 1
-            Stop as soon as p is known to exceed this; a lower bound of p is then returned.
+            Stop as soon as p is known to exceed this number, and return a lower bound of p.
 
         Returns
         -------
         float
-            γ + sup over w of Pr[score ≥ observed], c on the boundary; in [γ, 1], rounded up. Under
-            the null Pr[p ≤ u] ≤ u for every u.
+            p = γ + sup over w of Pr[z ≥ observed z] at c = e^ε w + s; in [γ, 1], rounded up. If
+            c ≤ e^ε w + s, then Pr[p ≤ u] ≤ u for every u.
         """
         tail = self._tail(epsilon, spared)
         if tail is None:
@@ -174,7 +193,7 @@ class ScoreTest:
         return 1.0 if math.isnan(p) else min(1.0, p)
 
     def _tail(self, epsilon: float, spared: float) -> _Tail | None:
-        """Return the tail probability as a function of w; None if no counts refute (ε, s)."""
+        """Return Pr[z ≥ observed z] as a function of w; None if (ε, s) is too large for a test."""
         if epsilon > _LARGEST_EPSILON or spared >= 1:
             return None
         ratio = math.exp(epsilon)
@@ -186,24 +205,29 @@ class ScoreTest:
         return _Tail(grid, critical, path, self.draws, ratio, spared)
 
     def _grid_below(self, cap: float) -> _Grid:
-        """Return the grid of the interval of w, cut at the largest w of the null."""
+        """Return the table for the interval of w, with both ends limited to at most `cap`."""
         low, high = min(self._low, cap), min(self._high, cap)
         return _even_grid(self.draws, low, high, self._terms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Path:
-    """Steps from the tail of Bin(n, q) at k in one group of W to the tail in the next group.
+    """The differences between the binomial tails of neighbouring groups of W.
 
-    From group to group, n falls and k rises.
+    A group needs the tail Pr[Bin(n, q) ≥ k] with n = N - W and k = C*(W); from group to group, n
+    falls and k rises. By
 
-    Pr[Bin(n, q) ≥ k] = Pr[Bin(n - 1, q) ≥ k] + q Pr[Bin(n - 1, q) = k - 1], and
-    Pr[Bin(n, q) ≥ k] = Pr[Bin(n, q) ≥ k + 1] + Pr[Bin(n, q) = k]: the tails of two groups differ by
-    a few such terms. All terms are positive, so that sums lose no digits.
+        Pr[Bin(n, q) ≥ k] = Pr[Bin(n - 1, q) ≥ k] + q Pr[Bin(n - 1, q) = k - 1]
+        Pr[Bin(n, q) ≥ k] = Pr[Bin(n, q) ≥ k + 1] + Pr[Bin(n, q) = k],
 
-    starts: (groups - 1,), index of the first term after each group but the last. sizes, hits,
-    falls: (terms,), n and k of each term, and whether it is multiplied by q. last: k and n of the
-    last group."""
+    the tails of two neighbouring groups differ by a sum of a few terms Pr[Bin(n, q) = k], which are
+    faster to compute than a tail. All terms are positive, so that sums lose no digits.
+
+    starts: for each group but the last, index of the first term of its difference, (groups - 1,).
+    sizes, hits: n and k of each term Pr[Bin(n, q) = k], each (terms,).
+    falls: whether the term is multiplied by q, since n falls there, (terms,).
+    last: k and n of the tail of the last group.
+    """
 
     starts: IntArray
     sizes: IntArray
@@ -213,12 +237,18 @@ class _Path:
 
     @classmethod
     def between(cls, critical: IntArray, edges: IntArray, draws: int) -> _Path | None:
-        """Return the path through all groups that can reach C*; None if computing each tail by
-        itself is faster."""
+        """Return the differences for all groups in which C* ≤ N - W is possible.
+
+        Return None if there is no such group, if there are more than `_DRAWS_BY_LOGS` draws, or if
+        computing the tail of every group by itself is faster.
+
+        critical: C* of the first W of each group, (groups,).
+        edges: smallest W of each group, then the end of the last group, (groups + 1,).
+        """
         if draws > _DRAWS_BY_LOGS:
             return None
         trials = draws - edges[:-1]
-        groups = int(np.count_nonzero(critical <= trials))  # the first ones: n falls and C* rises
+        groups = int(np.count_nonzero(critical <= trials))  # n falls and C* rises
         if groups == 0:
             return None
         n, k = trials[:groups], np.maximum(critical[:groups], 0)
@@ -235,12 +265,13 @@ class _Path:
         return cls(starts, sizes, hits, falls, (int(k[-1]), int(n[-1])))
 
     def sums(self, share: FloatArray, rest: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return Σ mass · tail over the groups, (points,).
+        """Return Σ over groups of mass · Pr[Bin(n, q) ≥ k], for each value of w, (points,).
 
-        share, rest: (points,), q and 1 - q; mass: (points, groups).
+        share, rest: q and 1 - q for each value of w, each (points,).
+        mass: probability of each group of W for each value of w, (points, groups).
         """
         terms = np.exp(_log_masses(self.hits, self.sizes, share, rest, self.falls))
-        # A term is part of the tails of all groups before it.
+        # A term is part of the tails of all groups before it, so that its weight is a running sum.
         before = np.cumsum(mass[:, : len(self.starts) + 1], axis=1)
         steps = np.add.reduceat(terms, self.starts, axis=1)
         sums = np.einsum("ij,ij->i", steps, before[:, :-1])
@@ -249,9 +280,12 @@ class _Path:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """Pr[score ≥ observed] as a function of w, with c = ratio · w + spared.
+    """Pr[z ≥ observed z] as a function of w = Pr[wrong], at c = Pr[correct] = ratio · w + spared.
 
-    critical: for the first W of every group, the smallest C whose score reaches the observed one.
+    critical: for the first W of every group, C*: the smallest number of right guesses with z ≥
+    observed z, (groups,).
+    path: differences of tails, or None to compute every tail by itself.
+    ratio, spared: e^ε and s = hδ.
     """
 
     grid: _Grid
@@ -262,8 +296,12 @@ class _Tail:
     spared: float
 
     def rising(self) -> Iterator[float]:
-        """Yield the largest value on every eighth point, on all points, and on finer points around
-        the peaks, too; the last is the supremum."""
+        """Yield three rising estimates of the supremum of Pr[z ≥ observed z] over w.
+
+        The first is the largest value on every eighth point of the grid, the second on all points.
+        The third, which also covers finer points around local maxima, is the supremum up to the
+        relative error `_MISSED`.
+        """
         values = np.empty(len(self.grid.points))
         glanced = np.arange(len(values)) % _GLANCE == 0
         for rows in (glanced, ~glanced):
@@ -287,8 +325,11 @@ class _Tail:
         yield float(max(np.max(values), np.max(self._at(finer))))
 
     def _resolved(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the points of the grid, with points added where teeth could be missed, and all
-        values."""
+        """Return values of w close enough to find every jump, in rising order, and their tails.
+
+        The tail of w is Pr[z ≥ observed z]. values: tails of the grid, which are not computed
+        again.
+        """
         points = self.grid.points
         added = _points_between(points, self.draws, self.ratio, self.spared, self.grid.step)
         if len(added) == 0:
@@ -303,9 +344,11 @@ class _Tail:
         return np.concatenate([self._at(_Grid.over(part, edges, self.draws)) for part in parts])
 
     def _at(self, grid: _Grid) -> FloatArray:
-        """Return an upper bound of Σ_W Bin(W; N, w) Pr[Bin(N - W, c/(1-w)) ≥ C*(W)] for every w.
+        """Return an upper bound of Pr[z ≥ observed z] for every w of a grid, (points,).
 
-        In a group, the second factor is largest at the first W, since C* rises and N - W falls.
+        Pr[z ≥ observed z] = Σ_W Pr[Bin(N, w) = W] Pr[Bin(N - W, c/(1-w)) ≥ C*(W)].
+        Each group uses the second factor of its first W, where this factor is largest, since C*
+        rises and N - W falls with W.
         """
         w = grid.points
         odds = np.array([self.ratio * w + self.spared, 1 - self.spared - (1 + self.ratio) * w])
@@ -330,9 +373,11 @@ def _log_masses(
     rest: FloatArray,
     extra: NDArray[np.bool_] | int = 0,
 ) -> FloatArray:
-    """Return log (share^extra · Pr[Bin(trials, share) = hits]), (shares, counts).
+    """Return log(share^extra · Pr[Bin(trials, share) = hits]), (shares, counts).
 
-    rest: 1 - share. extra: 0 or 1, by count. hits = -1 has probability 0.
+    hits, trials, extra: arrays of length `counts`, or one number for all counts; extra is 0 or 1.
+    share, rest: success probabilities and 1 minus each, (shares,).
+    For hits = -1 the result is -inf.
     """
     misses = trials - hits
     logs = np.multiply.outer(np.log(np.maximum(share, _LEAST)), hits + extra)
@@ -342,15 +387,16 @@ def _log_masses(
 
 
 def _peaks(values: FloatArray) -> IntArray:
-    """Return the indices of local maxima near which the supremum may lie, highest first.
+    """Return the indices of at most `_PEAKS` local maxima near which the supremum may lie.
 
-    A parabola through three points rises above the middle point by at most an eighth of the second
-    difference; twice that is allowed.
+    Local maxima with the highest possible values come first. A parabola through three neighbouring
+    values rises above the middle value by at most an eighth of their second difference; a quarter
+    is allowed.
     """
     around = np.pad(values, 1, mode="edge")
     bend = 2 * values - around[:-2] - around[2:]
     reach = values + bend / 4
-    # A NaN is not below anything: it counts as a peak, and makes the supremum NaN.
+    # Comparisons with NaN are false, so that a NaN counts as a peak and makes the supremum NaN.
     below = (values < around[:-2]) | (values < around[2:]) | (reach < np.max(values))
     peaks = np.flatnonzero(~below)
     return np.asarray(peaks[np.argsort(-reach[peaks])][:_PEAKS], dtype=np.int64)
@@ -359,11 +405,15 @@ def _peaks(values: FloatArray) -> IntArray:
 def _points_between(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> FloatArray:
-    """Return the points of w to add, so that no tooth of the tail lies between two points.
+    """Return further values of w, so that no jump of Pr[z ≥ observed z] is missed between values.
 
-    On the boundary of the null a fixed share of the guesses is wrong. So, given the number of
-    abstentions, the tail jumps whenever W* falls by a step: every (1 + ratio) · step abstentions,
-    or every step / N in w."""
+    At c = e^ε w + s a fixed share of the guesses is wrong. So, given the number of abstentions, the
+    probability jumps like the teeth of a saw, whenever the largest W with z ≥ observed z falls by a
+    step: after every (1 + ratio) · step abstentions, or every step / N in w.
+
+    points: values of w, in rising order. ratio, spared: e^ε and s. step: number of values of W in a
+    group.
+    """
     finer = points
     while np.any(coarse := _coarse(finer, draws, ratio, spared, step)):
         finer = np.sort(np.append(finer, ((finer[:-1] + finer[1:]) / 2)[coarse]))
@@ -373,14 +423,16 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return whether a tooth could be missed, for each pair of neighbouring points."""
+    """Return, for each pair of neighbouring values of w, whether a jump between may be missed."""
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
-    # A standard deviation of half a tooth smooths all teeth except that of the first wrong guess.
+    # If the number of abstentions has a standard deviation of at least half a tooth, all jumps are
+    # smoothed, except the first jump, from W = 0 to W = 1.
     smooth = np.sqrt(draws * rest[1:]) >= max(_SMOOTH, (1 + ratio) * step / 2)
     smooth &= draws * points[:-1] >= 1
     if smooth.all():
         return ~smooth
-    # Twice the distance between square roots of probabilities is a distance in standard deviations.
+    # 2 √N times the distance between the square roots of the probabilities (c, w, rest) of two
+    # trinomial laws is about their distance in standard deviations.
     roots = np.sqrt([ratio * points + spared, points, rest])
     distance = 2 * math.sqrt(draws) * np.linalg.norm(np.diff(roots), axis=0)
     teeth = draws * np.diff(points) / step
@@ -388,8 +440,10 @@ def _coarse(
 
 
 def _wrong_range(draws: int, low: float, high: float) -> tuple[int, int]:
-    """Return a range that contains W ~ Bin(draws, w) but for 2·10⁻¹³, for every w in [low,
-    high]."""
+    """Return the ends of a range of W with Pr[W outside] ≤ 2·10⁻¹³ for every w in [low, high].
+
+    W ~ Bin(draws, w) is the number of wrong guesses.
+    """
     first = draws - _tail_quantile(_TRUNCATED, draws, 1 - low)
     return max(0, first), _tail_quantile(_TRUNCATED, draws, high)
 
@@ -404,7 +458,10 @@ def _tail_quantile(gamma: float, trials: int, probability: float) -> int:
 
 
 def _group_edges(first: int, last: int, most: int) -> IntArray:
-    """Return the edges of at most `most` groups of consecutive W, of equal size."""
+    """Split the integers from `first` to `last` in at most `most` groups of consecutive integers.
+
+    Return the first integer of each group, and last + 1. All groups but the last have equal sizes.
+    """
     step = math.ceil((last - first + 1) / most)
     return np.append(np.arange(first, last + 1, step), last + 1).astype(np.int64)
 
@@ -412,7 +469,11 @@ def _group_edges(first: int, last: int, most: int) -> IntArray:
 def _score(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return z = (C - e^ε W - sN) / sd, with the sd at the constrained maximum likelihood."""
+    """Return the score z = (C - e^ε W - sN) / sd of C right and W wrong guesses in N draws.
+
+    sd is the standard deviation of the numerator if Pr[wrong] = w and Pr[correct] = e^ε w + s, for
+    the most likely w. ratio, spared: e^ε and s.
+    """
     excess = correct - ratio * wrong - spared * draws
     return np.asarray(excess / _spread(correct, wrong, draws, ratio, spared), dtype=float)
 
@@ -422,15 +483,17 @@ def _spread(
 ) -> FloatArray:
     w = _constrained_wrong(correct, wrong, draws, ratio, spared)
     variance = ratio * w + spared + ratio**2 * w - spared**2
-    # The variance is 0 if w = 0 and s = 0: no guess is expected then.
+    # If w = 0 and s = 0, the variance is 0, and `_LEAST` avoids a division by 0.
     return np.asarray(np.sqrt(np.maximum(draws * variance, _LEAST)), dtype=float)
 
 
 def _constrained_wrong(
     correct: NDArray[Any], wrong: NDArray[Any], draws: int, ratio: float, spared: float
 ) -> FloatArray:
-    """Return the w that maximises the trinomial likelihood on c = e^ε w + s, a root of a
-    quadratic."""
+    """Return the most likely w = Pr[wrong], given that Pr[correct] = e^ε w + s.
+
+    The derivative of the log-likelihood is 0 at a root of a quadratic equation.
+    """
     free = 1 - spared
     square = (1 + ratio) * ratio * draws
     linear = (correct + wrong) * ratio * free - (1 + ratio) * spared * (draws - correct)
@@ -442,7 +505,11 @@ def _constrained_wrong(
 def _critical_correct(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return the smallest C whose score reaches the observed score, by W; N + 1 if none does."""
+    """Return C*, the smallest number of right guesses with z ≥ observed z, for each W.
+
+    C* is draws + 1 if there is no such number. wrong: values of W, numbers of wrong guesses.
+    observed: the z of the observed counts.
+    """
     low, high = np.full(len(wrong), -1, dtype=np.int64), draws - wrong + 1
     slack = 1e-9 * max(1.0, abs(observed))
 
@@ -459,14 +526,14 @@ def _critical_correct(
     while np.any(high - low > 1):
         narrow((low + high) // 2)
     high = np.where(high > draws - wrong, draws + 1, high)
-    # C* rises with W. Rounding must not break this: the first term of a group is its upper bound.
+    # C* rises with W, and the groups rely on this. Undo rounding errors that break the order.
     return np.asarray(np.minimum.accumulate(high[::-1])[::-1], dtype=np.int64)
 
 
 def _near_critical(
     wrong: IntArray, draws: int, ratio: float, spared: float, observed: float
 ) -> IntArray:
-    """Return an approximation of `_critical_correct`, where its search starts."""
+    """Return an approximation of `_critical_correct`, from which its search starts."""
     even = ratio * wrong + spared * draws
     correct = np.clip(even, 0, draws - wrong)
     for _ in range(_ROUNDS):  # the spread changes little with C

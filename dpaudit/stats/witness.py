@@ -1,17 +1,20 @@
-"""A lower bound of a Rényi divergence by a bounded witness, from counts by level and arm.
+"""A lower bound of the Rényi divergence D_a(P ‖ Q) from counts by level and input.
 
-For every bounded function g of an outcome and every order a > 1 (Birrell et al. 2021, Thm 3.1),
+Used for claims of Rényi and concentrated DP (docs/method.md §6). A level is a bin of the outputs.
+P and Q are the laws of the output on the two inputs. For every bounded function g of the output and
+every order a > 1 (Birrell et al. 2021, Thm 3.1),
 
-    D_a(P ‖ Q) ≥ a/(a-1) · log E_P[e^{(a-1) g}] - log E_Q[e^{a g}],                        (1)
+    D_a(P ‖ Q) ≥ a/(a-1) · log E_P[X] - log E_Q[Y],   X = e^{(a-1) g},   Y = e^{a g},        (1)
 
-with equality at g = log dP/dQ. A witness gives every level a value of g, fixed before the draws are
-counted. Both expectations are then means of bounded numbers, and each is tested by betting: a
-bettor with wealth 1 who stakes λ on "E_P[X] > m", X = e^{(a-1) g}, multiplies the wealth by 1 + λ
-(X - m) at each draw, which has expectation at most 1 if E_P[X] ≤ m (Waudby-Smith & Ramdas 2024). A
-second bettor stakes on "E_Q[Y] < m", Y = e^{a g}. D_a ≤ d allows only pairs of means (m₁, m₂) with
-m₁^{a/(a-1)} e^{-d} ≤ m₂. Against the true pair the product of both wealths has expectation at most
-1, so that 1 / (the smallest product over all allowed pairs) is a p-value of D_a ≤ d (docs/method.md
-§6)."""
+with equality at g = log dP/dQ. A *witness* is such a g that has one value per level and was fixed
+before the draws are counted. So X and Y are bounded, and both means are tested by betting
+(Waudby-Smith & Ramdas 2024). A first bettor with wealth 1 stakes λ₁ on "E_P[X] > m₁": each draw of
+P multiplies the wealth by 1 + λ₁(X - m₁), which has expectation at most 1 if E_P[X] ≤ m₁. A second
+bettor stakes λ₂ on "E_Q[Y] < m₂", with factors 1 + λ₂(m₂ - Y) at the draws of Q.
+
+By (1), D_a ≤ d allows only pairs of means with m₂ ≥ m₁^{a/(a-1)} e^{-d}. Against the true pair the
+product of both wealths has expectation at most 1. So 1 / (smallest product of wealths over all
+allowed pairs) is a p-value of D_a ≤ d."""
 
 from __future__ import annotations
 
@@ -24,46 +27,46 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Counts = NDArray[np.integer] | FloatArray
 
-# The smallest product over pairs of means is searched on a grid of this many cells. Cells that may
-# hold it are split in this many parts, until its log is known to this error or for this many
-# rounds.
+# `log_wealth` searches for the smallest product of two wealths on a grid of intervals, and splits
+# the intervals that may contain the minimum. In order: number of intervals at the start; number of
+# parts of a split; error of the log of the minimum at which the search stops; most rounds.
 _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
-# A draw loses at most about this share of a wealth.
+# `best_stakes` chooses stakes with which one draw loses at most about this share of a wealth.
 _MOST_STAKED = 0.5
-# Fixed-point steps in `best_stakes`.
+# Number of fixed-point steps in `best_stakes`.
 _TURNS = 4
-# Logs of the shares of each wealth that are staked and kept aside. Against pairs of means far from
-# the truth one bettor loses nearly everything, which must not cancel the gain of the other.
+# Each bettor stakes 0.9 of its wealth and keeps 0.1 aside; these are the logs. Against pairs of
+# means far from the truth one bettor loses nearly everything, and without the part that is kept
+# this loss would cancel the gain of the other bettor.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
-# Relative rounding error of sums of logarithms, and of X, Y and their means.
+# Upper limit of the relative rounding error of sums of logarithms, of X and Y, and of their means.
 _ROUNDING = 1e-12
-# Log wealths are capped at this, so that p-values are at least e^-700.
+# Log wealths are at most this, so that p-values are at least e^-700.
 _LARGEST_LOG_WEALTH = 700.0
-# Bisection of the bound: number of steps, and relative width at which it stops.
+# Bisection in `divergence_lower`: most steps, and relative width of the interval at which it stops.
 _STEPS, _WIDTH = 50, 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A bounded function of the level, for one order and one direction, with the stakes of its
-    bets.
+    """A witness of a Rényi divergence: a function g of the level, with the stakes of two bets.
 
     Parameters
     ----------
     order : float
-        a, above 1.
+        The order a of the divergence D_a(P ‖ Q), above 1.
     from_d1 : bool
-        Whether P is the law of d1 and Q that of d2, or the other way round.
+        True if P is the law of the output on d1 and Q the law on d2; False for the reverse.
     values : tuple of float
-        g by level, in nats. Finite.
+        The value of g at each level (bin of the output), in nats. Finite.
     stakes : tuple of float
-        λ of the bet on a large mean of X under P, and of the bet on a small mean of Y under Q.
+        λ₁ of the bet that E_P[e^{(a-1) g}] is large, and λ₂ of the bet that E_Q[e^{a g}] is small.
         Above 0, and small enough that no single draw can lose the whole wealth.
 
     Raises
     ------
     ValueError
-        For other values.
+        For an order, values or stakes out of range, or |a g| ≥ 300.
     """
 
     order: float
@@ -81,22 +84,22 @@ class Witness:
 
     @property
     def raised(self) -> tuple[FloatArray, FloatArray]:
-        """X = e^{(a-1) g} and Y = e^{a g}, by level."""
+        """X = e^{(a-1) g} and Y = e^{a g}, each (levels,)."""
         g = np.array(self.values)
         return np.exp((self.order - 1) * g), np.exp(self.order * g)
 
 
 def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) -> float:
-    """Return the p-value of D_a(P ‖ Q) ≤ divergence.
+    """Return the p-value of the claim that the Rényi divergence D_a(P ‖ Q) is ≤ `divergence`.
 
     Parameters
     ----------
     witness : Witness
-        Fixed before the draws.
+        The function of the level by which the claim is tested; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Draws by level and arm, d1 first.
+        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
     divergence : float
-        In nats, at least 0.
+        The claimed divergence, in nats, at least 0.
 
     Returns
     -------
@@ -107,14 +110,15 @@ def p_value(witness: Witness, counts: NDArray[np.integer], divergence: float) ->
 
 
 def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
-    """Return a lower bound of D_a(P ‖ Q).
+    """Return a lower bound of the Rényi divergence D_a(P ‖ Q).
 
     Parameters
     ----------
     witness : Witness
-        Fixed before the draws.
+        The function of the level from which the bound is computed; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Draws by level and arm, d1 first. Expected counts, of floats, give a predicted bound.
+        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
+        Expected counts, as floats, give a predicted bound.
     alpha : float
         The error probability, in (0, 1).
 
@@ -145,31 +149,34 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
 def log_wealth(
     witness: Witness, counts: Counts, divergence: float, needed: float | None = None
 ) -> float:
-    """Return the log of the smallest product of wealths over the pairs of means that are allowed.
+    """Return the log of the wealth won by betting against the claim D_a(P ‖ Q) ≤ `divergence`.
 
     Parameters
     ----------
     witness : Witness
-        Fixed before the draws.
+        The function of the level, and the stakes of the bets; fixed before the draws.
     counts : ndarray of int, shape (levels, 2)
-        Draws by level and arm, d1 first.
+        Number of draws of d1 and number of draws of d2, for each level (bin of the output).
     divergence : float
-        In nats, at least 0.
+        The claimed divergence d, in nats, at least 0.
     needed : float or None, default None
-        Stop as soon as it is known whether the result is at least this; the number returned is then
-        on the same side of it.
+        If given, stop as soon as it is known whether the log is at least `needed`. The number that
+        is returned is then at least `needed` if and only if the log is.
 
     Returns
     -------
     float
-        Rounded down.
+        The log, rounded down.
 
     Notes
     -----
-    As a function of log m₁, the log of the first wealth is concave, and the log of the second
-    wealth at the smallest allowed m₂ is convex. So in each cell of a grid the first lies above its
-    chord, and the second above its tangent. Cells that may hold the minimum of the sum are split. A
-    tenth of each wealth is kept aside, so that no wealth falls below 0.1."""
+    The wealth is the smallest product of the wealths of two bettors, against means (m₁, m₂) of X
+    and Y, over all pairs of means that the claim allows: m₂ ≥ m₁^{a/(a-1)} e^{-d} (see the module's
+    docstring). It is computed in logs. As a function of log
+    m₁, the log of the first wealth is concave, and the log of the second wealth at the smallest
+    allowed m₂ is convex. So in each interval of a grid the first log lies above its chord, and the
+    second above its tangent. Intervals that may contain the minimum of the sum are split. A tenth
+    of each wealth is kept aside, so that no wealth falls below 0.1."""
     x, y = witness.raised
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
@@ -181,7 +188,7 @@ def log_wealth(
         return _STAKED + _total(stake * (x - np.exp(log_mean)[:, None]), own)
 
     def second(log_mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the log of the second wealth, and its slope."""
+        """Return f = log of the second bettor's wealth, and df / d(log m₁)."""
         profit = against * (np.exp(power * log_mean - divergence)[:, None] - y)
         slope = power * (1 - (1 - against * y) / (1 + profit))
         return _STAKED + _total(profit, other), slope @ other
@@ -196,7 +203,9 @@ def log_wealth(
         chord, below = first(edges.ravel()).reshape(2, -1), tangent + rise
         both = np.maximum(first(middle), _KEPT) + np.maximum(tangent, _KEPT)
         best = min(best, float(both.min()))
-        # Lower bounds of the product: both staked parts, a staked and a kept part, both kept parts.
+        # A wealth is at least its staked part and at least its kept part. So the product is at
+        # least each of four products: both staked parts (chord + below), one staked and one kept
+        # part (twice), and both kept parts.
         least = (chord + below).min(axis=0)
         for bound in (chord.min(axis=0) + _KEPT, below.min(axis=0) + _KEPT, 2 * _KEPT):
             least = np.maximum(least, bound)
@@ -212,16 +221,16 @@ def log_wealth(
 def best_stakes(
     order: float, values: FloatArray, laws: FloatArray, draws: float, alpha: float
 ) -> tuple[tuple[float, float], float]:
-    """Return stakes that are approximately optimal for future draws, and the bound to expect.
+    """Return nearly optimal stakes for future draws, and the bound predicted with these stakes.
 
     Parameters
     ----------
     order : float
         a, above 1.
     values : ndarray of float, shape (levels,)
-        g by level.
+        The value of g at each level, in nats.
     laws : ndarray of float, shape (levels, 2)
-        Estimated probabilities of the levels under P and Q.
+        Estimated probability of each level under P, and under Q.
     draws : float
         Number of future draws of each input.
     alpha : float
@@ -230,16 +239,17 @@ def best_stakes(
     Returns
     -------
     stakes : tuple of float
-        λ of both bets, as in `Witness`.
+        λ₁ and λ₂ of the bets on X and on Y, as in `Witness`.
     predicted : float
-        Approximate bound of the divergence, in nats; may be below 0.
+        Approximate lower bound of the divergence, in nats; may be below 0.
 
     Notes
     -----
-    λ₁ / λ₂ is the slope of the curve m₂ = m₁^{a/(a-1)} e^{-d} at the expected bound, so that the
-    product of wealths is stationary along the curve. n draws of each input gain
-    λ gap - λ² variance / 2 on average, and reach log(1/α) for a gap of log(1/α) / (n λ) +
-    λ variance / 2. Slope and gap depend on each other and are iterated in turn.
+    λ₁ / λ₂ is the slope dm₂/dm₁ of the curve m₂ = m₁^{a/(a-1)} e^{-d} at the expected bound, so
+    that the product of wealths is stationary along the curve. Let λ = λ₂, and let gap be the
+    distance of m₂ from E_Q[Y]. On average the log of the product grows by λ gap - λ² variance / 2
+    for a draw of each input. So n draws of each input reach log(1/α) if gap =
+    log(1/α) / (n λ) + λ variance / 2. Slope and gap depend on each other and are computed in turn.
     """
     x, y = np.exp((order - 1) * values), np.exp(order * values)
     power, mean, other = order / (order - 1), float(laws[:, 0] @ x), float(laws[:, 1] @ y)
@@ -256,19 +266,25 @@ def best_stakes(
 
 
 def _split(edges: FloatArray) -> FloatArray:
-    """Return the cells of a grid, (2, cells), each split in `_PARTS`."""
+    """Split each interval of a grid in `_PARTS` equal parts.
+
+    edges: lower and upper ends of the intervals, (2, intervals).
+    """
     finer = np.linspace(edges[0], edges[1], _PARTS + 1)
     return np.stack([finer[:-1].ravel(), finer[1:].ravel()])
 
 
 def _most(witness: Witness) -> float:
-    """Return an upper limit of the divergences that the witness can show, in nats."""
+    """Return an upper limit of the bound (1) for any counts, in nats."""
     x, y = witness.raised
     power = witness.order / (witness.order - 1)
     return float(power * math.log(x.max()) - math.log(y.min())) + 1e-9
 
 
 def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return Σ counts · log(1 + profit) for every row, rounded down."""
+    """Return Σ over levels of counts · log(1 + profit), rounded down, for each row of `profit`.
+
+    profit: relative gain of wealth at each level, (rows, levels). counts: draws, (levels,).
+    """
     logs = np.log1p(profit)
     return np.asarray(logs @ counts - _ROUNDING * (np.abs(logs) @ counts), dtype=float)

@@ -1,9 +1,10 @@
-"""From a target to the callable that draws, through constructors, factories and methods.
+"""From a target to the callable that draws, by importing, constructors, factories and methods.
 
-Also its place in the source, and errors about packages that it needs and that are not installed. A
-missing package belongs to the installation, not to the mechanism: as an outcome, it would look like
-a leak of the input whose branch imports it. So a failed import in the first calls ends the audit
-(exit code 2), whichever input raises it. A failed import in a later, rarer branch is an outcome.
+This module also finds the source line of a mechanism, and reports packages that a mechanism needs
+and that are not installed. A failed import is a fault of the installation. As an outcome
+it would look like a leak, since only the input whose branch imports the package would give it.
+So a failed import in the first calls ends the audit (exit code 2), whichever input raises it. A
+failed import in a rare branch, which the first calls do not reach, counts as an outcome.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ Function = Callable[..., Any]
 
 
 def functions(target: PythonTarget) -> tuple[Function, Function | None]:
-    """Return the function that draws, and the post-processing. Raises TargetError."""
+    """Return the function that draws, and the function that is applied to every output, if any.
+
+    Raises TargetError if a function cannot be imported, made or called.
+    """
     if isinstance(target, ImportedTarget):
         return build(target), post_processing(target.post_process)
     if inspect.isclass(target.function):
@@ -53,19 +57,26 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
 
 
 def post_processing(named: Function | str | None) -> Function | None:
-    """Return the function that is applied to every output, if any. Raises TargetError."""
+    """Return the function that is applied to every output, imported if necessary.
+
+    named: the function, its import path, or None; for None, return None. Raises TargetError.
+    """
     return None if named is None else applied(named, "post_process")
 
 
 def applied(named: Function | str, role: str) -> Function:
-    """Return a function of outputs, imported if it is an import path. Raises TargetError."""
+    """Return a function that takes an output, such as a post-processing or an adversary.
+
+    named: the function, or its import path. role: option that names the function, for messages.
+    Raises TargetError if the function cannot be imported, or cannot be called with one argument.
+    """
     function: Function = resolve(named) if isinstance(named, str) else named
     check_post_process(function, name_of(named), role)
     return function
 
 
 def build(target: ImportedTarget) -> Function:
-    """Return the callable that draws. Raises TargetError if it cannot be found or built."""
+    """Return the callable of a target, which draws. Raises TargetError if that is impossible."""
     named = resolve(target.path)
     if inspect.isclass(named) and not target.factory:
         _check_usable(named, target)
@@ -88,15 +99,14 @@ def build(target: ImportedTarget) -> Function:
 
 
 def is_made(target: AnyTarget) -> bool:
-    """Return whether a class or a factory, which takes arguments of its own, makes the
-    mechanism."""
+    """Return whether a class or a factory makes the mechanism, with the arguments `init`."""
     return isinstance(target, ImportedTarget) and (
         target.factory or inspect.isclass(resolve(target.path))
     )
 
 
 def needs_init(target: PythonTarget) -> str:
-    """Return how to give arguments to the class or factory, for the end of a message."""
+    """Return the end of a message that says how to pass arguments to the class or factory."""
     if not target.params:
         return "; give its arguments with --init '[…]' (YAML: init: […])"
     return f"; params are for calls of what it makes, so give it {init_words(target.params)}"
@@ -108,7 +118,7 @@ def _lacks_arguments(maker: Function, target: ImportedTarget) -> bool:
     try:
         inspect.signature(maker).bind()
     except (TypeError, ValueError) as error:
-        return isinstance(error, TypeError)  # ValueError: compiled, without a signature
+        return isinstance(error, TypeError)  # ValueError: no signature (compiled code)
     return False
 
 
@@ -145,7 +155,7 @@ def _method(made: Any, target: ImportedTarget) -> Function:
 
 
 def _check_usable(kind: type, target: ImportedTarget) -> None:
-    # `callable(kind)` is about the class; its instances are asked about here.
+    # `callable(kind)` is true for every class; what matters is whether its instances are callable.
     if target.call is None and not any("__call__" in vars(base) for base in kind.__mro__):
         init = needs_init(target) if _lacks_arguments(kind, target) else ""
         raise TargetError(
@@ -166,9 +176,10 @@ def _callable(value: Any, name: str) -> Function:
 
 
 def source_of(target: AnyTarget) -> str | None:
-    """Return file and line, such as `mine.py:12`, relative to the working directory.
+    """Return file and line of a mechanism, such as `mine.py:12`, relative to the working directory.
 
-    None for several mechanisms, without Python code, and for code that this process has not loaded.
+    Return None for several mechanisms, for mechanisms without Python code, and for code that this
+    process has not loaded.
     """
     match single_targets(target):
         case (CallableTarget(function=function),):
@@ -200,15 +211,21 @@ _NAME = re.compile(r"No module named '([^']+)'")
 
 
 def check_found(raised: Mapping[str, Raised], target: AnyTarget) -> None:
-    """Raise TargetError if an exception is a failed import. raised: exceptions by type name."""
+    """Raise TargetError if one of several exceptions is a failed import.
+
+    raised: exceptions that calls of the target raised, by the name of their type.
+    """
     for kind in filter(raised.__contains__, _KINDS):
         where = " or ".join(dict.fromkeys(map(_where, single_targets(target))))
         raise not_found(raised[kind].words, target.name, where)
 
 
 def not_found(words: str, name: str, where: str = sys.executable) -> TargetError:
-    """Return the error of a failed import. words: type and message of the exception. where: the
-    interpreter or environment that tried it."""
+    """Return the error for a failed import, which names the package to install.
+
+    words: type and message of the exception, such as "ImportError: …". name: name of the mechanism.
+    where: the interpreter or environment in which the import failed.
+    """
     package = lacks(words)
     if package is None:
         return TargetError(
@@ -224,18 +241,21 @@ def not_found(words: str, name: str, where: str = sys.executable) -> TargetError
 
 
 def is_missing(words: str) -> bool:
-    """Return whether an exception, given as text, is a failed import."""
+    """Return whether an exception is a failed import. words: its type and message."""
     return words.partition(":")[0] in _KINDS
 
 
 def lacks(words: str) -> str | None:
-    """Return the name of the missing package from an exception, given as text; None if unknown."""
+    """Return the package that a failed import lacks; None if the message does not name a package.
+
+    words: type and message of the exception.
+    """
     match = _NAME.search(words)
     return None if match is None else match[1]
 
 
 def _where(target: SingleTarget) -> str:
-    """Return the interpreter that makes the calls, or the environment of a program."""
+    """Return where a target runs: a Python interpreter, or the environment of a program."""
     if isinstance(target, CommandTarget):
         return f"the environment of {target.words[0]}"
     python = target.python if isinstance(target, IsolatedTarget) else None

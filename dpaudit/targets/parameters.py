@@ -1,6 +1,8 @@
 """Which parameters of a mechanism take the dataset, the generator and the number of outputs.
 
-Read once from the signature, so that a typo is an error before the first draw, not an outcome.
+`calling` reads them from the signature before the first draw, so that a misspelt parameter is an
+error, and not an exception that would count as an outcome. A *role* is what a parameter takes:
+the dataset, the generator or the number of outputs.
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ from dpaudit.errors import Given, Name, TargetError
 from dpaudit.targets.target import PythonTarget
 from dpaudit.wording import did_you_mean
 
+# Usual name of the parameter for the number of outputs.
 BATCH = "size"
+# Usual name of the parameter for the generator.
 RNG = "rng"
+# Value of the options batch_arg and rng_arg that means: no parameter has this role.
 NONE = "none"
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -31,6 +36,7 @@ _COUNT = re.compile(
 )
 # Usual names of parameters that take a generator of random numbers.
 _LIKE_RNG = ("rng", "prng", "rand", "random", "random_state", "generator", "gen", "key", "seed")
+# What a parameter takes, in words, by the option that names the parameter.
 _ROLES = {
     "batch_arg": "the number of outputs",
     "rng_arg": "a numpy.random.Generator",
@@ -42,11 +48,14 @@ _ROLES = {
 class Calling:
     """How to call a mechanism.
 
-    batch: parameter for the number of outputs; None for one call per draw. rng: parameter for the
-    generator; None if there is none. data: parameter for the dataset; None if the dataset is the
-    first positional argument. alone: parameter for the number of outputs that has no default and is
-    always 1, with one call per draw. usual: default of `batch`, if it is an integer and the user
-    did not name the parameter."""
+    batch: parameter for the number of outputs; None for one call per draw.
+    rng: parameter for the generator; None if the mechanism takes no generator.
+    data: parameter for the dataset; None if the dataset is the first positional argument.
+    alone: with one call per draw, a required parameter for the number of outputs, which is always
+    given as 1; None if there is no such parameter.
+    usual: default of the parameter `batch`, if it is an integer and the user did not name the
+    parameter; else None.
+    """
 
     batch: str | None
     rng: str | None
@@ -64,11 +73,11 @@ def calling(
 ) -> Calling:
     """Return how to call the `function` of a target.
 
-    Raises TargetError if it cannot be called as asked. Without a readable signature (compiled
-    functions) the options of the target are not checked.
+    is_made: whether a class or factory with arguments of its own (init) made the function.
+    unpacks: whether the caller can ask for a batch of one output and unpack the output.
 
-    is_made: a class or factory with arguments of its own (init) made the function. unpacks: the
-    caller can ask for one output in a batch and unpack it.
+    Raises TargetError if the signature does not fit the options of the target. If the signature is
+    unknown, as for compiled functions, the options are not checked.
     """
     _check_kind(function, target.name)
     _check_named_once(target)
@@ -81,7 +90,10 @@ def calling(
 
 
 class _Reader:
-    """The parameters of a target's function that have no role yet."""
+    """Gives roles to the parameters of a function, and keeps the parameters without a role.
+
+    parameters: signature of the function, by name.
+    """
 
     def __init__(self, parameters: Mapping[str, Parameter], target: PythonTarget) -> None:
         self._every, self._left, self._target = parameters, dict(parameters), target
@@ -94,7 +106,7 @@ class _Reader:
         self._check_rng_is_no_seed()
         first = self._dataset()
         _check_bound(first, target.name)
-        dataset = self._left.pop(first, None)  # None if ** takes it
+        dataset = self._left.pop(first, None)  # None if **kwargs takes the dataset
         batch, rng = self._role(BATCH, "batch_arg"), self._role(RNG, "rng_arg")
         self._check_params(first, is_made=is_made)
         alone = self._alone() if unpacks else None
@@ -110,7 +122,7 @@ class _Reader:
         return [name for name, parameter in self._left.items() if parameter.kind in _BY_NAME]
 
     def _dataset(self) -> str:
-        """Return the parameter for the dataset: the first one that has no other role."""
+        """Return the parameter for the dataset: the first parameter that has no other role."""
         target = self._target
         if target.data_arg is not None:
             first = next(iter(self._left.values()), None)
@@ -133,8 +145,11 @@ class _Reader:
         )
 
     def _role(self, usual: str, key: str) -> str | None:
-        """Return the parameter of a role: the one that the user named, else the usual name, if the
-        function has it; None if there is none, or for `none`."""
+        """Return the parameter of a role: the name that the user gave, else the usual name.
+
+        usual: usual name of the parameter. key: option of the target in which the user may name it.
+        Return None if the user gave "none", or gave no name and the function has no such parameter.
+        """
         asked = getattr(self._target, key)
         if asked is None:
             return usual if usual in self._names() and usual not in self._target.params else None
@@ -153,8 +168,10 @@ class _Reader:
         )
 
     def _alone(self) -> str | None:
-        """Return `size` if the user wants one call per draw (batch_arg: none) and it has no
-        default."""
+        """Return "size" if the user wants one call per draw and the function requires a size.
+
+        The user asks for one call per draw by batch_arg: none. Otherwise return None.
+        """
         size = self._left.get(BATCH)
         if self._target.batch_arg != NONE or size is None or BATCH in self._target.params:
             return None
@@ -162,7 +179,7 @@ class _Reader:
         return BATCH if is_needed else None
 
     def _check_rng_is_no_seed(self) -> None:
-        """Raise for a number or text in place of the generator: all draws would use one seed."""
+        """Raise TargetError if params give `rng` a number or text: one fixed seed for all draws."""
         value = self._target.params.get(RNG)
         is_rng = self._target.rng_arg is None and RNG in self._names()
         if is_rng and isinstance(value, int | float | str):
@@ -215,13 +232,16 @@ class _Reader:
 
 
 def init_words(arguments: Mapping[str, Any]) -> str:
-    """Return the option and the YAML key that pass arguments to a class or factory."""
+    """Return the option, and the YAML key, that pass the given arguments to a class or factory."""
     listed = ", ".join(f"{name}: {value!r}" for name, value in arguments.items())
     return f"--init '{{{listed}}}' (YAML: init: {{{listed}}})"
 
 
 def check_post_process(function: Any, name: str, role: str = "post_process") -> None:
-    """Raise TargetError unless `function` can be applied to one output. role: its key."""
+    """Raise TargetError unless `function` can be called with an output as its only argument.
+
+    name: name of the function in messages. role: option that names the function.
+    """
     if not callable(function):
         why = f"{role} {name} is of type {type(function).__name__}, not a function"
         raise TargetError(why, code="not-callable")
@@ -266,7 +286,10 @@ def _check_named_once(target: PythonTarget) -> None:
 
 
 def _check_bound(dataset: str, name: str) -> None:
-    """Raise for a method that was named in its class, without an object to call it on."""
+    """Raise TargetError for a method of a class without an object, such as `module:Class.method`.
+
+    dataset: parameter that would take the dataset; "self" in this case. name: name of the target.
+    """
     module, colon, attribute = name.rpartition(":")
     owner, _, method = attribute.rpartition(".")
     if dataset == "self" and owner:
@@ -294,7 +317,13 @@ def _taken_besides(names: list[str]) -> str:
 
 
 def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
-    """Return how to give a missing parameter: a value, a generator, a number or the dataset."""
+    """Return parts of a message that says how to give a required parameter that has no role.
+
+    The user may give a value, or name the parameter as that for the generator, the number of
+    outputs or the dataset.
+
+    missing: name of the parameter. dataset: parameter that takes the dataset.
+    """
     given = Given(
         f"params={{{missing!r}: VALUE}}",
         f"--param {missing}=VALUE (YAML: params: {{{missing}: VALUE}})",
@@ -322,6 +351,6 @@ def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
 
 
 def _option(name: str, value: str) -> Given:
-    """Return an option with a value, as Python, a command line and YAML write it."""
+    """Return an option with a value, spelt for Python, for a command line and for YAML."""
     flag = f"--{name.replace('_', '-')}"
     return Given(f"{name}={value!r}", f"{flag} {value} (YAML: {name}: {value})")

@@ -1,6 +1,8 @@
-"""Targets: descriptions of the mechanism to audit, without loading it.
+"""Targets: descriptions of the mechanism to audit, as the user gave them.
 
-Each has a `name` for messages, and `describe()` for reports.
+A target is made from command-line options, a configuration file or Python arguments, and checks
+simple values, but loads nothing; `dpaudit.adapters.loading` turns a target into a mechanism. Each
+target has a `name` for messages, and a method `describe()` for reports.
 """
 
 from __future__ import annotations
@@ -19,14 +21,20 @@ from dpaudit.wording import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTarget:
-    """A mechanism named by `package.module:attr` or `path/to/file.py:attr`.
+    """A Python mechanism named by its import path.
 
-    init: constructor arguments of a class, a list or a mapping. call: method that draws. factory:
-    whether to call the attribute, with init, to get the mechanism. params: keyword arguments of
-    every call. batch_arg: parameter for the number of outputs (None: `size` if there is one;
-    "none": no parameter). data_arg: parameter for the dataset (None: the first). rng_arg: parameter
-    for the generator (None: `rng` if there is one; "none": no parameter). post_process: import path
-    of a function that is applied to every output."""
+    path: `package.module:attr` or `path/to/file.py:attr`.
+    init: arguments of the class or factory, as a list (by position) or a mapping (by name).
+    call: method that draws; None if the object itself is called.
+    factory: whether to call the attribute, with the arguments `init`, to get the mechanism.
+    params: keyword arguments of every call.
+    batch_arg: parameter for the number of outputs; "none" for one call per draw. None: `size`, if
+    the mechanism has this parameter.
+    data_arg: parameter for the dataset. None: the first parameter.
+    rng_arg: parameter for the generator; "none" to pass no generator. None: `rng`, if the mechanism
+    has this parameter.
+    post_process: import path of a function that is applied to every output.
+    """
 
     path: str
     init: Sequence[Any] | Mapping[str, Any] | None = None
@@ -50,7 +58,11 @@ class ImportedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallableTarget:
-    """A mechanism given as a callable; other fields as in `ImportedTarget`."""
+    """A Python mechanism given as a callable.
+
+    post_process: a function that is applied to every output. params, batch_arg, data_arg, rng_arg:
+    as in `ImportedTarget`.
+    """
 
     function: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -69,9 +81,9 @@ class CallableTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposedTarget:
-    """Several mechanisms run on the same input, whose outputs together are one output, a tuple.
+    """Several mechanisms that run on the same input; the tuple of their outputs is one output.
 
-    post_process: as in `ImportedTarget`.
+    post_process: import path of a function that is applied to every such tuple.
     """
 
     parts: tuple[SingleTarget, ...]
@@ -88,10 +100,12 @@ class ComposedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a separate process (None: no limit). Exceeding one is an outcome.
+    """Limits of a separate process. A draw that exceeds a limit has an outcome that says so.
 
-    timeout: seconds per draw, above 0. memory: bytes of address space, above 0. Raises TargetError
-    for other numbers.
+    timeout: seconds per draw, above 0; None for no limit.
+    memory: bytes of address space, above 0; None for no limit.
+
+    Raises TargetError for other numbers.
     """
 
     timeout: float | None = None
@@ -106,7 +120,7 @@ class Limits:
             raise TargetError(Name("memory_limit"), why, code="option-invalid")
 
     def doubts(self) -> str:
-        """Return a possible reason why a process does not start, for a message; often `""`."""
+        """Return a possible reason why a process does not start; `""` without a memory limit."""
         if self.memory is None:
             return ""
         return f" (memory_limit={self.memory:,} bytes may be too small to start in)"
@@ -114,9 +128,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedTarget:
-    """A mechanism that draws in a separate process.
+    """A Python mechanism that draws in a separate process.
 
-    python: interpreter that runs it; None for the interpreter of this process.
+    target: the mechanism. python: interpreter that runs the mechanism; None for the interpreter of
+    this process.
     """
 
     target: PythonTarget
@@ -134,10 +149,12 @@ class IsolatedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTarget:
-    """A program that speaks the protocol of docs/guides/protocol.md.
+    """A program that draws by the protocol of docs/guides/protocol.md.
 
-    is_batch: whether to request many outcomes at a time; None: as its first line says.
-    post_process: as in `ImportedTarget`."""
+    words: the command line that starts the program.
+    is_batch: whether to request many outcomes at a time; None: as the first line of the program
+    says.
+    post_process: import path of a function that is applied to every output."""
 
     words: tuple[str, ...]
     is_batch: bool | None = None
@@ -154,7 +171,7 @@ class CommandTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTarget:
-    """Independent runs of a mechanism on the same input, whose outputs together are one output.
+    """Independent runs of a mechanism on the same input; the tuple of their outputs is one output.
 
     times: number of runs, from 2 to 100,000. Raises TargetError for another number.
     """
@@ -183,7 +200,10 @@ class RepeatedTarget:
 
 
 def repeated(target: SingleTarget | ComposedTarget, times: int) -> AnyTarget:
-    """Return a target of `times` runs; the target itself for times = 1. Raises TargetError."""
+    """Return a target whose outputs consist of `times` runs; the target itself if times = 1.
+
+    Raises TargetError if `times` is not a whole number from 1 to 100,000.
+    """
     return target if times == 1 and _is_whole(times) else RepeatedTarget(target=target, times=times)
 
 
@@ -192,7 +212,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def name_of(function: Callable[..., Any] | str) -> str:
-    """Return the name of a function in messages; an import path is its own name."""
+    """Return the name of a function, or of an import path, in messages."""
     if isinstance(function, str):
         return function
     return getattr(function, "__qualname__", repr(function))
@@ -219,14 +239,14 @@ AnyTarget = SingleTarget | ComposedTarget | RepeatedTarget
 
 
 def single_targets(target: AnyTarget) -> tuple[SingleTarget, ...]:
-    """Return the single mechanisms of a target, such as the parts of a composition."""
+    """Return the targets that a composition or repeated runs consist of; else the target itself."""
     if isinstance(target, RepeatedTarget):
         return single_targets(target.target)
     return target.parts if isinstance(target, ComposedTarget) else (target,)
 
 
 def starts_a_program(target: AnyTarget) -> bool:
-    """Return whether a part of a target names the program to start, a command or an interpreter."""
+    """Return whether a target or a part of it starts a named program or Python interpreter."""
     return any(
         isinstance(part, CommandTarget)
         or (isinstance(part, IsolatedTarget) and part.python is not None)
@@ -239,12 +259,15 @@ def runs_in_another_process(target: AnyTarget) -> bool:
     return any(isinstance(part, IsolatedTarget | CommandTarget) for part in single_targets(target))
 
 
-# Exceptions whose cause is the code, not the arguments.
+# Types of exceptions that are caused by the code of a mechanism, whatever its arguments are.
 _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalError")
 
 
 def what_to_check(target: AnyTarget, kind: str) -> str:
-    """Return what the user should check if every call raises an exception of type `kind`."""
+    """Return what the user should check if every call raises an exception of type `kind`.
+
+    kind: name of the type, such as "ValueError". The result is the end of a message.
+    """
     if kind in _OF_CODE:
         return "check the code of the mechanism"
     given = ["d1 and d2"]
