@@ -214,10 +214,12 @@ def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
 
 
 def _best(column: _Divided, fits: Sequence[FloatArray]) -> _Fit:
-    """Return the fit with the largest held-out likelihood, times the factor that makes this
-    likelihood largest; all 0 if no fit is better than even odds.
+    """Return the fit with the largest held-out likelihood, multiplied by the constant that
+    maximizes this likelihood; zeros if no fit is better than log-odds of 0.
 
-    fits: each (fits, cells), from simple to free. A more complex fit must gain a nat more.
+    column: the column as cells, with its draws by fold, cell and input.
+    fits: log-odds by cell, each (fits, cells), from simple to complex. A fit replaces a simpler fit
+        only if its log-likelihood is larger by more than a nat.
     """
     best, most_gained = np.zeros_like(fits[0]), 0.0
     for fit in fits:

@@ -67,7 +67,8 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
         for one in every
         if one and one[0].gain > tuning.GAIN_OF_BLOCK * (share if is_some else 1)
     ]
-    # A sequence that tells nothing yet may tell something after further draws.
+    # Blocks that form a sequence are kept for learning from further draws even if the first draws
+    # show no difference between d1 and d2.
     goes_on = selection.size >= _ENOUGH_TO_GO_ON and _all_vary(first)
     going_on = _sequences(result, selection) if goes_on else {}
     if len({*going_on, *(tuple(one[0].names) for one in tried)}) < 2:

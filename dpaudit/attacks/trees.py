@@ -251,7 +251,8 @@ def _why_no_trees(
     growth = float(np.max(predicted_growth(best.table, objective.point)))
     if not thorough and growth > _PLENTY:
         return f"{best.attack} is enough for a refutation"
-    # The best candidate first: the candidate that explains most takes longer to look at.
+    # `best` comes first, since `base` (the candidate with the largest likelihood) takes longer to
+    # check.
     for known in dict.fromkeys([best, base] if best.is_smooth else [base]):
         if not has_interplay(selection, known):
             return f"no two columns tell more together than {known.attack} makes of them"

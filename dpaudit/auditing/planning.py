@@ -34,7 +34,8 @@ _TRIAL_SECONDS = 10.0
 # Maximum number of draws of a later trial. Later trials are as large as the planned audit, since
 # the event that is learned depends on the number of draws.
 _LARGEST = 400_000
-# Number of trials in a round; all trials of a round have one size.
+# Number of trials (audits of a few draws) in a round. All trials of a round have the same number
+# of draws.
 _TRIALS_OF_A_ROUND = 8
 # Maximum number of rounds.
 _ROUNDS = 3

@@ -288,5 +288,6 @@ class TotalVariation(PrivacyClaim):
         return TotalVariation(below_one(size * self.delta, f"group of {size}"))
 
     def composed(self, claims: Sequence[Self]) -> TotalVariation:
-        """Return a total variation of at most the sum of all δ (Lalanne, Prop. 8, at ε = 0)."""
+        """Return the claim for a composition: its δ is the sum of the δ of all claims (Lalanne,
+        Prop. 8, at ε = 0)."""
         return TotalVariation(below_one(total(claims, "delta"), "composition"))

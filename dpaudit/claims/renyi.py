@@ -229,10 +229,11 @@ def _renyi_delta(
 
 
 def _least_divergence(order: float, epsilon: float, delta: float) -> float:
-    """Return about the smallest divergence in nats, of order a, that allows p - e^ε q = δ.
+    """Return the smallest Rényi divergence of the given order, in nats, with p - e^ε q = δ.
 
-    p and q are the probabilities of two coins. Return inf if δ is not in (0, 1). The function is
-    the inverse of `_renyi_delta` in its second argument.
+    p and q are the probabilities of 1 of two Bernoulli distributions. The result inverts
+    `_renyi_delta` for its argument `divergence`, up to the error of a numerical minimum. Return inf
+    if δ ≥ 1, and also if δ ≤ 0, where every divergence allows δ.
     """
     factor, room = math.exp(min(epsilon, _LARGEST_EPSILON)), 1 - delta
     if not 0 < delta < 1:

@@ -160,8 +160,8 @@ class BinSource:
         return None
 
     def learner(self) -> Learner | None:
-        """Return the learner that refits the order from counts of further draws; None if the order
-        stays."""
+        """Return the learner that refits the order of the levels from counts of further draws; None
+        if the order is fixed."""
         return None
 
 

@@ -103,7 +103,9 @@ def _number(guesses: IntArray) -> IntArray:
 # Share of the error probability of the exact test for the rare rule. If learning finds no rare
 # rule, the main rule has this share (docs/method.md §4).
 RARE_SHARE = 0.08
-# Share for the best rule of the other kind of candidate; the main rule has it if there is none.
+# Share of the error probability of the exact test for the best rule of the other kind of candidate
+# (unordered cells if the main rule is one of ordered bins, and the reverse). Without it, the main
+# rule has this share.
 OTHER_SHARE = 0.02
 
 
