@@ -198,7 +198,7 @@ def _guess(near: str | None) -> str:
 Extra = Literal["figures", "html", "dask", "parquet", "learned", "search"]
 
 # Packages that each extra of pyproject.toml installs, without versions. Messages name the packages,
-# since `pip install dpaudit[html]` fails if the package index does not have dpaudit.
+# since pip cannot install an extra of dpaudit if the package index does not have dpaudit.
 EXTRAS: Mapping[Extra, tuple[str, ...]] = {
     "figures": ("matplotlib",),
     "html": ("jinja2", "matplotlib"),
