@@ -18,7 +18,7 @@ is printed with the case that it is needed for.
 Learning from counts, which begins at some 1.6 million draws, is measured by whole audits; below
 that, `learn` is called on the draws that an audit would keep, which takes a third of the time.
 The gallery and expected violations (`make gallery`, `benchmarks.expected_violations`) are to be run
-before a part is deleted for good.
+before a part is deleted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ LOSS, LOSS_IN_ALL = 0.05, 0.08
 # Standard errors from the mean to the upper end of a loss.
 ERRORS = 2.0
 SEEDS, DRAWS = 25, (50_000, 400_000)
-# After so many seeds, a loss that is clearly too large is measured no further.
+# Number of seeds after which a loss that is clearly too large is not measured further.
 ENOUGH_TO_STAY = 5
 # Draws, judged by their log-ratios, from which the probabilities of guesses are known.
 JUDGED = 100_000

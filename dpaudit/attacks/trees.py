@@ -247,7 +247,7 @@ def _why_no_trees(
         return f"{columns:,} columns are too many, more than {_MOST_COLUMNS}"
     arms = int(selection.is_d1.sum()), int((~selection.is_d1).sum())
     if best_predicted(best, objective) >= _NEARLY_ALL * objective.perfect_bound(arms):
-        return f"{best.attack} promises nearly as much as so many draws can show"
+        return f"{best.attack} promises nearly the largest bound that this number of draws allows"
     growth = float(np.max(predicted_growth(best.table, objective.point)))
     if not thorough and growth > _PLENTY:
         return f"{best.attack} is enough for a refutation"

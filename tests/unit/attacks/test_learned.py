@@ -383,7 +383,7 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
             4_000,
             {"objective.Objective.perfect_bound": lambda *_: 0.0},
             True,
-            "as so many draws can show",
+            "that this number of draws allows",
         ),
         (prefix_sums, 4_000, {}, False, "is enough for a refutation"),
     ],
