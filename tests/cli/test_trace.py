@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests import warm
+from tests.cli.conftest import Invoke
 
 MECHANISMS = """
 import functools, os, sys
@@ -256,3 +258,18 @@ def test_a_copied_line_of_an_audit_is_taken(dpaudit: Any) -> None:
     assert copied.stdout == plain.stdout
     assert copied.exit_code == plain.exit_code == 1
     assert "--adjacency" not in dpaudit("trace", "--help").stdout
+
+
+def test_a_trace_that_was_cut_short_prints_a_command_that_runs(
+    dpaudit: Invoke, traces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaudit.tracing.apart.SECONDS", 0.0)
+    words = ("m.py:half", *PAIR, "--epsilon", "1", "--adjacency", "add-remove")
+    audited = dpaudit("run", *words, "--samples", "20000")
+    assert audited.exit_code == 1
+    text = " ".join(audited.stdout.replace("\\\n", " ").split())
+    place = text.index("dpaudit trace m.py:half")
+    printed = shlex.split(text[place : text.index("--adjacency add-remove", place) + 22])
+    traced = dpaudit(*printed[1:])
+    assert traced.exit_code == 1
+    assert "m.py:6" in traced.stdout
