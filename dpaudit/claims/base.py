@@ -1,8 +1,9 @@
-"""The base class of privacy definitions, and checks of their parameters.
+"""The base class of privacy definitions, and their parameters.
 
 A definition, such as pure DP, is a subclass of `PrivacyClaim`; a claim is an instance with values
-of the parameters. Command-line flags, schemas and documentation are derived from the `Parameter`
-annotation of each field. Other modules of dpaudit use only the methods of `PrivacyClaim`.
+of the parameters. Checks of the values, command-line flags, schemas and documentation are derived
+from the `Parameter` annotation of each field. Other modules of dpaudit use only the methods of
+`PrivacyClaim`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
 from dpaudit.errors import ClaimError, Name
 
@@ -24,6 +26,48 @@ Adversary = Callable[[Any], int | None]
 # function, which is imported before the claim is made; the path becomes the parameter `name`.
 # "table": a list of pairs of numbers.
 Form = Literal["number", "text", "path", "function", "table"]
+# A check of a parameter: called with its name in messages and a value, returns the value to keep;
+# raises ClaimError.
+Check = Callable[[str, Any], Any]
+
+
+def checked_number(name: str, value: Any) -> float:
+    """Return a number as a float. NumPy's numbers are accepted, Booleans are not.
+
+    name: name of the parameter in messages. Raises ClaimError.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ClaimError(Name(name), f"={value!r} must be a number", code="option-invalid")
+    try:
+        return float(value)
+    except OverflowError:
+        why = " must be a finite number, not one too large for a float"
+        raise ClaimError(Name(name), why, code="option-invalid") from None
+
+
+def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
+    """Return the check that a parameter is a number for which a condition holds.
+
+    must: the condition in messages, such as "lie in [0, 1)". holds: the condition; false for NaN.
+    """
+
+    def checked(name: str, value: Any) -> float:
+        number = checked_number(name, value)
+        if not holds(number):
+            raise ClaimError(Name(name), f"={number!r} must {must}", code="option-invalid")
+        return number
+
+    return checked
+
+
+def positive_up_to(most: float) -> Callable[[str, Any], float]:
+    """Return the check that a parameter lies in (0, most]."""
+    return number_that(f"lie in (0, {most:g}]", lambda number: 0 < number <= most)
+
+
+checked_epsilon = number_that("be a finite number, at least 0", lambda x: 0 <= x < math.inf)
+checked_delta = number_that("lie in [0, 1)", lambda x: 0 <= x < 1)
+checked_positive = number_that("be a finite number above 0", lambda x: 0 < x < math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +87,10 @@ class Instead:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A description of a field of a definition, from which flags and schemas are derived.
+    """A description of a field of a definition, from which checks, flags and schemas are derived.
 
     help: text of the command-line help.
+    check: check of a value. Default: every value is kept as it is.
     forms: accepted forms of the value in files; the command line accepts only the first form.
     is_telling: whether the parameter implies its definition, so that users who give the parameter
     need not name the definition.
@@ -55,6 +100,7 @@ class Parameter:
     """
 
     help: str
+    check: Check = lambda name, value: value
     forms: tuple[Form, ...] = ("number",)
     is_telling: bool = False
     has_curve: bool = False
@@ -62,8 +108,8 @@ class Parameter:
     instead: Instead | None = None
 
 
-Epsilon = Annotated[float, Parameter("The ε of the claim.", has_curve=True)]
-Delta = Annotated[float, Parameter("The δ of the claim.")]
+Epsilon = Annotated[float, Parameter("The ε of the claim.", checked_epsilon, has_curve=True)]
+Delta = Annotated[float, Parameter("The δ of the claim.", checked_delta)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +143,25 @@ class PrivacyClaim(ABC):
 
     Notes
     -----
-    The constructor checks all parameters, and a claim never changes. An audit refutes a claim by
-    refuting one point of its privacy profile δ(ε) (docs/method.md §6). A subclass is a frozen
-    dataclass whose fields are the parameters, each annotated with a `Parameter`; `definitions.py`
-    lists all subclasses. Other modules distinguish definitions only by their methods."""
+    The constructor raises ClaimError for a parameter that is not a number or out of its range. A
+    claim never changes. In the description of every definition P and Q are the laws of the output
+    on d1 and d2, ε is in nats, and a claim holds in both directions: for (P, Q) and for (Q, P).
+
+    An audit refutes a claim by refuting one point of its privacy profile δ(ε) (docs/method.md §6).
+    A subclass is a frozen dataclass whose fields are the parameters, each annotated with a
+    `Parameter`; `definitions.py` lists all subclasses. Other modules distinguish definitions only
+    by their methods.
+    """
 
     key: ClassVar[str]
     title: ClassVar[str]
     formula: ClassVar[str]
     counts_single_outputs: ClassVar[bool] = False
     limits_adversaries: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for name, about in described(type(self)).items():
+            object.__setattr__(self, name, about.check(name, getattr(self, name)))
 
     def profile(self, epsilon: float) -> float:
         """Return the privacy profile at ε.
@@ -265,7 +320,7 @@ class PrivacyClaim(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the values of the parameters by name, in the order of the constructor."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in described(type(self))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,49 +330,15 @@ class PointClaim(PrivacyClaim):
     epsilon: Epsilon
     delta: Delta
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", checked_delta(self.delta))
-
     def points(self) -> tuple[ProfilePoint, ...]:
         return (ProfilePoint(self.epsilon, self.delta),)
 
 
-def checked_number(name: str, value: Any) -> float:
-    """Return a number as a float. NumPy's numbers are accepted, Booleans are not.
-
-    name: name of the parameter in messages. Raises ClaimError.
-    """
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ClaimError(Name(name), f"={value!r} must be a number", code="option-invalid")
-    try:
-        return float(value)
-    except OverflowError:
-        why = " must be a finite number, not one too large for a float"
-        raise ClaimError(Name(name), why, code="option-invalid") from None
-
-
-def checked_epsilon(epsilon: Any) -> float:
-    number = checked_number("epsilon", epsilon)
-    if not (math.isfinite(number) and number >= 0):
-        why = f"={number!r} must be a finite number, at least 0"
-        raise ClaimError(Name("epsilon"), why, code="option-invalid")
-    return number
-
-
-def checked_delta(delta: Any) -> float:
-    number = checked_number("delta", delta)
-    if not 0 <= number < 1:
-        raise ClaimError(Name("delta"), f"={number!r} must lie in [0, 1)", code="option-invalid")
-    return number
-
-
-def checked_positive(name: str, value: Any, most: float = math.inf) -> float:
-    number = checked_number(name, value)
-    if not (math.isfinite(number) and 0 < number <= most):
-        limit = f"lie in (0, {most:g}]" if most < math.inf else "be a finite number above 0"
-        raise ClaimError(Name(name), f"={number!r} must {limit}", code="option-invalid")
-    return number
+@lru_cache
+def described(kind: type[PrivacyClaim]) -> dict[str, Parameter]:
+    """Return the parameters of a definition: names and annotations, in constructor order."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {one.name: hints[one.name].__metadata__[0] for one in fields(kind)}
 
 
 def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:

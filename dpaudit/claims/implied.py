@@ -133,7 +133,7 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     >>> round(relax(ApproximateDP(1, 1e-5), 0.5).delta, 3)
     0.288
     """
-    smaller, point = checked_epsilon(epsilon), claim.point()
+    smaller, point = checked_epsilon("epsilon", epsilon), claim.point()
     if smaller > point.epsilon:
         raise ClaimError(
             f"epsilon={smaller!r} must be at most {point.epsilon!r} to relax to",
@@ -214,7 +214,7 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     >>> round(low, 2), round(high, 2)
     (0.25, 0.75)
     """
-    largest, belief = checked_epsilon(epsilon), checked_number("prior", prior)
+    largest, belief = checked_epsilon("epsilon", epsilon), checked_number("prior", prior)
     if not 0 <= belief <= 1:
         raise ClaimError(f"prior={belief!r} must lie in [0, 1]", code="option-invalid")
     damped = math.exp(-largest)

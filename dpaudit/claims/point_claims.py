@@ -1,6 +1,7 @@
-"""Definitions that are tested at a single point (ε, δ).
+"""Definitions that are tested at a single point (ε, δ): pure, approximate, probabilistic and
+computational differential privacy, and total variation.
 
-Pure, approximate, probabilistic and computational differential privacy, and total variation.
+P and Q are the laws of the output on the two inputs (`PrivacyClaim`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,20 @@ from dpaudit.claims.base import (
     PrivacyClaim,
     ProfilePoint,
     below_one,
-    checked_delta,
-    checked_epsilon,
     group_point,
     total,
 )
 from dpaudit.errors import ClaimError
+
+
+def _checked_adversary(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str) or callable(value):
+        return value
+    raise ClaimError(
+        f"{name}={value!r} must be a function of an outcome, or its import path, "
+        "package.module:function",
+        code="option-invalid",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +42,12 @@ class PureDP(PrivacyClaim):
     Parameters
     ----------
     epsilon : float
-        ε, in nats. Finite, at least 0.
-
-    Raises
-    ------
-    ClaimError
-        For any other value.
+        ε, in nats, finite, at least 0.
 
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. An audit tests the point (ε, 0) of the privacy
-    profile (docs/method.md §6). Source: Dwork & Roth 2014, Def. 2.4.
+    An audit tests the point (ε, 0) of the privacy profile (docs/method.md §6). Source: Dwork & Roth
+    2014, Def. 2.4.
 
     Examples
     --------
@@ -59,9 +63,6 @@ class PureDP(PrivacyClaim):
     formula: ClassVar[str] = "P(E) ≤ e^ε Q(E)"
 
     epsilon: Epsilon
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
 
     def points(self) -> tuple[ProfilePoint, ...]:
         return (ProfilePoint(self.epsilon, 0.0),)
@@ -87,15 +88,10 @@ class ApproximateDP(PointClaim):
     epsilon, delta : float
         ε, in nats, finite, at least 0; δ, in [0, 1).
 
-    Raises
-    ------
-    ClaimError
-        For any other value.
-
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. An audit tests the point (ε, δ) of the privacy
-    profile (docs/method.md §6). Source: Dwork & Roth 2014, Def. 2.4.
+    An audit tests the point (ε, δ) of the privacy profile (docs/method.md §6). Source: Dwork & Roth
+    2014, Def. 2.4.
 
     Examples
     --------
@@ -124,17 +120,11 @@ class ProbabilisticDP(PointClaim):
     epsilon, delta : float
         ε, in nats, finite, at least 0; δ, in [0, 1).
 
-    Raises
-    ------
-    ClaimError
-        For any other value.
-
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. For discrete outputs the claim holds if and
-    only if P({s : P(s) > e^ε Q(s)}) ≤ δ, in both directions. Post-processing may break a claim. A
-    claim implies (ε, δ)-DP, and has the privacy profile of (ε, δ)-DP. An audit counts single
-    outputs (docs/method.md §7). Source: Meiser 2018.
+    For discrete outputs the claim holds if and only if P({s : P(s) > e^ε Q(s)}) ≤ δ. The claim
+    implies (ε, δ)-DP, with the same privacy profile; post-processing may break it. An audit counts
+    single outputs (docs/method.md §7). Source: Meiser 2018.
 
     Examples
     --------
@@ -159,24 +149,18 @@ class ComputationalDP(PointClaim):
     Parameters
     ----------
     epsilon : float
-        ε, in nats. Finite, at least 0.
+        ε, in nats, finite, at least 0.
     delta : float, default 0
         δ, in [0, 1).
     adversary : callable or str, optional
-        A function from an output to a guess: 1 for d1, 2 for d2, None for no guess; or the import
-        path of such a function. An audit then uses only the guesses of this function. By default,
-        the attacks of dpaudit are the adversaries.
-
-    Raises
-    ------
-    ClaimError
-        For any other value.
+        A function from an output to a guess (1 for d1, 2 for d2, None for no guess), or its import
+        path. An audit then uses only the guesses of this function. Default: the attacks of dpaudit.
 
     Notes
     -----
-    The claim: no adversary of polynomial time finds an event E with P(E) > e^ε Q(E) + δ, where P
-    and Q are the laws of the output on d1 and d2. An audit refutes the claim by running such an
-    adversary (docs/method.md §6). Source: Mironov, Pandey, Reingold & Vadhan 2009; Meiser 2018.
+    The claim: no adversary of polynomial time finds an event E with P(E) > e^ε Q(E) + δ. An audit
+    refutes the claim by running such an adversary (docs/method.md §6). Source: Mironov, Pandey,
+    Reingold & Vadhan 2009; Meiser 2018.
 
     Examples
     --------
@@ -197,21 +181,11 @@ class ComputationalDP(PointClaim):
         Adversary | str | None,
         Parameter(
             "The adversary of a computational claim: a function from an output to 1, 2 or None.",
+            _checked_adversary,
             forms=("path",),
             is_telling=True,
         ),
     ] = None
-
-    def __post_init__(self) -> None:
-        # `super()` does not work in dataclasses with slots.
-        PointClaim.__post_init__(self)
-        known = self.adversary is None or isinstance(self.adversary, str)
-        if not known and not callable(self.adversary):
-            raise ClaimError(
-                f"adversary={self.adversary!r} must be a function of an outcome, or its import "
-                "path, package.module:function",
-                code="option-invalid",
-            )
 
     def describe(self) -> str:
         against = f" against {self.adversary_name}" if self.adversary else ""
@@ -251,15 +225,10 @@ class TotalVariation(PrivacyClaim):
     delta : float
         δ, in [0, 1).
 
-    Raises
-    ------
-    ClaimError
-        For any other value.
-
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. The claim is (0, δ)-DP, and an audit tests the
-    point (0, δ) of the privacy profile (docs/method.md §6).
+    The claim is (0, δ)-DP, and an audit tests the point (0, δ) of the privacy profile
+    (docs/method.md §6).
 
     Examples
     --------
@@ -274,9 +243,6 @@ class TotalVariation(PrivacyClaim):
 
     delta: Delta
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", checked_delta(self.delta))
-
     def points(self) -> tuple[ProfilePoint, ...]:
         return (ProfilePoint(0.0, self.delta),)
 
@@ -288,6 +254,5 @@ class TotalVariation(PrivacyClaim):
         return TotalVariation(below_one(size * self.delta, f"group of {size}"))
 
     def composed(self, claims: Sequence[Self]) -> TotalVariation:
-        """Return the claim for a composition: its δ is the sum of the δ of all claims (Lalanne,
-        Prop. 8, at ε = 0)."""
+        """Return the claim with the sum of all δ (Lalanne, Prop. 8, at ε = 0)."""
         return TotalVariation(below_one(total(claims, "delta"), "composition"))

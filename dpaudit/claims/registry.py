@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, get_type_hints
+from typing import Any
 
-from dpaudit.claims import definitions
+from dpaudit.claims import base, definitions
 from dpaudit.claims.base import Form, Parameter, PrivacyClaim
 from dpaudit.errors import ClaimError, Name
 from dpaudit.wording import did_you_mean
@@ -50,8 +50,7 @@ def described(definition: str) -> dict[str, Parameter]:
 
     definition: key of the definition, such as "pure".
     """
-    hints = get_type_hints(DEFINITIONS[definition], include_extras=True)
-    return {one.name: hints[one.name].__metadata__[0] for one in fields(DEFINITIONS[definition])}
+    return base.described(DEFINITIONS[definition])
 
 
 _DESCRIBED = {key: described(key) for key in DEFINITIONS}

@@ -20,16 +20,13 @@ from typing import Annotated, ClassVar, Self
 
 from dpaudit.claims.base import (
     Delta,
-    Epsilon,
     Parameter,
     PrivacyClaim,
     ProfilePoint,
     below_one,
-    checked_delta,
-    checked_epsilon,
-    checked_number,
-    checked_positive,
+    number_that,
     points_at,
+    positive_up_to,
     total,
 )
 from dpaudit.claims.solving import crossing, largest_parameter, peak
@@ -43,11 +40,34 @@ _LARGEST = 100.0
 _DELTAS = (0.3, 0.1, 1e-2, 1e-3, 1e-5)
 # Orders a for which an audit of a zCDP claim may test D_a itself.
 _ORDERS = (1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
-Rho = Annotated[float, Parameter("The ρ of a zCDP claim.", is_telling=True, has_curve=True)]
 # Largest error of log q in the search for the q at which p - e^ε q is largest.
 _LOG_Q_ERROR = 1e-7
 # Largest ε at which a profile is computed, in nats; at a larger ε, e^-ε nearly underflows.
 _LARGEST_EPSILON = 650.0
+
+Order = Annotated[
+    float,
+    Parameter(
+        "The order of a Rényi claim.",
+        number_that(
+            f"lie in (1, {_LARGEST_ORDER:g}]; the definition of infinite order is pure",
+            lambda order: 1 < order <= _LARGEST_ORDER,
+        ),
+        is_telling=True,
+    ),
+]
+Divergence = Annotated[
+    float,
+    Parameter(
+        "The ε of the claim.",
+        number_that(f"lie in [0, {_LARGEST:g}]", lambda epsilon: 0 <= epsilon <= _LARGEST),
+        has_curve=True,
+    ),
+]
+Rho = Annotated[
+    float,
+    Parameter("The ρ of a zCDP claim.", positive_up_to(_LARGEST), is_telling=True, has_curve=True),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +79,10 @@ class RenyiDP(PrivacyClaim):
     order, epsilon : float
         a, the order, in (1, 10,000]; the largest divergence, in nats, in [0, 100].
 
-    Raises
-    ------
-    ClaimError
-        For any other value.
-
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. An audit makes two tests: of one point of the
-    privacy profile that the claim implies, and of D_a itself (docs/method.md §6). Source: Mironov
-    2017, Def. 4.
+    An audit makes two tests: of one point of the privacy profile that the claim implies, and of D_a
+    itself (docs/method.md §6). Source: Mironov 2017, Def. 4.
 
     Examples
     --------
@@ -83,23 +97,8 @@ class RenyiDP(PrivacyClaim):
     title: ClassVar[str] = "Rényi differential privacy"
     formula: ClassVar[str] = "log E_Q[(P/Q)^a] / (a - 1) ≤ ε"
 
-    order: Annotated[float, Parameter("The order of a Rényi claim.", is_telling=True)]
-    epsilon: Epsilon
-
-    def __post_init__(self) -> None:
-        order = checked_number("order", self.order)
-        if not 1 < order <= _LARGEST_ORDER:
-            raise ClaimError(
-                f"order={order!r} must lie in (1, {_LARGEST_ORDER:g}]; the definition of infinite "
-                "order is pure",
-                code="option-invalid",
-            )
-        object.__setattr__(self, "order", order)
-        epsilon = checked_epsilon(self.epsilon)
-        if epsilon > _LARGEST:
-            why = f"epsilon={epsilon!r} must be at most {_LARGEST:g}"
-            raise ClaimError(why, code="option-invalid")
-        object.__setattr__(self, "epsilon", epsilon)
+    order: Order
+    epsilon: Divergence
 
     def profile(self, epsilon: float) -> float:
         return _renyi_delta(self.order, self.epsilon, epsilon)
@@ -140,17 +139,11 @@ class ZeroConcentratedDP(PrivacyClaim):
     rho : float
         ρ, in nats per unit of the order, in (0, 100].
 
-    Raises
-    ------
-    ClaimError
-        For any other value.
-
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2; the claim also bounds D_a(Q ‖ P). An audit
-    makes two tests: of one point of the privacy profile, which is the least of the profiles of
-    several orders, and of D_a itself at one order (docs/method.md §6). Source: Bun & Steinke 2016,
-    Def. 1.1.
+    An audit makes two tests: of one point of the privacy profile, which is the least of the
+    profiles of several orders, and of D_a itself at one order (docs/method.md §6). Source: Bun &
+    Steinke 2016, Def. 1.1.
 
     Examples
     --------
@@ -166,9 +159,6 @@ class ZeroConcentratedDP(PrivacyClaim):
     formula: ClassVar[str] = "D_a(P ‖ Q) ≤ ρ a for all a > 1"
 
     rho: Rho
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", checked_positive("rho", self.rho, _LARGEST))
 
     def profile(self, epsilon: float) -> float:
         return _concentrated_delta(self.rho, epsilon)
@@ -371,7 +361,7 @@ class ApproximateZCDP(PrivacyClaim):
     Raises
     ------
     ClaimError
-        For any other value, and for δ so close to 1 that the claim allows everything.
+        For values out of range, and for δ so close to 1 that the claim allows every event.
 
     Notes
     -----
@@ -396,8 +386,7 @@ class ApproximateZCDP(PrivacyClaim):
     delta: Delta
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", ZeroConcentratedDP(self.rho).rho)
-        object.__setattr__(self, "delta", checked_delta(self.delta))
+        PrivacyClaim.__post_init__(self)  # `super()` fails in dataclasses with slots
         if not self.points():
             why = f"delta={self.delta!r} allows every event, which claims nothing"
             raise ClaimError(why, code="claim-says-nothing")

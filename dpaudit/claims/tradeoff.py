@@ -22,6 +22,7 @@ from dpaudit.claims.base import (
     ProfilePoint,
     checked_positive,
     points_at,
+    positive_up_to,
 )
 from dpaudit.claims.solving import largest_parameter
 from dpaudit.errors import ClaimError
@@ -238,17 +239,11 @@ class GaussianDP(PrivacyClaim):
     mu : float
         μ, in (0, 10]. The Gaussian mechanism has μ = sensitivity / standard deviation of the noise.
 
-    Raises
-    ------
-    ClaimError
-        For any other value.
-
     Notes
     -----
-    P and Q are the laws of the output on d1 and d2. The claim, with Φ the standard normal
-    distribution function: δ(ε) ≤ Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one
-    point of this curve, which is fixed before the draws that certify (docs/method.md §6). Source:
-    Dong, Roth & Su 2022.
+    The claim, with Φ the standard normal distribution function: δ(ε) ≤ Φ(-ε/μ + μ/2) -
+    e^ε Φ(-ε/μ - μ/2) for every ε. An audit tests one point of this curve, which is fixed before the
+    draws that certify (docs/method.md §6). Source: Dong, Roth & Su 2022.
 
     Examples
     --------
@@ -263,11 +258,14 @@ class GaussianDP(PrivacyClaim):
 
     mu: Annotated[
         float,
-        Parameter("The μ of a Gaussian claim.", is_telling=True, has_curve=True, instead=_SIGMA),
+        Parameter(
+            "The μ of a Gaussian claim.",
+            positive_up_to(_LARGEST_MU),
+            is_telling=True,
+            has_curve=True,
+            instead=_SIGMA,
+        ),
     ]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", checked_positive("mu", self.mu, _LARGEST_MU))
 
     def profile(self, epsilon: float) -> float:
         return gaussian_delta(self.mu, epsilon)

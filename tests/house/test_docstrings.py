@@ -180,7 +180,7 @@ def _wanted_of_class(public: type) -> dict[str, list[str]]:
     if public is dpaudit.PrivacyClaim:
         return {"Attributes": list(public.__annotations__), "Notes": []}
     if issubclass(public, dpaudit.PrivacyClaim):
-        return {**parameters, "Raises": [], "Notes": [], "Examples": []}
+        return {**parameters, "Notes": [], "Examples": []}
     if public.__module__.startswith("dpaudit.certificates") and is_dataclass(public):
         return {"Attributes": [one.name for one in fields(public)]}
     return {**parameters, "Raises": []} if "raise " in inspect.getsource(public) else parameters
