@@ -25,8 +25,8 @@ from dpaudit.levels.candidates import Candidate, OrderedBins
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.limits import FIRST_DRAWS, MOST_COLUMNS
 from dpaudit.outcomes import KIND, Column
-from dpaudit.outcomes.bands import Bands
-from dpaudit.outcomes.units import ELAPSED
+from dpaudit.outcomes.columns import ELAPSED
+from dpaudit.outcomes.known import Bands
 
 NAME = "numbers in bands: "
 

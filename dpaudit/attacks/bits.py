@@ -18,7 +18,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
 from dpaudit.outcomes import Column, NamedColumns, Outcomes
 from dpaudit.outcomes.aspects import ASPECTS, SPAN
-from dpaudit.outcomes.units import ELAPSED
+from dpaudit.outcomes.columns import ELAPSED
 
 _LOW_BITS = "low-order bits"
 # Largest number of derived columns for which every column gets all orders.

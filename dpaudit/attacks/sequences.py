@@ -24,8 +24,7 @@ from dpaudit.levels.limits import FIRST_DRAWS, MOST_COLUMNS, TINY
 from dpaudit.levels.piecewise_smoothing import expected
 from dpaudit.levels.scores import shares, with_most
 from dpaudit.outcomes import KIND, Column, Outcomes
-from dpaudit.outcomes.alphabets import Alphabet
-from dpaudit.outcomes.bands import BAND, Bands
+from dpaudit.outcomes.known import BAND, Alphabet, Bands
 from dpaudit.stats.p_values import chi_squared
 
 # Least number of entries of a sequence.

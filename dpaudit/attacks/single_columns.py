@@ -44,7 +44,7 @@ from dpaudit.levels.level_map import (
 from dpaudit.levels.rules import pooled_counts
 from dpaudit.outcomes import KIND, Column, Outcomes
 from dpaudit.outcomes.aspects import prefix_of
-from dpaudit.outcomes.units import ELAPSED
+from dpaudit.outcomes.columns import ELAPSED
 
 # Prefixes of the names of attacks.
 ONE_COLUMN, REPRESENTATION, _TIME = "one column: ", "representation: ", "time: "

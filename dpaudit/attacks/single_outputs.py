@@ -30,8 +30,7 @@ from dpaudit.levels.level_map import (
 from dpaudit.levels.limits import WORDS
 from dpaudit.levels.portfolio import SingleOutputs
 from dpaudit.outcomes import RAISED, KeyArray, Outcomes, raised
-from dpaudit.outcomes.bands import Bands
-from dpaudit.outcomes.known import Known
+from dpaudit.outcomes.known import Bands, Known
 
 # Least number of draws of an outcome with a cell of its own.
 _LEAST = 2

@@ -20,8 +20,8 @@ from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
 from dpaudit.levels.limits import WORDS
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
+from dpaudit.outcomes.columns import number_writer
 from dpaudit.outcomes.representation import Phrases, phrases_of
-from dpaudit.outcomes.units import number_writer
 from dpaudit.stats.order import in_order
 
 # Largest number of intervals of numbers, frequent values apart.

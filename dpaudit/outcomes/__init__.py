@@ -1,10 +1,38 @@
-"""Whatever a mechanism returned, as a table of columns.
+"""Outputs of a mechanism as a table of columns.
 
-Every place in an outcome (`output["Escargots"]`, `output[2].age`) is a column, and so is the length
-of what has one where it varies. An entry is a number, or a label: a word for anything that is not a
-number (a string, a Boolean, None, NaN, the type of an exception, "a dict", "absent"). Nothing is
-rounded or merged, so that the definitions which are not closed under post-processing can be tested
-on the same table.
+An outcome is one output, or an exception (`Raised`). `from_raw` turns any list of outcomes into an
+`Outcomes` table with one row an outcome and one column a place in outcomes:
+
+    from_raw([{"age": 36, "tags": ["a"]}, {"age": 41.5, "tags": []}])
+
+    output["age"]             36     41.5
+    output["tags"]            a list a list
+    output["tags"][0]         'a'    absent
+    length of output["tags"]  1      0
+    type of output["age"]     int    absent (the usual type of a number is float)
+
+Path    the place of a column: its name, such as `output["tags"][0]`, and the steps to it.
+Entry   what an outcome has at a place: a number (float64) or a label, a word for anything that is
+        no number: a string in quotes, `True`, `None`, `NaN`, `raised ValueError`, `a dict`,
+        `absent` if the outcome has no such place.
+Column  the entries of all outcomes at one place: `numbers` (size,) float64, NaN for labels;
+        `codes` (size,) int32, 0 for a number and k for `labels[k - 1]`, or None.
+Table   outcomes of one shape: a tuple of columns, and entries that all outcomes share.
+LongTable
+        outcomes of several shapes: all entries in one array, with offsets by path.
+TimedOutcomes
+        a table with the duration of each call in nanoseconds, (size,).
+Keys    64-bit hashes of outcomes, (size,) uint64: equal for equal outcomes, in every process.
+Representation
+        what == does not compare: types, signs of zero, orders of keys. Columns of their own.
+Aspects columns made from others by name: `lowest set bit of output`, `kind of output`.
+
+Nothing is rounded or merged, since some privacy definitions are not closed under post-processing.
+
+`columns` has entries, labels, keys and paths; `scalars` and `representation` how values become
+entries and words; `reader` and `reading` read raw outputs; `tables` and `long_table` hold them;
+`aspects` and `known` make new columns and find outcomes again; `packing` writes tables to files;
+`frames` and `set_order` also run inside processes that draw, under Python 3.8 without dpaudit.
 """
 
 from __future__ import annotations
@@ -13,10 +41,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.outcomes.columns import ABSENT, KIND, Column, KeyArray, number_word
+from dpaudit.outcomes.columns import (
+    ABSENT,
+    ELAPSED,
+    KIND,
+    RAISED,
+    Column,
+    KeyArray,
+    Raised,
+    number_word,
+)
 from dpaudit.outcomes.long_table import NamedColumns, joined, lengthened
-from dpaudit.outcomes.raised import RAISED, Raised
-from dpaudit.outcomes.reading.kinds import from_raw
+from dpaudit.outcomes.reading import from_raw
 from dpaudit.outcomes.tables import (
     Outcomes,
     Table,
@@ -31,6 +67,7 @@ from dpaudit.outcomes.tables import (
 
 __all__ = [
     "ABSENT",
+    "ELAPSED",
     "KIND",
     "RAISED",
     "Column",
@@ -49,7 +86,7 @@ __all__ = [
 
 
 def concatenate(tables: Sequence[Outcomes]) -> Outcomes:
-    """Return all outcomes in one table."""
+    """Return one table of the outcomes of several tables."""
     tables = [table for table in tables if table.size] or list(tables[:1]) or [from_raw([])]
     if len(tables) == 1:
         return tables[0]

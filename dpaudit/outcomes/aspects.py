@@ -1,4 +1,7 @@
-"""What the numbers of a column are like in their bits and decimals: columns made from columns."""
+"""Columns made from other columns: bits and decimals of numbers, kinds, types, signs of zero.
+
+The name of such a column is a prefix and the name of the other: `decimal places of output[2]`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,23 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.columns import KIND, Column, FloatArray, kinds_of
+from dpaudit.outcomes.columns import (
+    HIGHEST_BIT,
+    KIND,
+    LOWEST_BIT,
+    Column,
+    FloatArray,
+    kinds_of,
+)
 from dpaudit.outcomes.representation import OF_TYPE, SIGN, signs_of, types_of
 from dpaudit.outcomes.scalars import Entries
-from dpaudit.outcomes.units import HIGHEST_BIT, LOWEST_BIT
 
 SPAN, _PLACES, _LAST = "span of bits of ", "decimal places of ", "last decimal of "
-# The bits of a float's significand, and the decimal digits that any float has room for.
-_PRECISION, _DIGITS = 53, 15
+# Bits of the significand of a float.
+_PRECISION = 53
+# Decimal digits that every float keeps.
+_DIGITS = 15
+# Decimal places that stand for a number of more than 15 digits.
 _FULL = _DIGITS + 1
 _AS_MANY = "as many as fit"
 
@@ -24,7 +36,7 @@ Codes = NDArray[np.int64]
 
 
 def made_from(name: str, known: Callable[[str], Column]) -> Column:
-    """Return the column of a name; known: what finds one that is not made from another one."""
+    """Return the column of a name. known: returns columns that are not made from others."""
     prefix = prefix_of(name)
     if prefix is None:
         return known(name)
@@ -36,14 +48,14 @@ def made_from(name: str, known: Callable[[str], Column]) -> Column:
     return kinds_of(column) if prefix == KIND else _seen(column, prefix)
 
 
-@lru_cache(maxsize=1024)  # of the columns of each block
+@lru_cache(maxsize=1024)  # every block of draws has the same columns
 def prefix_of(name: str) -> str | None:
-    """Return what the name of a column that is made from another one starts with, else None."""
+    """Return the prefix of the name of a column that is made from another; else None."""
     return next((one for one in (KIND, OF_TYPE, SIGN, *ASPECTS) if name.startswith(one)), None)
 
 
 def _seen(column: Column, name: str) -> Column:
-    """Return one aspect of a column; what is no number, 0 or infinite keeps or gets a label."""
+    """Return one property of a column's numbers; 0 and infinite numbers get labels of their own."""
     numbers, labels = column.numbers, (*column.labels, "zero", "infinite")
     codes = np.zeros(len(numbers), dtype=np.int32)
     if column.codes is not None:
@@ -73,10 +85,10 @@ def _lowest(numbers: FloatArray) -> Codes:
 
 
 def _span(numbers: FloatArray) -> Entries:
-    """Return the sign, the highest and the lowest bit together, as a label."""
+    """Return labels of sign, highest bit and lowest bit, such as `-2^3 to 2^-1`."""
     highest = _highest(numbers)
     length = highest - _lowest(numbers)
-    # A length is at most 52, so that the three fit into one integer.
+    # A length is at most 52, so that sign, highest bit and length fit into one integer.
     spans = ((highest * 64 + length) << 1) | (numbers < 0)
     distinct, places = np.unique(spans, return_inverse=True)
     return _labels(places, map(_span_word, distinct.tolist()))
@@ -94,7 +106,7 @@ def _decimal_places(numbers: FloatArray) -> Entries:
 
 
 def _last_decimal(numbers: FloatArray) -> Entries:
-    """Return the last digit that is not 0 with the place that it is at, 0.05 for 1.15."""
+    """Return labels of the last digit that is not 0, at its decimal place: 0.05 for 1.15."""
     places, digits = _decimals(numbers)
     distinct, found = np.unique(places * 10 + digits, return_inverse=True)
     return _labels(found, map(_decimal_word, distinct.tolist()))
@@ -106,16 +118,15 @@ def _decimal_word(decimal: int) -> str:
 
 
 def _labels(places: Codes, labels: Iterable[str]) -> Entries:
-    """Return labels by their place."""
     return Entries(np.full(len(places), np.nan), (places + 1).astype(np.int32), tuple(labels))
 
 
 def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
-    """Return after how many decimals a number ends (negative: a multiple of a power of ten), and
-    its last digit that is not 0; `_FULL` and 0 for numbers of more than 15 digits."""
+    """Return the number of decimal places (negative for multiples of 10) and the last digit that is
+    not 0; `_FULL` and 0 for numbers of more than 15 digits."""
     places = np.full(len(numbers), _FULL, dtype=np.int64)
     scaled = np.zeros(len(numbers), dtype=np.int64)
-    rest = _short_ones(numbers)
+    rest = _with_few_digits(numbers)
     for place in range(_FULL):
         left = numbers[rest]
         ends = np.rint(left * 10.0**place) / 10.0**place == left
@@ -131,8 +142,8 @@ def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
     return places, scaled % 10
 
 
-def _short_ones(numbers: FloatArray) -> Codes:
-    """Return which numbers are decimals of at most 15 digits and 15 places."""
+def _with_few_digits(numbers: FloatArray) -> Codes:
+    """Return the indices of numbers that are decimals of at most 15 digits and 15 places."""
     digits = np.floor(np.log10(np.abs(numbers))) + 1
     powers = 10.0 ** np.clip(_DIGITS - digits, 0, _DIGITS)
     nearest = np.rint(numbers * powers)

@@ -1,6 +1,6 @@
-"""Outcomes of different shapes: one long list of entries, by column and then by outcome.
+"""Tables of outcomes of different shapes, as one long list of entries, sorted by path and row.
 
-It takes as much memory as there are entries, however many columns they are in.
+The memory is proportional to the number of entries, not to rows times columns.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dpaudit.outcomes.columns import (
     Column,
     FloatArray,
     KeyArray,
+    Path,
     entry_keys,
     kind_word,
     label_keys,
@@ -27,10 +28,8 @@ from dpaudit.outcomes.columns import (
     recoded,
     text_key,
 )
-from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.representation import SIGN, sign_keys, signs_differ
+from dpaudit.outcomes.representation import SIGN, Entry, sign_keys, signs_differ, written
 from dpaudit.outcomes.tables import WIDEST, Outcomes, Table, form_differs, need_forms
-from dpaudit.outcomes.words import Entry, written
 
 IntArray = NDArray[np.int64]
 RowArray = NDArray[np.int32]
@@ -38,7 +37,7 @@ RowArray = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The places and the labels of a long table, with their keys; shared by all its parts."""
+    """The paths and labels of a long table, with their keys; shared by all subsets of its rows."""
 
     paths: tuple[Path, ...]
     labels: tuple[str, ...]
@@ -56,8 +55,12 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongTable(Outcomes):
-    """Entries: row, number and code of each (as in `Column`), those of path p at
-    `offsets[p]:offsets[p + 1]`; a path has at most one in a row."""
+    """Outcomes as a list of entries, at most one a path and row.
+
+    The entries of path number p are at `offsets[p]:offsets[p + 1]` of the arrays below.
+    offsets: (paths + 1,).  rows: (entries,).  numbers, codes: (entries,), as in `Column`; codes
+    refer to the labels of the vocabulary.  size: the number of outcomes.
+    """
 
     vocabulary: Vocabulary
     offsets: IntArray
@@ -86,8 +89,7 @@ class LongTable(Outcomes):
         return int(np.count_nonzero(self._counts()))
 
     def _counts(self) -> IntArray:
-        """Return how many entries each path has; none of those that say how others are
-        represented."""
+        """Return the number of entries of each path, 0 for representations: (paths,)."""
         is_form = [path.step == "form" for path in self.vocabulary.paths]
         return np.where(is_form, 0, np.diff(self.offsets))
 
@@ -102,7 +104,7 @@ class LongTable(Outcomes):
         return self.numbers[self.offsets[place] : self.offsets[place + 1]]
 
     def _forms(self) -> list[Path]:
-        """Return the places that say how others are represented, where that differs."""
+        """Return the paths of representations that differ between outcomes."""
         counts, paths = np.diff(self.offsets), self.vocabulary.paths
         forms = [
             path for path, many in zip(paths, counts, strict=True) if path.step == "form" and many
@@ -110,7 +112,7 @@ class LongTable(Outcomes):
         return [path for path in forms[:WIDEST] if not self._is_common(path)]
 
     def _is_common(self, path: Path) -> bool:
-        """Return whether all that stands at a place is represented in the same way."""
+        """Return whether all values at the parent of a path have the same representation."""
         place = self.vocabulary.index[path.name]
         inside = slice(self.offsets[place], self.offsets[place + 1])
         codes, numbers = self.codes[inside], self.numbers[inside]
@@ -129,17 +131,17 @@ class LongTable(Outcomes):
         return LongTable(self.vocabulary, offsets, rows, numbers, codes, self.size)
 
     def _telling(self) -> list[str]:
-        """Return the names of the columns to learn from: of the paths that are there most often."""
+        """Return the names of the columns to learn from: those of the most frequent paths."""
         counts = self._counts()
         often = np.argsort(-counts, kind="stable")[:WIDEST]
         often = np.sort(often[counts[often] > 1])
-        # What is in an outcome says more to a reader than what is said about it.
+        # Entries of outcomes come before their properties, such as lengths.
         paths = sorted(often.tolist(), key=lambda one: self.vocabulary.paths[one].step == "about")
         names = [name for place in paths for name in self._telling_of(place)]
         return names or [self.vocabulary.paths[0].name]
 
     def _telling_of(self, place: int) -> Iterator[str]:
-        """Yield the column of a path where its entries differ, and that of kinds where those do."""
+        """Yield the name of a path's column if its entries differ, then that of their kinds."""
         inside = slice(self.offsets[place], self.offsets[place + 1])
         codes, path = self.codes[inside], self.vocabulary.paths[place]
         numbers = self.numbers[inside][codes == 0]
@@ -216,7 +218,7 @@ class LongTable(Outcomes):
         total = np.zeros(self.size, dtype=np.uint64)
         np.add.at(total, rows, mix(keys))
         for own, signs in more:
-            total[own] += signs  # a path has one entry in a row
+            total[own] += signs  # a path has at most one entry in a row
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
@@ -241,7 +243,7 @@ class LongTable(Outcomes):
 
 
 class NamedColumns(Sequence[Column]):
-    """Columns of a table, made when they are asked for."""
+    """A sequence of columns of a table, each made when it is read."""
 
     def __init__(self, table: Outcomes, names: list[str]) -> None:
         self._table, self._names = table, names
@@ -260,14 +262,14 @@ class NamedColumns(Sequence[Column]):
 
 
 def at(rows: RowArray | None, place: Sequence[int] | IntArray) -> RowArray:
-    """Return the rows at some places of all (None) or of these rows."""
+    """Return `rows[place]`; rows: None for all rows."""
     places = np.asarray(place, dtype=np.int32)
     return places if rows is None else rows[places]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Entries of one path: in `rows`, or when that is None in every row."""
+    """Entries of one path in some rows. rows: None for all rows.  Others: as in `Column`."""
 
     path: Path
     rows: RowArray | None
@@ -277,7 +279,7 @@ class Part:
 
 
 def long_table(parts: Sequence[Part], size: int) -> LongTable:
-    """Return the table of all these entries."""
+    """Return the table of entries. size: the number of outcomes."""
     paths = {part.path.name: part.path for part in parts}
     places = {name: place for place, name in enumerate(paths)}
     known: dict[str, int] = {}
@@ -300,7 +302,7 @@ def long_table(parts: Sequence[Part], size: int) -> LongTable:
 
 
 def lengthened(table: Outcomes) -> LongTable:
-    """Return any table as a long one."""
+    """Return a table of any kind as a long table."""
     if isinstance(table, LongTable):
         return table
     if not isinstance(table, Table):
@@ -312,7 +314,7 @@ def lengthened(table: Outcomes) -> LongTable:
 
 
 def _where_there(path: Path, column: Column) -> Part:
-    """Return the entries of a column without those that are absent."""
+    """Return the entries of a column except the absent ones."""
     if column.codes is None or ABSENT not in column.labels:
         return Part(path, None, column.numbers, column.codes, column.labels)
     rows = np.flatnonzero(column.codes != column.labels.index(ABSENT) + 1).astype(np.int32)
@@ -320,7 +322,7 @@ def _where_there(path: Path, column: Column) -> Part:
 
 
 def joined(tables: Sequence[LongTable]) -> LongTable:
-    """Return the outcomes of several long tables in one."""
+    """Return one long table of the outcomes of several."""
     paths: dict[str, Path] = {}
     for table in tables:
         paths.update((path.name, path) for path in table.vocabulary.paths if path.name not in paths)

@@ -1,4 +1,4 @@
-"""Tables of outcomes as plain arrays and back, for files: bit by bit, and nothing pickled."""
+"""Tables of outcomes as plain arrays and back, for files: exact to the last bit, no pickle."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.columns import Column
+from dpaudit.outcomes.columns import Column, Path
 from dpaudit.outcomes.long_table import LongTable, Vocabulary
-from dpaudit.outcomes.paths import Path
 from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# A path as its steps from the root: [["root", "output"], ["item", "2"]].
+# A path as its steps from the outcome: [["root", "output"], ["item", "2"]].
 _Steps = list[list[Any]]
-# The arrays of a long table.
+# Fields of a long table that are arrays.
 _LONG = ("offsets", "rows", "numbers", "codes")
 
 
 def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
-    """Return arrays of numbers, from which `unpack` makes the same table."""
+    """Return a table as named arrays of numbers, for `unpack`."""
     match outcomes:
         case TimedOutcomes(outcomes=inner, nanoseconds=nanoseconds):
             return {**pack(inner), "nanoseconds": nanoseconds}
@@ -35,7 +34,7 @@ def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
 
 
 def unpack(arrays: Arrays) -> Outcomes:
-    """Return the table that `pack` was given."""
+    """Return the table that `pack` turned into these arrays."""
     if "nanoseconds" in arrays:
         inner = {name: one for name, one in arrays.items() if name != "nanoseconds"}
         return TimedOutcomes(unpack(inner), arrays["nanoseconds"])
@@ -117,5 +116,5 @@ def _path(steps: _Steps) -> Path:
 
 
 def _encoded(words: Any) -> NDArray[np.uint8]:
-    # JSON in ASCII keeps every text, lone surrogates too, and every float.
+    # JSON in ASCII keeps every string, also lone surrogates, and every float.
     return np.frombuffer(json.dumps(words).encode("ascii"), dtype=np.uint8)

@@ -1,9 +1,10 @@
-"""What a recipient sees of an output although Python calls it equal to another one: the type of a
-number or a container, the sign of zero, the order of keys, the digits of a decimal.
+"""How outcomes are represented, and how they are written in words.
 
-The sign of zero is kept in the numbers of a column. All else is kept at a place of its own, `type
-of output[0]`, whose step is "form". A value of the usual type (a float, a list, a dict) has no such
-entry, so that there is nothing to keep, or to look at, for most outputs.
+The representation of an outcome is what a recipient sees of it although Python's == calls it equal
+to another outcome: the type of a number or a container, the sign of zero, the order of a dict's
+keys, the digits of a decimal. The sign of zero is in the numbers of a column. Everything else has a
+path of its own, `type of output[0]`, whose step is "form". Values of the usual types (a float, a
+list, a dict) have no such entry, so that most outcomes have none.
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ import numpy as np
 
 from dpaudit.outcomes.columns import (
     ABSENT,
+    EXACT,
+    ORDER,
+    ROOT,
     Column,
     FloatArray,
     KeyArray,
+    Path,
+    Raised,
+    entry_word,
     is_negative_zero,
     kind_word,
     mix,
@@ -31,15 +38,19 @@ from dpaudit.outcomes.columns import (
     text_key,
 )
 from dpaudit.outcomes.frames import is_frame, is_series
-from dpaudit.outcomes.paths import ORDER
-from dpaudit.outcomes.raised import Raised
 from dpaudit.outcomes.set_order import as_in_a_set
 
-# Properties of a value, as they stand in names of columns: `type of output`.
+Entry = tuple[Path, str | float]
+
+# Labels of containers; the label of an object is "a " and the name of its type.
+LIST, DICT, SET = "a list", "a dict", "a set"
+# Entry of every element of a set.
+PRESENT = "present"
+# Last steps of paths of representations: `type of output`.
 TYPE, EXPONENT, OFFSET = "type", "exponent", "UTC offset"
 OF_TYPE = f"{TYPE} of "
 SIGN = "sign of zero of "
-# The types that have no entry, by the kind of the entry at their place.
+# The usual type of a value, which has no entry at `type of output`, by the kind of the value.
 _USUAL = {
     "NaN": "float",
     "True": "bool",
@@ -50,26 +61,28 @@ _USUAL = {
     "a set": "set",
 }
 _UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raised)
-_MODULES = ("datetime", "uuid")  # whose exact types have labels of their own
+# Modules whose types have labels that name the type.
+_MODULES = ("datetime", "uuid")
 _IN_ORDER, _AS_IN_A_SET = "in the order ", "in an order of the set "
+# Longest label of an order of keys, in characters. A longer one is cut to its start and digests.
 _LONGEST_LABEL, _SHOWN = 200, 40
-# Digits after the point that an example of a Decimal has, at most.
+# Most digits after the point in an example of a Decimal.
 _SHOWN_PLACES = 8
 _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
 class InOrder(dict[Any, Any]):
-    """A dict from another process, whose order no set of its keys has there."""
+    """A dict from another process, with its keys in an order that no set of them has there."""
 
 
 class AsInASet(dict[Any, Any]):
-    """A dict from another process, in an order that a set of its keys has there."""
+    """A dict from another process, with its keys in an order that a set may have there."""
 
 
 @lru_cache(maxsize=1024)
 def type_word(kind: type) -> str | None:
-    """Return what a type is called, for values that are read like those of another type; None for
-    usual types, and for those that the entry names itself."""
+    """Return the name of a type whose values are read like values of another type, such as a
+    subclass; None for usual types and for types that the label of a value names."""
     if kind in _UNNAMED or kind in (InOrder, AsInASet) or issubclass(kind, enum.Enum):
         return None
     if is_frame(kind) or is_series(kind):
@@ -80,8 +93,7 @@ def type_word(kind: type) -> str | None:
 
 
 def array_word(array: Any, *, types: bool) -> str | None:
-    """Return what the type of an array is called, with that of its entries if `types`; None for a
-    record."""
+    """Return the type of an array in words, with the dtype if `types`; None for a record."""
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "names", None):
         return None
@@ -90,7 +102,7 @@ def array_word(array: Any, *, types: bool) -> str | None:
 
 
 def is_array_type(kind: type) -> bool:
-    """Return whether values of a type are arrays or know how to be one; see `array_word`."""
+    """Return whether values of a type are arrays, or have `__array__`, for `array_word`."""
     return issubclass(kind, np.void) or (
         hasattr(kind, "__array__") and not issubclass(kind, np.generic)
     )
@@ -99,9 +111,12 @@ def is_array_type(kind: type) -> bool:
 def order_words(
     kind: type, keys: tuple[Any, ...], words: Sequence[str], *, texts: bool = True
 ) -> str | None:
-    """Return the order of the keys of a mapping of a type; None for fewer than two.
+    """Return the label of the order of a mapping's keys; None for fewer than two keys.
 
-    words: how the keys are written.  texts: whether this process has hashed those that are texts.
+    All orders that a set of these keys may have share one label, since the order of a set of
+    strings is random.
+    kind: the type of the mapping.  words: the keys in words.  texts: whether strings were hashed
+    with the hash seed of this process.
     """
     if len(keys) < 2:
         return None
@@ -119,7 +134,7 @@ def order_words(
 
 
 def orders_differ(labels: Iterable[str]) -> bool:
-    """Return whether two of these orders are of the same keys."""
+    """Return whether two of these labels of orders belong to the same set of keys."""
     sets = [_keys_of(label) for label in labels if label != ABSENT]
     return len(set(sets)) < len(sets)
 
@@ -133,8 +148,8 @@ def _keys_of(label: str) -> str:
 
 
 def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
-    """Return what signs of zero add to keys of outcomes that a column has no other part in; None
-    where there is no -0.0."""
+    """Return what the signs of zeros of a column add to the keys of outcomes when the rest of the
+    column is left out of the keys; None if the column has no -0.0."""
     negative = is_negative_zero(numbers)
     if negative is None:
         return None
@@ -143,13 +158,13 @@ def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
 
 
 def signs_differ(numbers: FloatArray) -> bool:
-    """Return whether there are zeros of both signs."""
+    """Return whether a column has both 0.0 and -0.0."""
     negative = is_negative_zero(numbers)
     return negative is not None and bool(((numbers == 0) & ~negative).any())
 
 
 def signs_of(column: Column) -> Column:
-    """Return which numbers of a column are -0.0 and which are 0.0; labels stay what they are."""
+    """Return a column of the labels `0.0`, `-0.0` and `not a zero`; labels of the column stay."""
     numbers = column.numbers
     labels = ("not a zero", "0.0", "-0.0", *column.labels)
     codes = np.ones(len(numbers), dtype=np.int32)
@@ -163,7 +178,7 @@ def signs_of(column: Column) -> Column:
 
 
 def types_of(form: Column, column: Column) -> Column:
-    """Return the type of every entry of a column. form: the types that are not usual."""
+    """Return the column of the types of a column's entries. form: the unusual types."""
     usual = _usual_types(column)
     if form.codes is None:
         return replace(usual, name=form.name)
@@ -176,14 +191,14 @@ def types_of(form: Column, column: Column) -> Column:
 
 
 def types_differ(types: Column, column: Column) -> bool:
-    """Return whether entries that are read alike (all numbers, all lists) have several types."""
+    """Return whether entries of one kind (all numbers, all lists) have several types."""
     usual = np.asarray(_usual_types(column).codes, dtype=np.int64)
     pairs = usual * (len(types.labels) + 1) + np.asarray(types.codes, dtype=np.int64)
     return len(np.unique(pairs)) > len(np.unique(usual))
 
 
 def _usual_types(column: Column) -> Column:
-    """Return the type that every entry of a column has where no other one is kept."""
+    """Return the column of the types that entries have if `type of` holds no other type."""
     labels = ["float", *map(_usual_type, column.labels)]
     codes = np.broadcast_to(np.int32(0), len(column.numbers))
     codes = np.int32(1) + (codes if column.codes is None else column.codes)
@@ -200,10 +215,10 @@ def _usual_type(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """How events of a column of a representation are written, which has labels alone.
+    """How events about a column of a representation, which has only labels, are written.
 
-    start: what stands before every label but `ABSENT`.  absent: the event that there is no entry.
-    present: the event that there is one.  word: a label in words.
+    start: words before every label except `ABSENT`.  absent: the event that there is no entry.
+    present: the event that there is an entry.  word: returns a label in words.
     """
 
     start: str
@@ -213,7 +228,7 @@ class Phrases:
 
 
 def phrases_of(name: str) -> Phrases | None:
-    """Return how events of the column of a name are written; None where the name says it all."""
+    """Return how events about the column `name` are written; None if it is no representation."""
     form, _, place = name.partition(" of ")
     if name.startswith(f"{ORDER} of "):
         place = name.removeprefix(f"{ORDER} of ")
@@ -246,7 +261,7 @@ def _digits_word(exponent: str) -> str:
 
 
 def decimal_word(number: str, exponent: str) -> str:
-    """Return a number with the digits that a Decimal has, 1 with exponent -2 as 1.00."""
+    """Return a number with the digits of a Decimal: 1 with exponent -2 as `1.00`."""
     try:
         return str(Decimal(number).quantize(Decimal(1).scaleb(int(exponent))))
     except (DecimalException, ValueError):
@@ -254,9 +269,51 @@ def decimal_word(number: str, exponent: str) -> str:
 
 
 def typed_word(word: str, kind: str) -> str:
-    """Return an output in words with its type: [1] for a list, (1,) for a tuple."""
+    """Return an outcome in words with its type: `[1]` for a list, `(1,)` for a tuple."""
     if word.startswith("(") and kind == "list":
         return f"[{word[1:-1]}]"
     if word.startswith("(") and kind == "tuple":
         return word if "," in word or word == "()" else f"{word[:-1]},)"
     return f"{word} (of type {kind})"
+
+
+def written(entries: Iterable[Entry]) -> str:
+    """Return an outcome in words, such as `{"a": (1, 2)}`, from its entries.
+
+    entries: those at paths whose step is "form" only if the representation is to be shown.
+    """
+    parts: dict[str, list[Path]] = {}
+    words: dict[str, str] = {}
+    for path, entry in entries:
+        words[path.name] = entry if isinstance(entry, str) else entry_word(entry)
+        if path.parent is not None:
+            parts.setdefault(path.parent.name, []).append(path)
+    return _written(ROOT, parts, words)
+
+
+def _place(path: Path) -> tuple[int, str]:
+    return (int(path.word), "") if path.step == "item" else (0, path.word)
+
+
+def _written(path: Path, parts: dict[str, list[Path]], words: dict[str, str]) -> str:
+    word = _value(path, parts, words)
+    forms = {one.word: words[one.name] for one in parts.get(path.name, []) if one.step == "form"}
+    if EXPONENT in forms:
+        word = decimal_word(word, forms[EXPONENT])
+    return typed_word(word, forms[TYPE]) if TYPE in forms else word
+
+
+def _value(path: Path, parts: dict[str, list[Path]], words: dict[str, str]) -> str:
+    word, inner = words[path.name], parts.get(path.name, [])
+    if not word.startswith("a "):
+        return next((words[one.name] for one in inner if one.word == EXACT), word)
+    kept = sorted((one for one in inner if one.step not in ("about", "form")), key=_place)
+    if word == SET:
+        return f"{{{', '.join(one.word for one in kept)}}}" if kept else "set()"
+    listed = [(one, _written(one, parts, words)) for one in kept]
+    if word == LIST:
+        return f"({', '.join(value for _, value in listed)})"
+    if word == DICT:
+        return f"{{{', '.join(f'{one.word}: {value}' for one, value in listed)}}}"
+    name = word.removeprefix("a ")
+    return f"{name}({', '.join(f'{one.word}={value}' for one, value in listed)})"

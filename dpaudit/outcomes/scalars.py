@@ -1,38 +1,83 @@
-"""Numbers, strings, bytes and Booleans as entries of a column."""
+"""Values that are one entry of a column, and how each type of them is described.
+
+Numbers, strings, bytes and Booleans are read many at a time, as `Entries`. Values of rarer types
+(dates, fractions, complex numbers, members of enumerations) are described one by one. A number that
+no float is equal to keeps its nearest float, which has a place in the order, and a label of its own
+at the path `exact value of output`. A value that is no number is a label, with numbers at further
+paths (`timestamp of output`).
+"""
 
 from __future__ import annotations
 
+import datetime
+import enum
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.columns import CodeArray, FloatArray, text_key
+from dpaudit.outcomes.columns import EXACT, CodeArray, FloatArray, number_word, quoted, text_key
+from dpaudit.outcomes.representation import EXPONENT, OFFSET
 
-# Integers beyond it are not all floats.
+# Largest integer up to which every integer is a float.
 LARGEST_EXACT = 2**53
-# A text or bytes so long is known by its length too, and by less than all of it in words.
+# Length from which the length of a string is an entry of its own, in characters.
 LONG = 64
-_LONGEST_LABEL = 200
-_SHOWN = 40
-# Different strings of an array that are compared with all others; and strings at a time.
-_MOST_TEXTS, _PIECE = 32, 16_384
+# Longest label of a string or bytes, in characters. A longer one is cut to its start and a digest.
+_LONGEST_LABEL, _SHOWN = 200, 40
+# Most distinct strings of an array that are each compared with all others.
+_MOST_TEXTS = 32
+# Strings that are compared at a time, so that they stay in the processor's cache.
+_PIECE = 16_384
+# Longest integer that is written with all its digits, in bits.
+_LONGEST_INTEGER = 2_000
+_EPOCH = datetime.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Values of a column, not yet in their rows: as `Column` keeps them."""
+    """Entries of some outcomes at one place, with the fields of `Column`."""
 
     numbers: FloatArray
     codes: CodeArray | None = None
     labels: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One value as an entry, with its properties.
+
+    beside: properties of the value, such as its timestamp, by name.
+    forms: how the value is represented, which == does not compare, by name.
+    """
+
+    entry: str | float
+    beside: Mapping[str, str | float] = field(default_factory=dict)
+    forms: Mapping[str, str | float] = field(default_factory=dict)
+
+
+class Missing:
+    """A missing value of a library, from another process. word: how it is written, as `<NA>`."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __str__(self) -> str:
+        return self.word
+
+
+Describe = Callable[[Any], Described]
+
+
 def of_floats(values: NDArray[np.floating]) -> Entries:
-    """Return floats of at most 64 bits."""
+    """Return the entries of floats of at most 64 bits; NaN is a label."""
     numbers = np.ascontiguousarray(values, dtype=np.float64)
     if not len(numbers) or not np.isnan(numbers.min()):  # one pass, and no array
         return Entries(numbers)
@@ -40,27 +85,28 @@ def of_floats(values: NDArray[np.floating]) -> Entries:
 
 
 def of_booleans(values: NDArray[np.bool_]) -> Entries:
-    """Return Booleans, which are no numbers."""
+    """Return the entries of Booleans, which are labels."""
     nothing = np.full(len(values), np.nan)
     return Entries(nothing, values.astype(np.int32) + 1, ("False", "True"))
 
 
 def of_texts(values: Sequence[str]) -> Entries:
-    """Return strings as labels; equal ones are written once."""
+    """Return the entries of strings; each distinct string is written once."""
     place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
     codes = np.fromiter(map(place.__getitem__, values), dtype=np.int32, count=len(values))
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
 
 
 def of_text_array(array: NDArray[np.str_]) -> Entries | None:
-    """Return an array of short strings as labels, as of `of_texts`, without a Python string each;
-    None where these are long, or many are different."""
+    """Return the entries of an array of short strings, without a Python object for each.
+
+    Returns None if the strings are long or have many distinct values.
+    """
     width = array.itemsize // 4
     if not len(array) or not 0 < width <= LONG:
         return None
-    array = np.asarray(array)  # what np.char makes takes spaces off a string that is asked for
+    array = np.asarray(array)  # a chararray would strip trailing spaces
     letters = np.ascontiguousarray(array).view(np.uint32).reshape(len(array), width)
-    # By place in the string, for few rows at a time to stay in the cache.
     codes = np.empty(len(array), dtype=np.int32)
     texts: list[str] = []
     known = np.empty((0, width), dtype=np.uint32)
@@ -81,7 +127,7 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
 
 
 def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return which columns of letters are this text."""
+    """Return which columns of `letters` are equal to `text`."""
     found: NDArray[np.bool_] = letters[0] == text[0]
     for row, letter in zip(letters[1:], text[1:], strict=True):
         found &= row == letter
@@ -89,7 +135,7 @@ def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bo
 
 
 def of_mixed(values: Sequence[str | float]) -> Entries:
-    """Return labels and numbers, none of the numbers NaN."""
+    """Return the entries of labels and numbers, none of which is NaN."""
     known: dict[str, int] = {}
     codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
     numbers = [math.nan if isinstance(one, str) else one for one in values]
@@ -98,12 +144,12 @@ def of_mixed(values: Sequence[str | float]) -> Entries:
 
 
 def text_label(text: str) -> str:
-    """Return a string quoted, of a long one the start, the length and a digest."""
+    """Return the label of a string: quoted; for a long one its start, its length and a digest."""
     return _cut(str.__repr__(text), text, len(text), "characters")
 
 
 def bytes_label(data: bytes) -> str:
-    """Return bytes as Python writes them, of many the start, their number and a digest."""
+    """Return the label of bytes: as Python writes them; for many a start, a number, a digest."""
     return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
 
 
@@ -114,9 +160,199 @@ def _cut(label: str, whole: str, size: int, unit: str) -> str:
 
 
 def values_of(array: NDArray[Any]) -> list[Any]:
-    """Return the values of an array: Python's own where those say as much."""
+    """Return the values of an array: as Python's own types if these are as precise."""
     kind = array.dtype.kind
     if kind == "V" and array.dtype.names is None:
         return [one.tobytes() for one in array]
     plain = kind in "biuSUO" or (kind == "f" and array.itemsize <= 8)
     return array.tolist() if plain else list(array)
+
+
+def describer(kind: type) -> Describe | None:
+    """Return the function that describes values of a type; None if `_DESCRIBERS` has none."""
+    for bases, describe in _DESCRIBERS:
+        if issubclass(kind, bases):
+            return describe
+    pandas = sys.modules.get("pandas")
+    return _label if pandas is not None and issubclass(kind, type(pandas.NA)) else None
+
+
+def key_word(key: Any) -> str | None:
+    """Return a dict's key or a set's element in words; None for an unsupported type.
+
+    Keys that differ have different words; strings are in double quotes.
+    """
+    if isinstance(key, str):
+        return quoted(str(key.value) if isinstance(key, enum.Enum) else str(key))
+    if isinstance(key, bytes):
+        return repr(bytes(key))
+    if isinstance(key, tuple | frozenset):
+        return _words_of(key)
+    if isinstance(key, bool | np.bool_ | None):
+        return str(key)
+    if isinstance(key, float | np.float16 | np.float32):
+        return "NaN" if math.isnan(key) else number_word(float(key))
+    describe = describer(type(key))
+    if isinstance(key, int | np.integer) and not isinstance(key, np.timedelta64):
+        describe = exact_integer
+    return None if describe is None else _word(describe(key))
+
+
+def _word(described: Described) -> str:
+    exact = described.beside.get(EXACT)
+    if isinstance(exact, str):
+        # The decimal 0.1 is not the float that is written 0.1; no float is written as digits alone.
+        return exact if exact.removeprefix("-").isdecimal() else f"exactly {exact}"
+    return described.entry if isinstance(described.entry, str) else number_word(described.entry)
+
+
+def _words_of(parts: tuple[Any, ...] | frozenset[Any]) -> str | None:
+    words = [key_word(part) for part in parts]
+    known = [word for word in words if word is not None]
+    if len(known) < len(words):
+        return None
+    if isinstance(parts, tuple):
+        return f"({', '.join(known)})"
+    return f"{{{', '.join(sorted(known))}}}"
+
+
+def exact_integer(value: int | np.integer) -> Described:
+    """Return an integer of any size: its nearest float, with its digits if that is not equal."""
+    exact = int(value)
+    number = _nearest(exact)
+    if math.isfinite(number) and int(number) == exact:
+        return Described(number)
+    word = str(exact) if exact.bit_length() <= _LONGEST_INTEGER else _digest(exact, 1)
+    return Described(number, {EXACT: word})
+
+
+def exactly(value: Any) -> Described:
+    """Return a rational number: its nearest float, with its exact value if that is not equal."""
+    is_finite = value.is_finite() if isinstance(value, Decimal) else bool(abs(value) < math.inf)
+    if not is_finite:
+        return Described("NaN" if value != value else math.copysign(math.inf, value))
+    exact = Fraction(*map(int, value.as_integer_ratio()))
+    if exact.denominator == 1:
+        return exact_integer(exact.numerator)
+    number = _nearest(exact)
+    if math.isfinite(number) and exact == Fraction(number):
+        return Described(number)
+    return Described(number, {EXACT: _fraction_word(exact)})
+
+
+def _nearest(exact: Fraction | int) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def _fraction_word(exact: Fraction) -> str:
+    """Return a fraction as a finite decimal if it has one, else as `1/3`."""
+    top, bottom = exact.numerator, exact.denominator
+    if max(abs(top), bottom).bit_length() > _LONGEST_INTEGER:
+        return _digest(top, bottom)
+    places = max(_power(bottom, 2), _power(bottom, 5))
+    if 10**places % bottom:
+        return str(exact)
+    digits = tuple(map(int, str(abs(top) * (10**places // bottom))))
+    return f"{Decimal((int(top < 0), digits, -places)):f}"
+
+
+def _digest(top: int, bottom: int) -> str:
+    bits = max(abs(top), bottom).bit_length()
+    return f"number of {bits:,} bits, digest {text_key(f'{top:x}/{bottom:x}'):016x}"
+
+
+def _power(number: int, prime: int) -> int:
+    """Return the largest k such that prime**k divides a number."""
+    power = 0
+    while number % prime == 0:
+        number //= prime
+        power += 1
+    return power
+
+
+def _complex(value: complex) -> Described:
+    parts = {"real part": float(value.real), "imaginary part": float(value.imag)}
+    beside = {part: "NaN" if math.isnan(one) else one for part, one in parts.items()}
+    # Adding zero makes -0.0 and 0.0, which compare equal, one; the parts keep the sign.
+    return Described(repr(complex(value.real + 0.0, value.imag + 0.0)), beside)
+
+
+def _moment(value: datetime.datetime) -> Described:
+    if value != value:  # pandas.NaT is a datetime
+        return Described("NaT")
+    aware = value.tzinfo is not None and value.utcoffset() is not None
+    moved = value.astimezone(datetime.UTC) if aware else value
+    plain = datetime.datetime(*moved.timetuple()[:6], moved.microsecond)
+    nanoseconds = getattr(value, "nanosecond", 0)  # of pandas
+    word = plain.isoformat(timespec="microseconds" if nanoseconds else "auto")
+    word += f"{nanoseconds:03d}" if nanoseconds else ""
+    beside = {"timestamp": (plain - _EPOCH).total_seconds() + 1e-9 * nanoseconds}
+    forms = {OFFSET: str(value.utcoffset())} if aware else {}
+    return Described(word + "Z" * aware, beside, forms)
+
+
+def _date(value: datetime.date) -> Described:
+    return Described(value.isoformat(), {"timestamp": (value - _EPOCH.date()).total_seconds()})
+
+
+def _time(value: datetime.time) -> Described:
+    clock = datetime.datetime.combine(_EPOCH, value.replace(tzinfo=None))
+    return Described(value.isoformat(), {"seconds": (clock - _EPOCH).total_seconds()})
+
+
+def _duration(value: datetime.timedelta) -> Described:
+    plain = datetime.timedelta(value.days, value.seconds, value.microseconds)
+    nanoseconds = getattr(value, "nanoseconds", 0)  # of pandas
+    word = f"{plain} and {nanoseconds} ns" if nanoseconds else str(plain)
+    # With the word "duration", since 12:00:00 is also a time of day.
+    return Described(f"duration {word}", {"seconds": plain.total_seconds() + 1e-9 * nanoseconds})
+
+
+def describe_numpy_time(value: Any) -> Described:
+    """Return a datetime64 or timedelta64."""
+    if np.isnat(value):
+        return Described("NaT")
+    is_moment = isinstance(value, np.datetime64)
+    passed = value - np.datetime64(0, "s") if is_moment else value
+    seconds = float(passed / np.timedelta64(1, "s"))
+    return Described(str(value), {"timestamp" if is_moment else "seconds": seconds})
+
+
+def _label(value: object) -> Described:
+    return Described(str(value))
+
+
+def _member(value: enum.Enum) -> Described:
+    return Described(f"{type(value).__qualname__}.{value.name or repr(value.value)}")
+
+
+def _decimal(value: Decimal) -> Described:
+    found = exactly(value)
+    exponent = value.as_tuple().exponent
+    entry = -0.0 if value.is_zero() and value.is_signed() else found.entry
+    # 1.0 and 1.00 are equal, and differ in their exponents.
+    forms = {EXPONENT: str(exponent)} if isinstance(exponent, int) else {}
+    return Described(entry, found.beside, forms)
+
+
+def _long_double(value: np.longdouble) -> Described:
+    return Described(-0.0) if value == 0 and np.signbit(value) else exactly(value)
+
+
+# Subclasses come before their bases: a datetime is a date.
+_DESCRIBERS: tuple[tuple[type | tuple[type, ...], Describe], ...] = (
+    (enum.Enum, _member),
+    (Decimal, _decimal),
+    (Fraction, exactly),
+    (np.longdouble, _long_double),
+    ((complex, np.complexfloating), _complex),
+    (datetime.datetime, _moment),
+    (datetime.date, _date),
+    (datetime.time, _time),
+    (datetime.timedelta, _duration),
+    ((np.datetime64, np.timedelta64), describe_numpy_time),
+    ((UUID, Missing), _label),
+)

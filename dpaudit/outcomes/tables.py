@@ -1,5 +1,4 @@
-"""Outcomes as a table, the plain form of it, in which every column has an entry for every outcome,
-and either with how long the calls took."""
+"""Tables of outcomes: their interface, outcomes of one shape, and outcomes with durations."""
 
 from __future__ import annotations
 
@@ -15,41 +14,46 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.aspects import made_from
 from dpaudit.outcomes.columns import (
     ABSENT,
+    ELAPSED,
+    ORDER,
+    RAISED,
+    ROOT,
     Column,
     FloatArray,
     KeyArray,
+    Path,
     entry_keys,
     join,
     kinds_of,
     mix,
     text_key,
 )
-from dpaudit.outcomes.paths import ORDER, ROOT, Path
-from dpaudit.outcomes.raised import RAISED
 from dpaudit.outcomes.representation import (
     OF_TYPE,
     SIGN,
+    Entry,
     orders_differ,
     sign_keys,
     signs_differ,
     types_differ,
+    written,
 )
-from dpaudit.outcomes.units import ELAPSED
-from dpaudit.outcomes.words import Entry, written
 
-# Learning looks at no more columns than this.
+# Most columns that learning looks at.
 WIDEST = 4096
+# Labels of a column above which its kinds are a column of their own.
 _MANY = 64
-# Columns, at least, and entries, at most, whose keys are made together.
+# Keys of several columns are computed in one array if there are at least `_SEVERAL` columns and at
+# most `_FEW_ENTRIES` entries: for few entries the calls of NumPy take most of the time.
 _SEVERAL, _FEW_ENTRIES = 4, 1 << 14
 _NO_LABELS = np.empty(0, dtype=np.uint64)
 
 
 class Outcomes(ABC):
-    """Outcomes of a mechanism: a column for every place that an outcome may have an entry at.
+    """A table of outcomes: one row an outcome, one column a place in outcomes.
 
-    Which entry an outcome has in a column of a given name depends on nothing but the outcome, so
-    that a rule that was learned from one table means the same in any other.
+    The entry of an outcome in the column of a given name depends only on the outcome, so that a
+    rule that was learned from one table means the same in every other table.
     """
 
     __slots__ = ()
@@ -58,23 +62,23 @@ class Outcomes(ABC):
     @property
     @abstractmethod
     def columns(self) -> Sequence[Column]:
-        """The columns to learn from, at most some `WIDEST`; what all outcomes have in common, such
-        as the length of vectors of one length, is left out."""
+        """The columns to learn from, about `WIDEST` at most, without entries that all outcomes
+        share, such as the length of vectors of one length."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many columns there were to choose from."""
+        """The number of columns from which `columns` were chosen."""
 
     @property
     @abstractmethod
     def representations(self) -> Sequence[Column]:
-        """The columns of what a recipient sees and Python does not compare (types, signs of zero,
-        orders of keys, digits), as far as that differs between these outcomes."""
+        """The columns of representations (types, signs of zero, orders of keys, digits) in which
+        these outcomes differ."""
 
     @abstractmethod
     def plain(self) -> Outcomes:
-        """Return the outcomes as Python compares them, without how they are represented."""
+        """Return the outcomes without their representations, as Python's == compares them."""
 
     @abstractmethod
     def take(self, index: NDArray[Any] | slice) -> Outcomes:
@@ -82,30 +86,34 @@ class Outcomes(ABC):
 
     @abstractmethod
     def trimmed(self) -> Outcomes:
-        """Return the same outcomes, without the labels that none of them has: what a few of many
-        need to be kept, or sent."""
+        """Return the same outcomes without unused labels, to keep or send few outcomes of many."""
 
     def keys(self) -> KeyArray:
-        """Return a 64-bit key for every outcome; equal ones that are represented in the same way
-        have equal keys, in every process, whatever the order of keys."""
+        """Return 64-bit keys of the outcomes, shape (size,).
+
+        Two outcomes have the same key, in every process, if they are equal and represented in the
+        same way, apart from the order of a dict's keys.
+        """
         return self.keys_beside(frozenset())
 
     @abstractmethod
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
-        """Return a 64-bit key of what every outcome has at other places than those of these names;
-        equal for all that have the same there. Not to be written to."""
+        """Return 64-bit keys of the outcomes without their entries at the paths `names`.
+
+        Shape (size,); callers must not change the array.
+        """
 
     @abstractmethod
     def words(self, rows: Iterable[int]) -> list[str]:
-        """Return outcomes as a reader would write them; an exception starts with `RAISED`."""
+        """Return outcomes in words, such as `{"a": (1, 2)}`; exceptions start with `RAISED`."""
 
     @abstractmethod
     def _known(self) -> Callable[[str], Column]:
-        """Return what finds a column by its name."""
+        """Return the function from the name of a column to the column."""
 
     def named(self, names: Iterable[str]) -> Iterator[Column]:
-        """Yield the columns of these names, one after the other, to save memory; an entry that an
-        outcome does not have is `ABSENT`."""
+        """Yield the columns of these names, one by one to save memory; missing entries are
+        `ABSENT`."""
         known = self._known()
         for name in names:
             yield made_from(name, known)
@@ -115,7 +123,7 @@ class Outcomes(ABC):
         return next(self.named([name]))
 
     def word(self, row: int) -> str:
-        """Return one outcome as a reader would write it."""
+        """Return one outcome in words."""
         return self.words([row])[0]
 
 
@@ -123,9 +131,10 @@ class Outcomes(ABC):
 class Table(Outcomes):
     """Outcomes of one shape: scalars, vectors of one length, dicts with the same keys.
 
-    paths: of `all_columns`. fixed: entries that all outcomes have in common: what a list is called
-    and its length, and how all are represented.  forms: how outcomes are represented, where that
-    differs; these columns are `ABSENT` for what is represented as usual.
+    all_columns: columns of `size` entries each.  paths: the path of each column.
+    fixed: entries that all outcomes share, such as `a list`, its length and its type.
+    forms: columns of representations that differ between outcomes; `ABSENT` where a value is
+    represented as usual.
     """
 
     all_columns: tuple[Column, ...]
@@ -216,7 +225,7 @@ class Table(Outcomes):
 
 
 def _form_keys(column: Column) -> KeyArray:
-    """Return what a column adds to the keys of outcomes: nothing where it is absent."""
+    """Return what a column adds to the keys of outcomes: 0 where its entry is absent."""
     keys = mix(column.keys() + _name_key(column.name))
     if column.codes is not None and ABSENT in column.labels:
         keys[column.codes == column.labels.index(ABSENT) + 1] = 0
@@ -224,8 +233,7 @@ def _form_keys(column: Column) -> KeyArray:
 
 
 def _keys_together(columns: Sequence[Column]) -> KeyArray:
-    """Return the sum of the keys of columns: of few entries calls take longer than what they do, so
-    that they are made for all columns at once."""
+    """Return the sum of the mixed keys of columns, computed in one array."""
     if any(column.codes is not None for column in columns):
         keys = np.array([column.keys() for column in columns])
     else:
@@ -234,16 +242,16 @@ def _keys_together(columns: Sequence[Column]) -> KeyArray:
     return np.asarray(mix(keys).sum(axis=0, dtype=np.uint64))
 
 
-@lru_cache(maxsize=1024)  # of the columns of each block
+@lru_cache(maxsize=1024)  # every block of draws has the same columns
 def _name_key(name: str) -> np.uint64:
     return np.uint64(text_key(name))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedOutcomes(Outcomes):
-    """A table with one column more, the last one. What an outcome *is* (its key, its words) is the
-    same as without: two equal outputs are one atom, however long they took.
+    """A table with one more column, the durations of the calls, which comes last.
 
+    Keys and words are those of the table: equal outputs are equal, however long they took.
     nanoseconds: (size,).
     """
 
@@ -291,12 +299,12 @@ class TimedOutcomes(Outcomes):
 
 
 def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
-    """Return outcomes with the duration of every call: (size,), in nanoseconds."""
+    """Return outcomes with the durations of their calls, shape (size,), in nanoseconds."""
     return TimedOutcomes(outcomes, nanoseconds.astype(np.float64))
 
 
 def _telling_kinds(column: Column) -> Column | None:
-    """Return the kinds of a column where they differ and its labels are too many to tell them."""
+    """Return the kinds of a column's entries if they differ and there are many labels."""
     if len(column.labels) <= _MANY:
         return None
     kinds = kinds_of(column)
@@ -304,7 +312,7 @@ def _telling_kinds(column: Column) -> Column | None:
 
 
 def narrowed(outcomes: Outcomes) -> str | None:
-    """Return in words what learning does not look at, when there are too many columns."""
+    """Return a warning if there are more columns than learning looks at, else None."""
     left = outcomes.width - WIDEST
     if left <= 0:
         return None
@@ -315,11 +323,11 @@ def narrowed(outcomes: Outcomes) -> str | None:
 
 
 def fixed_key(path: Path, entry: str | float) -> int:
-    """Return what an entry adds to the key of an outcome."""
+    """Return what an entry adds to the key of an outcome, modulo 2**64."""
     return _fixed_key(path.name, entry)
 
 
-@lru_cache(maxsize=1024)  # every block of draws asks for the same few
+@lru_cache(maxsize=1024)  # every block of draws has the same fixed entries
 def _fixed_key(name: str, entry: str | float) -> int:
     keys = Column.constant(name, entry, 1).keys()
     return int(mix(keys + np.uint64(text_key(name)))[0])
@@ -331,14 +339,14 @@ def _at(row: int, forms: Iterable[tuple[Path, Column]]) -> Iterator[Entry]:
 
 
 def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which outcomes another one is equal to, but for how they are represented: (size,)."""
+    """Return which outcomes are equal to another outcome in another representation: (size,)."""
     _, place = np.unique(outcomes.plain().keys(), return_inverse=True)
     both = np.unique(np.stack([place.astype(np.uint64), outcomes.keys()]), axis=1)
     return np.asarray((np.bincount(both[0].astype(np.intp)) > 1)[place])
 
 
 def form_differs(outcomes: Outcomes, path: Path) -> bool:
-    """Return whether outcomes that are alike at a place are represented in several ways there."""
+    """Return whether equal entries at a path have several representations. path: of these."""
     form = outcomes.column(path.name)
     if path.name.startswith(OF_TYPE):
         return types_differ(form, outcomes.column(path.name.removeprefix(OF_TYPE)))
@@ -355,8 +363,7 @@ def unsigned(column: Column) -> Column:
 
 
 def are_alike(tables: Sequence[Table]) -> bool:
-    """Return whether tables have the same columns, in the same order, however outcomes are
-    represented."""
+    """Return whether tables have the same columns in the same order, apart from representations."""
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(
@@ -367,7 +374,7 @@ def are_alike(tables: Sequence[Table]) -> bool:
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Return tables that are alike as one."""
+    """Return one table of all outcomes of tables for which `are_alike` is true."""
     joined = zip(*(table.all_columns for table in tables), strict=True)
     first = tables[0]
     size = sum(table.size for table in tables)
@@ -386,7 +393,7 @@ def stacked(tables: Sequence[Table]) -> Table:
 def _stacked_forms(
     tables: Sequence[Table], fixed: Sequence[tuple[Path, str | float]]
 ) -> tuple[tuple[Path, Column], ...]:
-    """Return how the outcomes of several tables are represented where that is not fixed."""
+    """Return the columns of representations of all tables, except those in `fixed`."""
     paths: dict[str, Path] = {}
     for table in tables:
         both = [*table.fixed, *table.forms]
@@ -398,7 +405,7 @@ def _stacked_forms(
 
 
 def raised(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which outcomes were exceptions: (size,)."""
+    """Return which outcomes are exceptions, shape (size,)."""
     first = outcomes.column(ROOT.name)
     if first.codes is None:
         return np.zeros(outcomes.size, dtype=bool)
@@ -406,7 +413,7 @@ def raised(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def failures(outcomes: Outcomes) -> dict[str, int]:
-    """Return how many outcomes were exceptions, by kind."""
+    """Return the number of outcomes that are exceptions, by the name of the type."""
     first = outcomes.column(ROOT.name)
     if first.codes is None or not any(label.startswith(RAISED) for label in first.labels):
         return {}

@@ -31,7 +31,7 @@ from dpaudit.inputs.values import Inline, Reference
 from dpaudit.outcomes import Raised
 from dpaudit.outcomes.frames import Frame, Series
 from dpaudit.outcomes.representation import AsInASet, InOrder
-from dpaudit.outcomes.special import Missing
+from dpaudit.outcomes.scalars import Missing
 
 # The newest pickle protocol that Python 3.8 reads.
 _PROTOCOL = 4

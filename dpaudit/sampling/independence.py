@@ -24,7 +24,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import Column, KeyArray, Outcomes
-from dpaudit.outcomes.units import ELAPSED
+from dpaudit.outcomes.columns import ELAPSED
 from dpaudit.sampling.chunks import Head
 from dpaudit.stats.binomial import clopper_pearson_upper
 from dpaudit.stats.dependence import (

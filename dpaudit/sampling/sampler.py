@@ -35,7 +35,7 @@ from dpaudit.levels.level_map import CellCounter, by_input
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed
 from dpaudit.outcomes.columns import find
-from dpaudit.outcomes.reading.lengths import checked_length
+from dpaudit.outcomes.reader import checked_length
 from dpaudit.sampling.chunks import (
     HEAD,
     MOST_RARE,

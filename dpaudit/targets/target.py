@@ -15,7 +15,7 @@ from numbers import Integral
 from typing import Any
 
 from dpaudit.errors import Name, TargetError
-from dpaudit.outcomes.reading.lengths import MOST as MOST_RUNS
+from dpaudit.outcomes.reader import MOST as MOST_RUNS
 from dpaudit.wording import shown
 
 

@@ -18,7 +18,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.scores import ScoreLevels
 from dpaudit.outcomes import from_raw
-from dpaudit.outcomes.bands import Bands
+from dpaudit.outcomes.known import Bands
 
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 

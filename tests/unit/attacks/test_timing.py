@@ -18,7 +18,7 @@ from dpaudit.attacks.single_columns import elapsed
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import concatenate, from_raw, timed
 from dpaudit.outcomes.aspects import ASPECTS
-from dpaudit.outcomes.units import ELAPSED, duration_word
+from dpaudit.outcomes.columns import ELAPSED, duration_word
 from dpaudit.targets.target import CallableTarget, ComposedTarget, repeated
 
 

@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from dpaudit.outcomes import Column, Outcomes, from_raw
-from dpaudit.outcomes.alphabets import Alphabet
-from dpaudit.outcomes.bands import Bands
-from dpaudit.outcomes.columns import find
-from dpaudit.outcomes.known import Known
+from dpaudit.outcomes.columns import ELAPSED, find
+from dpaudit.outcomes.known import Alphabet, Bands, Known
 from dpaudit.outcomes.tables import timed
-from dpaudit.outcomes.units import ELAPSED
 
 _RNG = np.random.default_rng(7)
 _SPECIAL = [0.0, -0.0, 3.0, math.inf, -math.inf, math.nan]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.outcomes import Outcomes, from_raw
-from dpaudit.outcomes.bands import Bands
+from dpaudit.outcomes.known import Bands
 
 BANDS = Bands(frozenset({"output[0]", "output[1]"}), (-1.0,), (0.5, 2.25, 1e6))
 

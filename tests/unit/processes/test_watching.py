@@ -20,8 +20,7 @@ from dpaudit.adapters.loading import load_mechanism, timed_calls
 from dpaudit.import_path import file_module
 from dpaudit.inputs.datasets import load_dataset
 from dpaudit.inputs.values import Reference
-from dpaudit.outcomes import from_raw
-from dpaudit.outcomes.reading import kinds
+from dpaudit.outcomes import from_raw, reading
 from dpaudit.targets.target import (
     CallableTarget,
     CommandTarget,
@@ -320,7 +319,7 @@ def test_reading_that_lasts(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> No
             assert heard.event.wait(60)
             return 1
 
-    monkeypatch.setattr(kinds, "_watch", Watch())
+    monkeypatch.setattr(reading, "_watch", Watch())
     from_raw(Slow([1]))
     from_raw([1])
     assert len(heard.said) == 1

@@ -14,7 +14,7 @@ from dpaudit.auditing.schedule import Plan, late_words
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.outcomes.frames import Frame, Series
-from dpaudit.outcomes.reading.lengths import MOST, checked_length
+from dpaudit.outcomes.reader import MOST, checked_length
 
 
 @dataclasses.dataclass

@@ -1,18 +1,26 @@
-"""Collects the entries of all outcomes at once, place by place, and makes them a table."""
+"""Reads what a mechanism returned, place by place for all outcomes at once, into a table.
+
+`Reader` holds the entries that were read; the functions of `reading` read values of each type.
+`rows` are the outcomes that have an entry at a place, None for all; `values` has one value a row.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, recoded
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes.columns import ABSENT, Column, FloatArray, Path, recoded
+from dpaudit.outcomes.frames import is_frame, is_series
 from dpaudit.outcomes.long_table import Part, RowArray, at, long_table
-from dpaudit.outcomes.paths import Path
-from dpaudit.outcomes.representation import TYPE, is_array_type, type_word
+from dpaudit.outcomes.representation import DICT, LIST, TYPE, is_array_type, type_word
 from dpaudit.outcomes.scalars import (
     LARGEST_EXACT,
     Entries,
@@ -23,11 +31,16 @@ from dpaudit.outcomes.scalars import (
     values_of,
 )
 from dpaudit.outcomes.tables import Outcomes, Table
-from dpaudit.outcomes.words import DICT, LIST
 
-# Rows of a matrix that are turned into columns at a time: fewer of a wide one, to stay in the
-# cache.
+# Rows of a matrix that are transposed at a time, so that they stay in the processor's cache: fewer
+# if the matrix has more than `_WIDE` columns.
 _PIECE, _PIECE_OF_WIDE, _WIDE = 4_096, 1_024, 24
+# Largest output, in entries at all depths.
+MOST = 100_000
+# Characters or bytes that count as one entry of that limit.
+_CHARACTERS = 8
+# Levels of containers that `checked_length` looks at; `reading` refuses fewer.
+_DEEP = 100
 
 Rows = RowArray | None
 Values = Sequence[Any]
@@ -35,7 +48,7 @@ Read = Callable[["Reader", Path, Rows, Values], None]
 
 
 class Reader:
-    """Collects entries by place; `rows` of None stands for all rows."""
+    """The entries of all outcomes so far, by place."""
 
     def __init__(
         self,
@@ -45,9 +58,13 @@ class Reader:
         types: bool = True,
         text_orders: bool = True,
     ) -> None:
-        """reader_of: returns what reads the values of a type that stand at a place.  types: whether
-        the types of numbers, texts and Booleans belong to each outcome by itself.  text_orders:
-        whether text keys were hashed with the seed of this process, so that their orders count."""
+        """Start without entries.
+
+        size: the number of outcomes.  reader_of: returns the function that reads values of a type.
+        types: whether the types of numbers, strings and Booleans are part of an outcome.
+        text_orders: whether string keys were hashed with the hash seed of this process, so that
+        their orders are part of an outcome.
+        """
         self.size = size
         self.types, self.text_orders = types, text_orders
         self._reader_of = reader_of
@@ -55,8 +72,8 @@ class Reader:
         self._fixed: list[tuple[Path, str | float]] = []
 
     def read(self, path: Path, rows: Rows, values: Values) -> None:
-        """Read the values at one place, a value a row."""
-        # In the order in which they come up: that of a set hangs on addresses.
+        """Read the values at one place."""
+        # In order of appearance: the order of a set of types depends on addresses.
         kinds = dict.fromkeys(map(type, values))
         by_kind = {kind: self._reader_of(kind, path) for kind in kinds}
         readers = dict.fromkeys(by_kind.values())
@@ -69,7 +86,6 @@ class Reader:
         self._keep_types(path, rows, values, list(by_kind))
 
     def _keep_types(self, path: Path, rows: Rows, values: Values, kinds: Sequence[type]) -> None:
-        """Keep the types of values where they are not the usual ones, if types count."""
         if not self.types:
             return
         words = {kind: None if is_array_type(kind) else type_word(kind) for kind in kinds}
@@ -82,7 +98,7 @@ class Reader:
 
     @contextmanager
     def counting(self, *, types: bool) -> Iterator[None]:
-        """Read values whose types count, or do not."""
+        """Set for a while whether types are part of an outcome."""
         before, self.types = self.types, types
         try:
             yield
@@ -90,7 +106,7 @@ class Reader:
             self.types = before
 
     def forms(self, path: Path, rows: Rows, entries: Sequence[str | float | None]) -> None:
-        """Keep how values are represented, where that is not None."""
+        """Add how values are represented; None for values represented as usual."""
         first = entries[0]
         if first is not None and all(entry == first for entry in entries):
             self.constant(path, rows, first)
@@ -101,7 +117,7 @@ class Reader:
             self.add(path, at(rows, place), of_mixed(there))
 
     def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
-        """Read an array, a value a row; a structured one as a dict, further dimensions as lists."""
+        """Read an array with one value a row: further dimensions as lists, fields as a dict."""
         kind = array.dtype.kind
         if array.dtype.names:
             self.constant(path, rows, DICT)
@@ -129,18 +145,18 @@ class Reader:
             self.read(path, rows, values_of(array))
 
     def add(self, path: Path, rows: Rows, entries: Entries) -> None:
-        """Keep entries of one place."""
+        """Add entries of one place."""
         self._parts.append(Part(path, rows, entries.numbers, entries.codes, entries.labels))
 
     def constant(self, path: Path, rows: Rows, entry: str | float) -> None:
-        """Keep an entry that all these rows have: what a whole is called, and its length."""
+        """Add an entry that all these rows have, such as `a list` or the length of a list."""
         if rows is None:
             self._fixed.append((path, entry))
         else:
             self._parts.append(_constant_part(path, rows, entry, len(rows)))
 
     def lengths(self, path: Path, rows: Rows, values: Values) -> NDArray[np.int64]:
-        """Keep, and return, how long the values at one place are."""
+        """Add and return the lengths of the values at one place."""
         lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
         about = path.about("length")
         if (lengths == lengths[0]).all():
@@ -150,7 +166,7 @@ class Reader:
         return lengths
 
     def table(self) -> Outcomes:
-        """Return all that was read."""
+        """Return the table of all outcomes."""
         parts = _by_path(part for part in self._parts if part.path.step != "form")
         if any(sum(len(one.numbers) for one in each) != self.size for each in parts.values()):
             fixed = [_constant_part(path, None, entry, self.size) for path, entry in self._fixed]
@@ -167,15 +183,16 @@ class Reader:
 
 
 def _is_plain(array: NDArray[Any]) -> bool:
-    """Return whether an array is a matrix of numbers that may all be floats."""
     kind = array.dtype.kind
     return array.ndim == 2 and (kind in "iu" or (kind == "f" and array.itemsize <= 8))
 
 
 def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
-    """Return a matrix by column in memory, (columns, size), and whether it has no NaN; no matrix if
-    an integer is too large for that. Piece by piece, since each column by itself, or another look,
-    would touch all of it."""
+    """Return the transpose of a matrix, (columns, size), in memory, and whether it has no NaN.
+
+    Returns no matrix if an integer is not exact as a float. Works piece by piece, because each pass
+    over a whole column of the matrix would read all of its memory.
+    """
     found, are_numbers = np.empty(array.shape[::-1]), True
     is_float = array.dtype.kind == "f"
     size = _PIECE if array.shape[1] <= _WIDE else _PIECE_OF_WIDE
@@ -196,8 +213,8 @@ def _exact(values: NDArray[Any]) -> bool:
 
 
 def _constant_part(path: Path, rows: Rows, entry: str | float, size: int) -> Part:
-    one = Column.constant(path.name, entry, size)
-    return Part(path, rows, one.numbers, one.codes, one.labels)
+    column = Column.constant(path.name, entry, size)
+    return Part(path, rows, column.numbers, column.codes, column.labels)
 
 
 def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
@@ -208,16 +225,15 @@ def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
 
 
 def _where_there(parts: list[Part], size: int) -> Column:
-    """Return parts as one column, which is absent elsewhere."""
+    """Return one column of some entries, `ABSENT` in all other rows."""
     absent = Column.constant(parts[0].path.name, ABSENT, size)
     rows = np.arange(size, dtype=np.int32)
-    return _whole(
-        [Part(parts[0].path, rows, absent.numbers, absent.codes, absent.labels), *parts], size
-    )
+    first = Part(parts[0].path, rows, absent.numbers, absent.codes, absent.labels)
+    return _whole([first, *parts], size)
 
 
 def _whole(parts: list[Part], size: int) -> Column:
-    """Return parts that make up a column as one."""
+    """Return one column of entries that together fill all rows."""
     first = parts[0]
     if first.rows is None:
         return Column(first.path.name, first.numbers, first.codes, first.labels)
@@ -227,3 +243,59 @@ def _whole(parts: list[Part], size: int) -> Column:
         numbers[part.rows] = part.numbers
         codes[part.rows] = recoded(known, part.labels, part.codes, len(part.numbers))
     return Column(first.path.name, numbers, codes if known else None, tuple(known))
+
+
+def checked_length(output: Any) -> int:
+    """Return the number of entries of one output, at all depths; at least 1.
+
+    Called for the first output, before many are kept in memory. Raises MechanismError for more than
+    `MOST` entries.
+    """
+    total, stack = 0, [(output, 0)]
+    while stack:
+        value, depth = stack.pop()
+        own, parts = _own(value)
+        total += own + len(parts)
+        if total > MOST:
+            raise _too_long(output)
+        if depth > _DEEP:  # it may contain itself; reading it raises an error
+            break
+        stack.extend((part, depth + 1) for part in parts)
+    return max(1, total)
+
+
+def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
+    """Return how many entries a value is itself, and the values inside it."""
+    if isinstance(value, str | bytes | bytearray):
+        return len(value) // _CHARACTERS, ()
+    if isinstance(value, np.ndarray):
+        return (0, value.ravel()) if value.dtype.hasobject else (value.size, ())
+    if isinstance(value, abc.Mapping):
+        return _too_many(value) or (0, [*value.keys(), *value.values()])
+    if isinstance(value, abc.Sequence | abc.Set):
+        return _too_many(value) or (0, value)
+    if dataclasses.is_dataclass(value):
+        return 0, [getattr(value, one.name, None) for one in dataclasses.fields(value)]
+    if is_frame(type(value)):
+        return math.prod(value.shape), ()
+    return len(value) if is_series(type(value)) else 0, ()
+
+
+def _too_many(value: abc.Collection[Any]) -> tuple[int, abc.Collection[Any]] | None:
+    try:
+        return (len(value), ()) if len(value) > MOST else None
+    except OverflowError:  # longer than any index
+        return MOST + 1, ()
+
+
+def _too_long(output: Any) -> MechanismError:
+    kind = type(output).__name__
+    what = f" (a {kind})"
+    with suppress(TypeError, OverflowError):  # it has no length, or one beyond any index
+        what = f" (a {kind} of {len(output):,})"
+    return MechanismError(
+        f"the mechanism returns an output that is too long{what}: up to {MOST:,} entries, or "
+        f"{MOST * _CHARACTERS:,} characters, can be audited; give post_process a function that "
+        "makes it shorter, e.g. its sum, or the places where d1 and d2 differ",
+        code="output-too-large",
+    )

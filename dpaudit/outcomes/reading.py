@@ -1,0 +1,497 @@
+"""Reads raw outputs of a mechanism: which function reads values of a type, and these functions.
+
+Each function `(reader, path, rows, values)` adds the entries of values of one type at one place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections import abc, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import MechanismError
+from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, Path, Raised
+from dpaudit.outcomes.frames import as_frame, as_series, is_frame, is_series
+from dpaudit.outcomes.long_table import at
+from dpaudit.outcomes.reader import Read, Reader, Rows, Values
+from dpaudit.outcomes.representation import (
+    DICT,
+    LIST,
+    PRESENT,
+    SET,
+    TYPE,
+    array_word,
+    order_words,
+)
+from dpaudit.outcomes.scalars import (
+    LARGEST_EXACT,
+    LONG,
+    Describe,
+    Entries,
+    bytes_label,
+    describe_numpy_time,
+    describer,
+    exact_integer,
+    key_word,
+    of_booleans,
+    of_floats,
+    of_mixed,
+    of_texts,
+    values_of,
+)
+from dpaudit.outcomes.tables import Outcomes
+from dpaudit.torch_use import is_tensor, readable
+from dpaudit.watching import Watch, step
+from dpaudit.wording import FILE_PREFIX
+
+# First bytes of a value that have a column each.
+_BYTES = 32
+# Most levels of containers.
+_DEEPEST = 50
+# Depth at which all values are searched for containers that contain themselves; at smaller depths
+# only the first value is. Deeper, a list that contains itself 1,000 times has a billion places.
+_LOOKS_FOR_CYCLES_AT = 3
+# Most distinct keys, and most distinct sets of them, that are looked for in all values at once.
+_FEW_KEYS, _FEW_SETS = 64, 1_024
+
+Places = NDArray[np.intp]
+
+# Shared by all calls, so that its message appears once.
+_watch = Watch()
+
+
+def from_raw(
+    raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True, text_orders: bool = True
+) -> Outcomes:
+    """Return the table of raw outputs: one outcome an item of a list, or a row of an array.
+
+    Outcomes may be numbers, strings, bytes, Booleans, None, dates, fractions, complex numbers,
+    members of enumerations, UUIDs and NumPy's scalars; lists, tuples, sets, dicts, arrays,
+    dataclasses, named tuples, data frames and series (pandas, Polars, Arrow) of these; `Raised`.
+
+    types: whether outcomes 1 and 1.0 differ. The dtype of an array that holds a batch of outcomes
+    never counts: one float among integers would change it for all of them.
+    text_orders: whether the order of string keys counts. It does only if this process has a fixed
+    hash seed; False if the outputs come from a process with another seed.
+
+    Raises MechanismError, which names the type and the place, for any other value.
+    """
+    with step("reading outputs of the mechanism", _watch):
+        reader = Reader(len(raw), _reader_of, types=types, text_orders=text_orders)
+        if isinstance(raw, np.ndarray) and raw.dtype != object:
+            reader.read_array(ROOT, None, raw)
+        elif len(raw):
+            reader.read(ROOT, None, raw if isinstance(raw, list) else list(raw))
+        else:
+            reader.add(ROOT, None, Entries(np.empty(0)))
+        return reader.table()
+
+
+def _reader_of(kind: type, path: Path) -> Read:
+    """Return the function that reads values of a type. Raises MechanismError for other types."""
+    read = _EXACTLY.get(kind) or _by_base(kind)
+    if read is None:
+        is_plain = kind.__module__ == "builtins" or kind.__module__.startswith(FILE_PREFIX)
+        name = kind.__qualname__ if is_plain else f"{kind.__module__}.{kind.__qualname__}"
+        place = "" if path.parent is None else f" (as {path.name})"
+        raise MechanismError(
+            f"the mechanism returns a value of type {name}{place}; supported outputs are numbers, "
+            "strings, bytes, Booleans, None, dates, and lists, sets, dicts, arrays, dataclasses "
+            f"and data frames of these: {_remedy(kind)}",
+            code="output-unsupported",
+        )
+    return read
+
+
+def _remedy(kind: type) -> str:
+    if issubclass(kind, abc.Iterator):
+        return "let it return list(…) of all, or give --post-process builtins:list (post_process)"
+    if issubclass(kind, types.FunctionType):
+        return "if it is a factory, which makes the mechanism, give --factory (YAML: factory: true)"
+    return "give post_process a function that turns an output into one"
+
+
+def _by_base(kind: type) -> Read | None:
+    for bases, read in _BY_BASE:
+        if issubclass(kind, bases):
+            return read
+    if dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        return _read_records
+    if is_frame(kind):
+        return _read_frames
+    if is_series(kind):
+        return _read_series
+    describe = describer(kind)
+    if describe is not None:
+        return partial(_read_special, describe)
+    if is_tensor(kind):
+        return _read_tensors
+    if hasattr(kind, "__array__"):
+        return _read_arrays
+    return next((read for base, read in _BY_PROTOCOL if issubclass(kind, base)), None)
+
+
+def _read_tensors(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    _read_arrays(reader, path, rows, list(map(readable, values)))
+
+
+def _read_floats(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_floats(np.array(values, dtype=np.float64)))
+
+
+def _read_integers(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    if min(values) >= -LARGEST_EXACT and max(values) <= LARGEST_EXACT:
+        reader.add(path, rows, Entries(np.array(values, dtype=np.float64)))
+    else:
+        _read_special(exact_integer, reader, path, rows, values)
+
+
+def _read_booleans(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_booleans(np.array(values, dtype=np.bool_)))
+
+
+def _read_nothing(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_mixed(["None"] * len(values)))
+
+
+def _read_raised(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_mixed([RAISED + one.kind for one in values]))
+
+
+def _read_texts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    reader.add(path, rows, of_texts(values))
+    long = [i for i, length in enumerate(map(len, values)) if length > LONG]
+    if long:
+        lengths = np.array([len(values[i]) for i in long], dtype=np.float64)
+        reader.add(path.about("length"), at(rows, long), Entries(lengths))
+
+
+def _read_bytes(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    data = list(map(bytes, values))
+    reader.add(path, rows, of_mixed(list(map(bytes_label, data))))
+    lengths = reader.lengths(path, rows, data)
+    for length in np.unique(lengths):
+        place = np.flatnonzero(lengths == length)
+        inside = rows if len(place) == len(data) else at(rows, place)
+        every = np.frombuffer(b"".join([data[i] for i in place]), dtype=np.uint8)
+        table = every.reshape(len(place), length).astype(np.float64)
+        for i in range(min(int(length), _BYTES)):
+            reader.add(path.item(i), inside, Entries(np.ascontiguousarray(table[:, i])))
+
+
+def _read_special(
+    describe: Describe, reader: Reader, path: Path, rows: Rows, values: Values
+) -> None:
+    described = list(map(describe, values))
+    reader.add(path, rows, of_mixed([one.entry for one in described]))
+    for aspect in dict.fromkeys(word for one in described for word in one.beside):
+        place = [i for i, one in enumerate(described) if aspect in one.beside]
+        inside = rows if len(place) == len(described) else at(rows, place)
+        entries = of_mixed([described[i].beside[aspect] for i in place])
+        reader.add(path.about(aspect), inside, entries)
+    for form in dict.fromkeys(word for one in described for word in one.forms):
+        reader.forms(path.form(form), rows, [one.forms.get(form) for one in described])
+
+
+def _read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    _check_depth(path, values)
+    reader.constant(path, rows, LIST)
+    lengths = reader.lengths(path, rows, values)
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    if shortest == longest:
+        for i, column in enumerate(zip(*values, strict=True)):
+            reader.read(path.item(i), rows, column)
+        return
+    order = np.argsort(-lengths, kind="stable")
+    ordered = [values[i] for i in order]
+    there = np.searchsorted(-lengths[order], -np.arange(longest), side="left")
+    for i, count in enumerate(there.tolist()):
+        reader.read(path.item(i), at(rows, order[:count]), [one[i] for one in ordered[:count]])
+
+
+def _read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read arrays and objects that NumPy can turn into arrays."""
+    arrays = list(map(_array, values))
+    _read_array_entries(reader, path, rows, values, arrays)
+    if reader.types:  # else the dtype is that of a whole batch
+        reader.forms(path.form(TYPE), rows, [array_word(one, types=True) for one in values])
+
+
+def _read_array_entries(
+    reader: Reader, path: Path, rows: Rows, values: Values, arrays: Sequence[NDArray[Any]]
+) -> None:
+    first = arrays[0]
+    is_plain = first.dtype.names is not None or not first.dtype.hasobject
+    if is_plain and len({(one.dtype, one.shape) for one in arrays}) == 1:
+        stack = np.concatenate if first.ndim == 1 else np.stack
+        together = stack(arrays).reshape(len(arrays), *first.shape)
+        reader.read_array(path, rows, together)
+        return
+    _check_depth(path, values)
+    records = {one.dtype: one for one in arrays if one.ndim == 0 and one.dtype.kind == "V"}
+    for dtype in records:
+        place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
+        reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
+    others = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
+    # Entries of an array have its dtype, which is an entry itself; objects have their own types.
+    for is_own, is_typed in ((True, reader.types), (False, False)):
+        place = [i for i in others if arrays[i].dtype.hasobject is is_own]
+        if place:
+            parts = [arrays[i][()] if arrays[i].ndim == 0 else values_of(arrays[i]) for i in place]
+            with reader.counting(types=is_typed):
+                reader.read(path, at(rows, place), parts)
+
+
+def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read mappings with the orders of their keys."""
+    _check_depth(path, values)
+    reader.constant(path, rows, DICT)
+    keys = list(values[0])
+    are_texts = set(map(type, keys)) == {str}
+    # Fast path: all mappings have the same string keys in the same order.
+    if are_texts and all(list(one) == keys for one in values):
+        words = [path.key(key).word for key in keys]
+        kinds, texts = set(map(type, values)), reader.text_orders
+        orders = {kind: order_words(kind, tuple(keys), words, texts=texts) for kind in kinds}
+        reader.forms(path.form(ORDER), rows, [orders[type(one)] for one in values])
+        reader.lengths(path, rows, values)
+        _read_columns(reader, path, rows, values, keys)
+        return
+    _read_orders(reader, path, rows, values)
+    _read_keys(reader, path, rows, values)
+
+
+def _read_orders(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read the orders of keys; 1 and True are different keys."""
+    known: dict[Any, str | None] = {}
+    orders: list[str | None] = []
+    for value in values:
+        keys = tuple(value)
+        name = type(value), keys, tuple(map(type, keys))
+        if name not in known:
+            words = [_key_word_at(key, path) for key in keys]
+            known[name] = order_words(type(value), keys, words, texts=reader.text_orders)
+        orders.append(known[name])
+    reader.forms(path.form(ORDER), rows, orders)
+
+
+def _read_columns(
+    reader: Reader, path: Path, rows: Rows, values: Values, keys: Sequence[str]
+) -> None:
+    of_value: Iterable[Any] = map(itemgetter(*keys), values)
+    columns = [list(of_value)] if len(keys) == 1 else zip(*of_value, strict=True)
+    for key, column in zip(keys, columns, strict=True):
+        reader.read(path.key(key), rows, column)
+
+
+def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read the values of mappings, and the numbers of keys."""
+    reader.lengths(path, rows, values)
+    keys = list(values[0])
+    expected = dict.fromkeys(keys).keys()
+    are_texts = set(map(type, keys)) == {str}
+    if are_texts and all(value.keys() == expected for value in values):
+        _read_columns(reader, path, rows, values, keys)
+        return
+    for word, alike in _by_word(path, values).items():
+        parts = [values[i][key] for key, place in alike for i in place.tolist()]
+        reader.read(path.then("key", word), at(rows, _all_places(alike)), parts)
+
+
+def _by_word(path: Path, values: Values) -> dict[str, list[tuple[Any, Places]]]:
+    """Return keys or elements by their words, each with the indices of the values that have it."""
+    found: dict[str, list[tuple[Any, Places]]] = {}
+    for key, place in _places(values):
+        word = _key_word_at(key, path)
+        alike = found.setdefault(word, [])
+        if alike:
+            _check_apart(_all_places(alike), place, word, path)
+        alike.append((key, place))
+    return found
+
+
+def _all_places(alike: list[tuple[Any, Places]]) -> Places:
+    return np.concatenate([place for _, place in alike])
+
+
+def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read sets: every element is a place, whose entry is `PRESENT` or missing."""
+    reader.constant(path, rows, SET)
+    reader.lengths(path, rows, values)
+    # Sorted, because the order of a set of strings differs between processes.
+    for word, alike in sorted(_by_word(path, values).items()):
+        reader.constant(path.then("element", word), at(rows, _all_places(alike)), PRESENT)
+
+
+def _places(values: Values) -> list[tuple[Any, Places]]:
+    """Return every key or element with the indices of the values that have it; 1 is not True."""
+    index: dict[tuple[Any, ...], int] = {}
+    which = [index.setdefault(keys, len(index)) for keys in map(tuple, values)]
+    every = dict.fromkeys(key for keys in index for key in keys)
+    are_few = len(index) <= _FEW_SETS and len(every) <= _FEW_KEYS
+    if are_few and all(isinstance(key, str) for key in every):
+        # Fast path: few distinct sets of strings, which many values share.
+        number = np.array(which)
+        sets = {key: np.array([key in keys for keys in index]) for key in every}
+        return [(key, np.flatnonzero(having[number])) for key, having in sets.items()]
+    found: defaultdict[tuple[type, Any], list[int]] = defaultdict(list)
+    for place, value in enumerate(values):
+        for key in value:
+            found[type(key), key].append(place)
+    return [(key, np.array(places)) for (_, key), places in found.items()]
+
+
+def _read_records(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read dataclasses and named tuples."""
+    _check_depth(path, values)
+    for kind in dict.fromkeys(map(type, values)):
+        place = [i for i, one in enumerate(values) if type(one) is kind]
+        inside = rows if len(place) == len(values) else at(rows, place)
+        reader.constant(path, inside, f"a {kind.__qualname__}")
+        for name in _attributes(kind):
+            parts = [getattr(values[i], name) for i in place]
+            reader.read(path.then("attribute", name), inside, parts)
+
+
+def _attributes(kind: Any) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return tuple(kind._fields)
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    # A masked entry is None, not the hidden number.
+    filled = hasattr(value, "filled")
+    return np.array(value.tolist(), dtype=object) if filled else np.asarray(value)
+
+
+def _key_word_at(key: Any, path: Path) -> str:
+    """Return a key or element in words. Raises MechanismError for an unsupported type."""
+    word = key_word(key)
+    if word is None:
+        raise MechanismError(
+            f"the mechanism returns keys or elements of type {type(key).__qualname__} in "
+            f"{path.name}; supported are strings, numbers, and tuples of these: give post_process "
+            "a function that turns an output into one with such keys",
+            code="output-unsupported",
+        )
+    return word
+
+
+def _check_apart(first: Places, second: Places, word: str, path: Path) -> None:
+    if not set(first.tolist()).isdisjoint(second.tolist()):
+        raise MechanismError(
+            f"the mechanism returns two keys or elements of {path.name} that are both written "
+            f"{word}; give post_process a function that turns an output into one where keys differ",
+            code="output-unsupported",
+        )
+
+
+def _check_depth(path: Path, values: Values) -> None:
+    looked_at: Values = ()
+    if 0 < path.depth <= _LOOKS_FOR_CYCLES_AT:
+        looked_at = values if path.depth == _LOOKS_FOR_CYCLES_AT else values[:1]
+    if path.depth > _DEEPEST or any(map(_contains_itself, looked_at)):
+        raise MechanismError(
+            f"the mechanism returns outputs that contain themselves, or have more than {_DEEPEST} "
+            "levels; give post_process a function that turns an output into a flat one",
+            code="output-too-large",
+        )
+
+
+def _contains_itself(value: Any) -> bool:
+    try:
+        return _is_cyclic(value, set(), set())
+    except RecursionError:
+        return True
+
+
+def _is_cyclic(value: Any, above: set[int], done: set[int]) -> bool:
+    if id(value) in above:
+        return True
+    if id(value) in done:
+        return False
+    above.add(id(value))
+    found = any(_is_cyclic(part, above, done) for part in _parts_of(value))
+    above.remove(id(value))
+    done.add(id(value))
+    return found
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    if dataclasses.is_dataclass(value):
+        return [getattr(value, name) for name in _attributes(type(value))]
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist() if value.dtype.hasobject else ()
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read data frames as dicts of columns, with the order of the columns.
+
+    A column is a list or, with an index other than 0, 1, 2, ..., a dict.
+    """
+    frames = [as_frame(one) for one in values]
+    words = [one.word for one in frames]
+    if len(set(words)) == 1:
+        reader.constant(path, rows, words[0])
+    else:
+        reader.add(path, rows, of_mixed(words))
+    tables = [one.columns for one in frames]
+    orders = [f"({', '.join(_key_word_at(key, path) for key in one)})" for one in tables]
+    about = path.about("order of columns")
+    if len(set(orders)) == 1:
+        reader.constant(about, rows, orders[0])
+    else:
+        reader.add(about, rows, of_mixed(orders))
+    _read_keys(reader, path, rows, tables)
+
+
+def _read_series(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
+    """Read series and indices as lists or dicts."""
+    series = [as_series(one) for one in values]
+    if reader.types:  # else the dtype is that of a whole batch
+        reader.forms(path.form(TYPE), rows, [one.word for one in series])
+    reader.read(path, rows, [one.entries for one in series])
+
+
+_EXACTLY: dict[type, Read] = {
+    float: _read_floats,
+    int: _read_integers,
+    str: _read_texts,
+    bool: _read_booleans,
+    dict: _read_dicts,
+    list: _read_lists,
+    tuple: _read_lists,
+    set: _read_sets,
+    frozenset: _read_sets,
+    np.ndarray: _read_arrays,
+    np.float64: _read_floats,
+    Raised: _read_raised,
+    type(None): _read_nothing,
+}
+_Bases = tuple[type | tuple[type, ...], Read]
+_BY_BASE: tuple[_Bases, ...] = (
+    (np.timedelta64, partial(_read_special, describe_numpy_time)),  # before its base, np.integer
+    ((float, np.float16, np.float32), _read_floats),
+    ((int, np.integer), _read_integers),
+    (str, _read_texts),
+    (np.bool_, _read_booleans),
+    ((bytes, bytearray, memoryview), _read_bytes),
+    ((np.ndarray, np.void), _read_arrays),
+)
+_BY_PROTOCOL: tuple[_Bases, ...] = (
+    (abc.Mapping, _read_dicts),
+    (abc.Set, _read_sets),
+    (tuple, _read_lists),
+    (abc.Sequence, _read_lists),
+)

@@ -1,1 +1,0 @@
-"""From what a mechanism returned to a table of columns."""
