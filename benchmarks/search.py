@@ -22,9 +22,9 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.searching import gathering
-from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.proposals import proposals
-from dpaudit.searching.proposals.patterns import pattern_pairs
+from dpaudit.searching.relations import relation_on
+from dpaudit.searching.spaces import parse_space
 from dpaudit.stats.binomial import clopper_pearson_interval
 from mechanisms.neighbours.planted import PLANTED, Planted
 
@@ -149,7 +149,7 @@ def patterns(chosen: Sequence[Planted], draws: int, seeds: int) -> int:
     for one in chosen:
         relation = parse_adjacency(one.adjacency)
         assert relation is not None
-        pairs = pattern_pairs(parse_space(one.space), relation)
+        pairs = relation_on(parse_space(one.space), relation).pattern_pairs()
         tried = [
             (bound(one, (d1, d2), draws // PART, _CHOOSING + number), (d1, d2), why)
             for number, (d1, d2, why) in enumerate(pairs)

@@ -285,7 +285,7 @@ def search(
     >>> result.verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     """
-    from dpaudit.searching.setup import neighbour_search
+    from dpaudit.searching.search import neighbour_search
 
     _check_keywords("search", search, more)
     relation = parse_adjacency(more.get("adjacency"))

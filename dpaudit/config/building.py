@@ -221,7 +221,7 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
     with about("adjacency"):
         adjacency = parse_adjacency(given.get("adjacency"), base)
     # Imported here, since most audits are given their pair.
-    from dpaudit.searching.setup import neighbour_search
+    from dpaudit.searching.search import neighbour_search
 
     with about("search"):
         return neighbour_search(

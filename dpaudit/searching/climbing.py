@@ -1,39 +1,41 @@
-"""Hill climbing on a number that does not change from call to call: one change of a pair at a time,
-as long as the number grows.
+"""Hill climbing: change one thing in a pair at a time, as long as a score grows.
 
-A change is tried on both datasets alike, or on what differs alone. What may stand in a dataset is
-learned from the pairs that were proposed: their records, and the values in each column.
+The score of a pair must not change from call to call. A change is made to both datasets alike, or
+to the records that only one of them has. New records and values come from the pairs that were
+proposed before.
+
+Two records are equal here if they are written alike (`key`): -0.0 is not 0.0, and NaN is NaN.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from fractions import Fraction
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpaudit.searching.neighbours import Ingredients, present
-from dpaudit.searching.neighbours import changed as changed_by
-from dpaudit.searching.parts import changed, key, matched, moved_alike, unmatched, without
-from dpaudit.searching.proposals.hosts import extremes
-from dpaudit.searching.spaces.lists import Lists
+from dpaudit.searching.relations import Ingredients
+from dpaudit.searching.spaces.datasets import Lists
+from dpaudit.searching.spaces.own import Own
 
 if TYPE_CHECKING:
-    from dpaudit.inputs.adjacency import Adjacency
-    from dpaudit.searching.space import Space
+    from dpaudit.searching.proposals import Proposal
+    from dpaudit.searching.relations import Relation
 
-# So many records, and values of each column, are tried in the place of others.
+# Records, and values of each column, that are tried in the place of others.
 _MOST_RECORDS, _MOST_VALUES = 24, 12
-# Halvings of a step between numbers, from the range that was seen.
+# Halvings of a step between numbers, from the range of the known values on.
 _HALVINGS = 24
-# Lists of so many records are the longest that are tried for their length.
+# Longest lists that are tried for their length.
 _MOST_SIZE = 40
-# So many neighbours of each are tried: in most functions every record has the same part.
+# Neighbours of each of these: in most functions every record has the same effect.
 _NEIGHBOURS = 20
-
-
-class Ended(Exception):
-    """There is no more time for a search."""
+# Digits of a moved number: later ones are rounding errors.
+_DIGITS = 12
+# Largest numbers from which the range of values is estimated.
+_MODERATE = 1e15
 
 
 class Pair(NamedTuple):
@@ -43,59 +45,132 @@ class Pair(NamedTuple):
     d2: Any
 
 
-class Pool:
-    """Records, and values by column, that proposals had: those seen first, which are the edges.
+def key(value: Any) -> str:
+    """Return a text that is equal for equal values in plain Python."""
+    return repr(value)
 
-    may_invent: whether there may be others; not where a user's own function makes all inputs.
+
+def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
+    """Return the places of records that both lists have, in order: equal records at the front, at
+    the back, then elsewhere. [] for datasets that are no lists."""
+    if not (isinstance(d1, list) and isinstance(d2, list)):
+        return []
+    first, second = list(map(key, d1)), list(map(key, d2))
+    shorter = min(len(first), len(second))
+    front = next((i for i in range(shorter) if first[i] != second[i]), shorter)
+    most = shorter - front
+    back = next((i for i in range(most) if first[-1 - i] != second[-1 - i]), most)
+    places = [(i, i) for i in range(front)]
+    inner: dict[str, list[int]] = {}
+    for place in range(front, len(second) - back):
+        inner.setdefault(second[place], []).append(place)
+    for place in range(front, len(first) - back):
+        if inner.get(first[place]):
+            places.append((place, inner[first[place]].pop(0)))
+    return places + [(len(first) - i, len(second) - i) for i in range(back, 0, -1)]
+
+
+def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
+    """Return the places of records that only one of two lists has."""
+    if not (isinstance(d1, list) and isinstance(d2, list)):
+        return [], []
+    common = matched(d1, d2)
+    ours, theirs = {place for place, _ in common}, {place for _, place in common}
+    return (
+        [place for place in range(len(d1)) if place not in ours],
+        [place for place in range(len(d2)) if place not in theirs],
+    )
+
+
+def without(dataset: list[Any], *places: int) -> list[Any]:
+    """Return a list without the records at some places."""
+    return [record for place, record in enumerate(dataset) if place not in places]
+
+
+def changed(dataset: list[Any], record: Any, *places: int) -> list[Any]:
+    """Return a list with one record put at some places."""
+    return [record if place in places else old for place, old in enumerate(dataset)]
+
+
+def moved_alike(old: Any, new: Any, other: Any) -> Iterator[Any]:
+    """Yield a second value changed as a first one was, from old to new: a number moved by the same
+    difference, rounded first, then exactly; a row with the columns that changed. Nothing for other
+    values."""
+    if isinstance(old, dict) and isinstance(new, dict) and isinstance(other, dict):
+        names = [name for name in old if name in new and key(old[name]) != key(new[name])]
+        if names and all(name in other for name in names):
+            yield {**other, **{name: _moved(old[name], new[name], other[name]) for name in names}}
+    elif all(is_number(value) for value in (old, new, other)):
+        with suppress(OverflowError):
+            total = Fraction(other) + Fraction(new) - Fraction(old)
+            is_whole = isinstance(old, int) and isinstance(new, int) and isinstance(other, int)
+            moved: float = int(total) if is_whole else float(total)
+            if not is_whole and (short := float(f"{moved:.{_DIGITS}g}")) != moved:
+                yield short
+            yield moved
+
+
+def _moved(old: Any, new: Any, other: Any) -> Any:
+    return new if key(old) == key(other) else next(moved_alike(old, new, other), other)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is an integer or a finite float."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Pool:
+    """Records, and values of columns, from which new pairs are made.
+
+    They come from proposals, edges first; where a user's own function makes all inputs, there are
+    no others.
     """
 
-    def __init__(self, *, may_invent: bool = True) -> None:
-        self._may_invent = may_invent
+    def __init__(self, relation: Relation) -> None:
+        self._may_invent = not isinstance(relation.inner, Own)
         self._records: dict[str, Any] = {}
         self._values: dict[str, dict[str, Any]] = {}
 
-    def add(self, dataset: Any) -> None:
-        """Learn what stands in a dataset."""
-        for record in dataset if isinstance(dataset, list) else [dataset]:
-            if len(self._records) < _MOST_RECORDS:
-                self._records.setdefault(key(record), record)
-            if isinstance(record, dict):
-                for name, value in record.items():
-                    values = self._values.setdefault(name, {})
-                    if len(values) < _MOST_VALUES:
-                        values.setdefault(key(value), value)
+    def add(self, proposal: Proposal) -> None:
+        """Add the records of a proposal, if it lies in the space."""
+        for dataset in (proposal.d1, proposal.d2) if proposal.inside else ():
+            for record in dataset if isinstance(dataset, list) else [dataset]:
+                self._add(record)
+
+    def _add(self, record: Any) -> None:
+        if len(self._records) < _MOST_RECORDS:
+            self._records.setdefault(key(record), record)
+        for name, value in record.items() if isinstance(record, dict) else ():
+            values = self._values.setdefault(name, {})
+            if len(values) < _MOST_VALUES:
+                values.setdefault(key(value), value)
 
     def records(self) -> Iterable[Any]:
-        """Return the records that are tried."""
+        """Return the records."""
         return self._records.values()
 
     def others(self, record: Any) -> Iterator[Any]:
-        """Yield what is tried in the place of a record: others, those that differ in one column,
-        and, for numbers, steps up and down."""
+        """Yield what may replace a record: other records, the record with another value in one
+        column, and, for a number, steps up and down."""
         known: Iterable[Any] = self._records.values()
         if self._may_invent:
-            known = chain(known, self._columns(record), self._steps(record))
-        yield from (one for one in known if key(one) != key(record))
+            known = chain(known, self._columns(record), _steps(record, self._records.values()))
+        yield from (other for other in known if key(other) != key(record))
 
     def _columns(self, record: Any) -> Iterator[Any]:
-        if not isinstance(record, dict):
-            return
-        for name, old in record.items():
+        for name, old in record.items() if isinstance(record, dict) else ():
             values = self._values.get(name, {}).values()
             for value in chain(values, _steps(old, values)):
                 yield {**record, name: value}
 
-    def _steps(self, record: Any) -> Iterator[Any]:
-        yield from _steps(record, self._records.values())
-
 
 def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
-    """Yield numbers above and below one, by steps from the range of those known to a tiny part of
-    it."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    """Yield numbers above and below a value, by steps from the range of known values down."""
+    if not is_number(value):
         return
-    finite = [one for one in known if _is_moderate(one)]
-    span = max([1, *(abs(one - value) for one in finite)])
+    span = max([1, *(abs(one - value) for one in known if is_number(one) and abs(one) < _MODERATE)])
     for halving in range(_HALVINGS):
         step: float = span * 0.5**halving
         if isinstance(value, int):
@@ -105,47 +180,38 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
         yield from (value + step, value - step)
 
 
-def _is_moderate(value: Any) -> bool:
-    """Whether a value is a number from which a range can be told, not one of the largest floats."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) < 1e15
-
-
-def of_every_size(space: Space, adjacency: Adjacency) -> Iterator[Pair]:
+def of_every_size(relation: Relation) -> Iterator[Pair]:
     """Yield neighbours of lists of every length: a function may do something else from some length
-    on, or at one, where no step leads to that shows an improvement."""
-    inner = present(space)
+    on, to which no step leads that improves the score."""
+    inner = relation.inner
     if not isinstance(inner, Lists) or inner.is_vector:
         return
-    low, high = extremes(inner.item)
+    low, high = inner.item.extremes()
     by = Ingredients([low, high, inner.item.usual()])
     for size in range(inner.least, min(inner.most, _MOST_SIZE) + 1):
         half = [low] * (size // 2) + [high] * (size - size // 2)
-        for host in ([low] * size, [high] * size, half, inner.item.spread(size)):
-            near = islice(changed_by(host, space, adjacency, by), _NEIGHBOURS)
-            yield from (Pair(host, other) for other in near)
+        for base in ([low] * size, [high] * size, half, inner.item.spread(size)):
+            near = islice(relation.changed(base, by), _NEIGHBOURS)
+            yield from (Pair(base, other) for other in near)
 
 
 def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
-    """Return the best pair on the way up from one. score: of a pair, or -∞ for one that is not to
-    be taken; it may raise to end the climb."""
+    """Return the best pair on the way up from a pair. score: of a pair; -∞ for a pair that must not
+    be taken. It may raise to end the climb."""
     best, height = start, score(start)
-    while True:
-        better = None
-        for one in moves(best, pool):
-            reached = score(one)
-            if reached > height:
-                better, height = one, reached
-                break
-        if better is None or height == math.inf:
-            return better or best
-        best = better
+    while height < math.inf:
+        higher = ((one, high) for one in moves(best, pool) if (high := score(one)) > height)
+        better = next(higher, None)
+        if better is None:
+            break
+        best, height = better
+    return best
 
 
 def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    """Yield pairs that differ from one in one thing; they need not be neighbours any more."""
+    """Yield pairs that differ in one thing from the given one; they may be no neighbours."""
     if not (isinstance(pair.d1, list) and isinstance(pair.d2, list)):
-        yield from _other_values(pair, pool)
+        yield from other_values(pair, pool.others)
         return
     yield from other_differences(pair, pool.others)
     yield from _other_common(pair, pool)
@@ -153,17 +219,22 @@ def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
         yield Pair([*pair.d1, record], [*pair.d2, record])
 
 
-def _other_values(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    for other in pool.others(pair.d1):
-        yield from (Pair(other, one) for one in moved_alike(pair.d1, other, pair.d2))
-        yield Pair(other, pair.d2)
-    yield from (Pair(pair.d1, other) for other in pool.others(pair.d2))
+def other_values(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
+    """Yield pairs of single values with another value on both sides, moved alike, or on one.
+
+    others: returns the values that may replace a value.
+    """
+    for new in others(pair.d1):
+        yield from (Pair(new, moved) for moved in moved_alike(pair.d1, new, pair.d2))
+        yield Pair(new, pair.d2)
+    yield from (Pair(pair.d1, new) for new in others(pair.d2))
 
 
 def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs of which what differs is another value, on one side or, moved alike, on both.
+    """Yield pairs of lists with another record in the place of one that only one list has; where
+    both lists have such records, also moved alike.
 
-    others: of a record, what may stand in its place.
+    others: returns the records that may replace a record.
     """
     first, second = unmatched(*pair)
     for place in first:
@@ -171,8 +242,8 @@ def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Ite
         for new in others(old):
             ours = changed(pair.d1, new, place)
             for other in second:
-                for one in moved_alike(old, new, pair.d2[other]):
-                    yield Pair(ours, changed(pair.d2, one, other))
+                for moved in moved_alike(old, new, pair.d2[other]):
+                    yield Pair(ours, changed(pair.d2, moved, other))
             yield Pair(ours, pair.d2)
     for place in second:
         for new in others(pair.d2[place]):
@@ -180,12 +251,13 @@ def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Ite
 
 
 def _other_common(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    common, seen = matched(*pair), set[str]()
-    for one, other in common:
-        record = pair.d1[one]
-        yield Pair(without(pair.d1, one), without(pair.d2, other))
-        if key(record) in seen:  # order says nothing to most functions
+    """Yield pairs without a record that both lists have, or with another one in its place."""
+    seen = set[str]()
+    for ours, theirs in matched(*pair):
+        record = pair.d1[ours]
+        yield Pair(without(pair.d1, ours), without(pair.d2, theirs))
+        if key(record) in seen:  # the order of records is irrelevant to most functions
             continue
         seen.add(key(record))
         for new in pool.others(record):
-            yield Pair(changed(pair.d1, new, one), changed(pair.d2, new, other))
+            yield Pair(changed(pair.d1, new, ours), changed(pair.d2, new, theirs))

@@ -1,36 +1,103 @@
-"""Whether a pair leaks: by some draws and, where these show it clearly, by fresh ones, too."""
+"""Trials of a pair: how much it leaks by some draws and, where the leak is clear, by fresh ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dpaudit.attacks.learning import scorers_for
+from dpaudit.attacks.objective import Objective, best_predicted
+from dpaudit.attacks.single_columns import one_dimensional, single_columns
+from dpaudit.attacks.single_outputs import atoms
 from dpaudit.attacks.user_attacks import load_attacks
+from dpaudit.attacks.weighted_sums import mean_differences
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
+from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
-from dpaudit.searching.budget import BARELY, Budget
-from dpaudit.searching.screening import FEWEST, Contender, Judge
+from dpaudit.levels.candidates import Scorer
+from dpaudit.levels.rules import predicted_growth
 from dpaudit.searching.settings import SearchSettings
-from dpaudit.searching.space import types_in
-from dpaudit.searching.trials import Drawing, Inputs
+from dpaudit.searching.trials import BARELY, FEWEST, Budget, Contender, Drawing, Inputs, paired
 
 Notify = Callable[[Progress], None]
 
-# Draws of either input that are made one by one where the mechanism fails for a batch, at most.
+# Most draws of either input that are made one by one where the mechanism fails for a batch.
 MOST_ALONE = 2_000
-# Evidence beyond 1/α, in logs, that is more than the luck of the best of so many pairs and orders.
+# Evidence beyond log(1/α) that is more than the luck of the best of many pairs and scores.
 _LUCK = 10.0
+# Standard errors by which the bound is lowered that answers are compared by.
+_ERRORS = 2.5
+# Scorers that are fast on outputs of many columns, for pairs of which most are given up.
+_QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences, atoms)
+
+
+class Judge:
+    """Estimates how much a pair leaks, against one claim.
+
+    spec: the audit that follows.  is_of_answers: compare pairs by bounds that are less careful than
+    the estimate. Of records, whose numbers vary more, careful bounds tie more often, and then the
+    simplest pair wins.
+    """
+
+    def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
+        scorers = scorers_for(
+            floating_point=spec.floating_point, timing=False, repeated=spec.runs > 1
+        )
+        users = load_attacks(spec.attacks, travels=False) if spec.attacks else ()
+        self._scorers: tuple[Scorer, ...] = (*scorers, *users)
+        self._points, self._drawing = spec.tested.points(), drawing
+        self._objective = Objective(self._points[0], spec.samples)
+        self._is_of_answers = is_of_answers
+        self._known: dict[tuple[Any, ...], tuple[float, float, float]] = {}
+
+    def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
+        """Return a contender after a number of draws of either input. Raises MechanismError.
+
+        thorough: with all scorers, for pairs that are left after the first round.
+        """
+        for side in (one.d1, one.d2):
+            self._drawing.fill(side, draws)
+        if one.d1.only_raises and one.d2.only_raises:
+            return replace(one, draws=2 * draws)
+        key = (*one.key, one.d1.is_alone, draws, thorough)
+        if key not in self._known:
+            scorers = self._scorers if thorough else _QUICK
+            self._known[key] = self._estimated(paired(one.d1, one.d2, draws), scorers)
+        evidence, estimate, hope = self._known[key]
+        return replace(one, evidence=evidence, estimate=estimate, hope=hope, draws=2 * draws)
+
+    def _estimated(
+        self, selection: SelectionDraws, scorers: Sequence[Scorer]
+    ) -> tuple[float, float, float]:
+        """Return evidence, estimate and hope; 0 each where no two outputs are alike."""
+        candidates = [one for scorer in scorers for one in scorer(selection)]
+        evidence = max(
+            (
+                float(np.max(predicted_growth(one.table, point)))
+                for one in candidates
+                for point in self._points
+            ),
+            default=0.0,
+        )
+        objective = self._objective
+        estimate = max((best_predicted(one, objective) for one in candidates), default=0.0)
+        hope = estimate
+        if self._is_of_answers:
+            bounds = (float(np.max(objective.lowered(one.table, _ERRORS))) for one in candidates)
+            hope = max(bounds, default=0.0)
+        return max(0.0, evidence), estimate, hope
 
 
 class Confirming:
     """Tries pairs, and confirms that they leak.
 
-    pairs: those tried that count.  refused: why some pairs gave no outputs.  enough: evidence that
-    is clear.  is_found: whether a pair leaked clearly since rounds last began.
+    pairs: numbers of the inputs of the pairs that were tried and count.  enough: evidence of a
+    clear leak.  is_found: whether a pair leaked clearly since the caller set it to False.
     """
 
     def __init__(
@@ -42,49 +109,42 @@ class Confirming:
         budget: Budget,
         notify: Notify | None,
     ) -> None:
-        self._spec, self._drawing, self._inputs = spec, drawing, inputs
-        self._budget, self._notify = budget, notify
+        self.settings, self.relation = settings, settings.relation
+        self.drawing, self.inputs, self.budget = drawing, inputs, budget
+        self._spec, self._notify = spec, notify
         self.pairs: set[tuple[int, int]] = set()
-        self._counts_outside = settings.outside
-        self._usual_types = types_in(settings.space.usual())
-        self.refused: dict[tuple[int, int], str] = {}
-        attacks = scorers_for(
-            floating_point=spec.floating_point, timing=False, repeated=spec.runs > 1
-        )
-        users = load_attacks(spec.attacks, travels=False) if spec.attacks else ()
-        # Hopeful of answers. Of records, which vary more, careful bounds tie more often: then the
-        # simplest wins.
-        self._judge = Judge(
-            spec.tested.points(), spec.samples, drawing, (*attacks, *users), settings.is_of_answers
-        )
         self.enough = math.log(1 / spec.alpha) + _LUCK
-        self._least = min(point.epsilon for point in spec.tested.points())
         self.is_found = False
+        self._usual_types = _types_in(settings.space.usual())
+        self._refused: dict[tuple[int, int], str] = {}
+        self._judge = Judge(spec, drawing, is_of_answers=self.relation.is_of_answers)
+        self._least = min(point.epsilon for point in spec.tested.points())
         self._confirmed: dict[tuple[int, int], bool] = {}
 
     @property
     def refusals(self) -> list[str]:
-        """Why some of the pairs gave no outputs, in the order of their trials."""
-        return [words for key, words in self.refused.items() if key in self.pairs]
+        """The reasons why pairs that count gave no outputs, in the order of their trials."""
+        return [words for key, words in self._refused.items() if key in self.pairs]
 
     def tried(self, one: Contender, draws: int, number: int) -> Contender:
-        """Return a contender after so many draws of either input, in the round with this number."""
-        key = (one.d1.number, one.d2.number)
-        if one.proposal.inside or self._counts_outside:
-            self.pairs.add(key)
+        """Return a contender after a number of draws of either input, in the round with a
+        number."""
+        if one.proposal.inside or self.settings.outside:
+            self.pairs.add(one.key)
         try:
             tried = self._judge.tried(one, draws, thorough=number > 0)
         except MechanismError as error:
-            if self._drawing.has_alone and not one.is_alone:
-                # An exception is no outcome of a batch, but one of a draw.
-                alone = replace(one, d1=self._inputs.alone(one.d1), d2=self._inputs.alone(one.d2))
-                return self.tried(alone, min(draws, MOST_ALONE), number)
-            self.refused[key] = str(error)
+            if self.drawing.has_alone and not one.d1.is_alone:
+                # In a batch an exception ends all draws; of single draws it is one outcome.
+                alone = self.inputs.alone
+                one = replace(one, d1=alone(one.d1), d2=alone(one.d2))
+                return self.tried(one, min(draws, MOST_ALONE), number)
+            self._refused[one.key] = str(error)
             return replace(one, evidence=-1.0)
         if tried.d1.only_raises and tried.d2.only_raises:
-            self.refused[key] = tried.d1.words
+            self._refused[one.key] = tried.d1.words
         elif self._spec.on_error == "fail" and (tried.d1.raised or tried.d2.raised):
-            self.refused[key] = tried.d1.words or tried.d2.words
+            self._refused[one.key] = tried.d1.words or tried.d2.words
             return replace(tried, evidence=-1.0)
         tried = replace(tried, has_wrong_type=self._has_wrong_type(tried))
         self.is_found |= self.is_clear(tried) and not tried.has_wrong_type
@@ -92,62 +152,57 @@ class Confirming:
         return tried
 
     def _has_wrong_type(self, one: Contender) -> bool:
-        """Return whether one input alone raises, always, a TypeError or AttributeError, and has
+        """Return whether exactly one input always raises a TypeError or AttributeError, and has
         values of a type that neither the other input nor a usual one has."""
         if one.d1.has_wrong_type == one.d2.has_wrong_type:
             return False
         d1, d2 = one.proposal.d1, one.proposal.d2
         wrong, other = (d1, d2) if one.d1.has_wrong_type else (d2, d1)
-        return not types_in(wrong) <= types_in(other) | self._usual_types
+        return not _types_in(wrong) <= _types_in(other) | self._usual_types
 
     def always_raises(self, dataset: Any) -> bool | None:
         """Return whether a few draws for a dataset all raise; None where none can be made."""
-        one = self._inputs.of(dataset)
-        for given in filter(None, (one, one and self._inputs.alone(one))):
+        one = self.inputs.of(dataset)
+        for given in filter(None, (one, one and self.inputs.alone(one))):
             try:
-                self._drawing.fill(given, BARELY)
+                self.drawing.fill(given, BARELY)
             except MechanismError:
-                if self._drawing.has_alone:
+                if self.drawing.has_alone:
                     continue
                 return None
             return given.only_raises
         return None
 
-    def judged(self, contenders: Sequence[Contender]) -> list[Contender]:
-        """Return those that gave outputs."""
-        return [
-            one
-            for one in contenders
-            if one.draws and (one.d1.number, one.d2.number) not in self.refused
-        ]
+    def with_outputs(self, contenders: Sequence[Contender]) -> list[Contender]:
+        """Return the contenders that were tried and gave outputs."""
+        return [one for one in contenders if one.draws and one.key not in self._refused]
 
     def is_over(self) -> bool:
-        """Whether to end before all had their turn: when time is up; of a mechanism that is called
-        once for each draw, and so may be slow, when a pair is found that leaks for sure."""
-        return self._budget.is_out_of_time() or (self.is_found and self._drawing.single_draws)
+        """Return whether to end a round early: when time is up, or when a pair leaks clearly and
+        the mechanism is called once for each draw, which may be slow."""
+        return self.budget.is_out_of_time() or (self.is_found and self.drawing.single_draws)
 
     def is_clear(self, one: Contender) -> bool:
         """Return whether a leak is clear by the draws that were made."""
-        # What promises no bound above the claim is the luck of the best of many orders.
+        # Evidence without a bound above the claim is the luck of the best of many scores.
         return one.evidence >= self.enough and one.estimate > self._least
 
     def is_sure(self, one: Contender) -> bool:
-        """Return whether a leak is clear, and is so on fresh draws, too: the best of many pairs may
-        be lucky, and would hide those outside the space."""
+        """Return whether a leak is clear, and clear on fresh draws, too: the best of many pairs may
+        be lucky, and would hide pairs outside the space."""
         if not self.is_clear(one):
             return False
-        key = (one.d1.number, one.d2.number)
-        if key not in self._confirmed:
-            again = replace(one, d1=self._inputs.again(one.d1), d2=self._inputs.again(one.d2))
+        if one.key not in self._confirmed:
+            again = replace(one, d1=self.inputs.again(one.d1), d2=self.inputs.again(one.d2))
             try:
                 again = self._judge.tried(again, self.needed(one), thorough=True)
             except MechanismError:
                 return False
-            self._confirmed[key] = self.is_clear(again)
-        return self._confirmed[key]
+            self._confirmed[one.key] = self.is_clear(again)
+        return self._confirmed[one.key]
 
     def needed(self, one: Contender) -> int:
-        """Return as many draws of either input as show a clear leak twice over."""
+        """Return the draws of either input that are expected to give twice the clear evidence."""
         half = one.draws // 2
         needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))
         return min(half, max(FEWEST, needed))
@@ -155,17 +210,38 @@ class Confirming:
     def _report(self, one: Contender) -> None:
         if self._notify is None:
             return
-        spent, elapsed = self._drawing.draws, max(self._budget.elapsed(), 1e-9)
-        rate = spent / elapsed
+        spent, budget = self.drawing.draws, self.budget.draws
+        rate = spent / max(self.budget.elapsed(), 1e-9)
         self._notify(
             Progress(
                 name=self._spec.name,
                 pair=f"search: {one.proposal.why}",
                 draws=spent,
-                budget=max(self._budget.draws, spent),
+                budget=max(budget, spent),
                 rate=rate,
                 wealth=1.0,
                 epsilon_lower=0.0,
-                remaining=max(0.0, self._budget.draws - spent) / max(rate, 1e-9),
+                remaining=max(0.0, budget - spent) / max(rate, 1e-9),
             )
         )
+
+
+def _types_in(value: Any) -> frozenset[tuple[str, str]]:
+    """Return the types of the values in a dataset, each with its column: null, text, number, list
+    or table."""
+    return frozenset(_types(value, ""))
+
+
+def _types(value: Any, column: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        yield column, "table"
+        for name, part in value.items():
+            yield from _types(part, f"{column}.{name}")
+    elif isinstance(value, list | tuple):
+        yield column, "list"
+        for part in value:
+            yield from _types(part, f"{column}[]")
+    elif value is None or isinstance(value, str):
+        yield column, "null" if value is None else "text"
+    else:
+        yield column, "number" if isinstance(value, int | float) else type(value).__name__

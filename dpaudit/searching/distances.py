@@ -1,12 +1,13 @@
-"""How far two outputs of a function are apart: norms of numbers, or the records that differ.
+"""Answers of a function without noise, and the distance of two answers.
 
-Differences are exact, in fractions, and rounded once: what is above a claim is so in the numbers
-that the function has returned.
+Differences are exact fractions, rounded once at the end: a distance above a claim is above it in
+the numbers that the function returned.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -17,8 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.adapters.calls import as_outcome
 from dpaudit.errors import UsageError
 from dpaudit.inputs.records import records_of
+from dpaudit.outcomes import Raised
+from dpaudit.processes.origin import FAILURES, end_if_forked
+from dpaudit.searching.climbing import key
 from dpaudit.wording import counted, shown
 
 RECORDS = "records"
@@ -28,37 +33,41 @@ NORMS: Mapping[str, str] = {
     "linf": "The largest absolute difference.",
     RECORDS: "Of outputs that are datasets: how many records differ.",
 }
-# Relations under which a record is changed, not added: a change is then one step, not two.
+# Relations under which a changed record is one step, and not a removal and an addition.
 _CHANGING = ("replace", "hamming")
+# Datasets for which the function is called twice from the start, to see that it repeats itself;
+# later only those of pairs that refute the claim.
+_TWICE = 30
+# Answers that are kept: more than most searches ask for, and little memory.
+_MOST_KEPT = 50_000
 _Number = int | float | Fraction
-# An output as plain Python: numbers, None, and lists and mappings of them.
+# An output in plain Python: numbers, None, and lists and mappings of them.
 Plain = Any
 
 
 class Unreadable(UsageError):
-    """An output that a norm says nothing about."""
+    """An output to which a norm does not apply."""
 
     code = "answer-without-distance"
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far two outputs are apart. words: why it is infinite, with d1 and d2; empty if it is
-    not."""
+    """The distance of two outputs. words: why it is infinite; "" for a finite one."""
 
     value: float
     words: str = ""
 
 
 class _Apart(Exception):
-    """Outputs of which no difference can be taken. Its text says why."""
+    """Two outputs that have no difference; the message says why."""
 
 
 def plain_numbers(output: Any, name: str) -> Plain:
-    """Return an output as plain Python, which later changes of the output do not reach.
+    """Return a copy of an output in plain Python; tables, and series with an index of names, as
+    mappings. Raises Unreadable.
 
-    Tables and series with an index of their own are mappings. Raises Unreadable. name: of the
-    function, for messages.
+    name: of the function, for messages.
     """
     if isinstance(output, np.ndarray | np.generic) and output.dtype.kind in "biufO":
         listed = output.tolist()
@@ -72,7 +81,7 @@ def plain_numbers(output: Any, name: str) -> Plain:
     if isinstance(output, list | tuple | range):
         return [plain_numbers(part, name) for part in output]
     if is_dataclass(output) and not isinstance(output, type):
-        named = {one.name: getattr(output, one.name) for one in fields(output)}
+        named = {field.name: getattr(output, field.name) for field in fields(output)}
         return plain_numbers(named, name)
     table = _table(output)
     if table is not None:
@@ -85,35 +94,35 @@ def plain_numbers(output: Any, name: str) -> Plain:
 
 
 def plain_records(output: Any, name: str) -> tuple[Hashable, ...]:
-    """Return the records of an output that is a dataset. Raises Unreadable for any other."""
+    """Return the records of an output that is a dataset. Raises Unreadable for other outputs."""
     is_set = isinstance(output, set | frozenset)
-    found = records_of(list(output) if is_set else output)
-    if found is None:
+    records = records_of(list(output) if is_set else output)
+    if records is None:
         raise Unreadable(
             f"{name} returned {shown(output, 40)} (of type {type(output).__name__}), which has no "
             "records to compare; return a list, an array or a table, or give --norm l1, l2 or linf"
         )
-    return tuple(found)
+    return tuple(records)
 
 
 def as_rows(records: tuple[Hashable, ...]) -> list[Any]:
-    """Return records as a reader would write them: rows as mappings, sequences as lists."""
-    return [_row(one) for one in records]
+    """Return records as users write them: rows as mappings, sequences as lists."""
+    return list(map(_row, records))
 
 
 def _row(record: Hashable) -> Any:
     if isinstance(record, frozenset):
         return {name: _row(part) for name, part in sorted(record, key=repr)}
-    return [_row(one) for one in record] if isinstance(record, tuple) else record
+    return list(map(_row, record)) if isinstance(record, tuple) else record
 
 
 def _table(output: Any) -> Any:
-    """Return a table or a series as mappings and lists; None for anything else. Imports nothing."""
+    """Return a table or a series as mappings and lists; None for other outputs."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(output, pandas.DataFrame):
         return {key: output[key] for key in output.columns} if output.columns.is_unique else None
     if pandas is not None and isinstance(output, pandas.Series):
-        # An index that counts the rows names nothing.
+        # An index that numbers the rows has no names.
         is_named = not isinstance(output.index, pandas.RangeIndex) and output.index.is_unique
         return dict(zip(output.index, output, strict=True)) if is_named else output.tolist()
     if polars is not None and isinstance(output, polars.DataFrame):
@@ -124,51 +133,42 @@ def _table(output: Any) -> Any:
 
 
 def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
-    """Return what measures how far two plain outputs are apart. adjacency: the kind of relation,
-    which says what one step between datasets is."""
+    """Return the function that measures the distance of two outputs in plain Python. adjacency: the
+    kind of relation, which decides what one step between two datasets is."""
     if norm == RECORDS:
         return _changed if adjacency in _CHANGING else _added
-    total = {"l1": _l1, "l2": _l2, "linf": _linf}[norm]
+    total = _TOTALS[norm]
 
     def distance(first: Plain, second: Plain) -> Distance:
         try:
-            return _rounded(total, list(_differences(first, second, "")))
+            value = total(list(_differences(first, second, "")))
         except _Apart as apart:
             return Distance(math.inf, str(apart))
+        except OverflowError:
+            value = math.inf
+        return Distance(value, "it is larger than any float" if value == math.inf else "")
 
     return distance
 
 
+# The norms of exact absolute differences, rounded once.
+_TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
+    "l1": lambda differences: float(sum(differences, Fraction(0))),
+    "l2": lambda differences: math.hypot(*map(float, differences)),
+    "linf": lambda differences: float(max(differences, default=Fraction(0))),
+}
+
+
 def _added(first: tuple[Hashable, ...], second: tuple[Hashable, ...]) -> Distance:
-    """How many records have to be added or removed."""
+    """Return how many records have to be added or removed."""
     ours, theirs = Counter(first), Counter(second)
     return Distance(float((ours - theirs).total() + (theirs - ours).total()))
 
 
 def _changed(first: tuple[Hashable, ...], second: tuple[Hashable, ...]) -> Distance:
-    """How many records have to be replaced, added or removed."""
+    """Return how many records have to be replaced, added or removed."""
     ours, theirs = Counter(first), Counter(second)
     return Distance(float(max((ours - theirs).total(), (theirs - ours).total())))
-
-
-def _l1(differences: list[Fraction]) -> float:
-    return float(sum(differences, Fraction(0)))
-
-
-def _linf(differences: list[Fraction]) -> float:
-    return float(max(differences, default=Fraction(0)))
-
-
-def _l2(differences: list[Fraction]) -> float:
-    return math.hypot(*map(float, differences))
-
-
-def _rounded(total: Callable[[list[Fraction]], float], differences: list[Fraction]) -> Distance:
-    try:
-        value = total(differences)
-    except OverflowError:
-        value = math.inf
-    return Distance(value, "it is larger than any float" if value == math.inf else "")
 
 
 def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
@@ -182,7 +182,7 @@ def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
     elif isinstance(first, dict) and isinstance(second, dict):
         for key in dict.fromkeys([*first, *second]):
             inside = f"{at}[{shown(key, 20)}]"
-            # A count of nothing, which many functions leave out.
+            # A missing key counts as 0: many functions leave out groups without records.
             one = first[key] if key in first else _zero(second[key])
             other = second[key] if key in second else _zero(first[key])
             yield from _differences(one, other, inside)
@@ -195,9 +195,9 @@ def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
 def _zero(value: Plain) -> Plain:
     """Return a value of the same shape in which all numbers are 0."""
     if isinstance(value, list):
-        return [_zero(one) for one in value]
+        return list(map(_zero, value))
     if isinstance(value, dict):
-        return {key: _zero(one) for key, one in value.items()}
+        return {key: _zero(part) for key, part in value.items()}
     return 0 if isinstance(value, _Number) else value
 
 
@@ -207,14 +207,14 @@ def _difference(first: _Number, second: _Number, at: str) -> Iterator[Fraction]:
     if _is_finite(first) and _is_finite(second):
         yield abs(Fraction(first) - Fraction(second))
     elif not (first != first and second != second):  # NaN in both is no difference
-        raise _Apart(f"the output{at} is {_said(first)} for d1 and {_said(second)} for d2")
+        raise _Apart(f"the output{at} is {_shown(first)} for d1 and {_shown(second)} for d2")
 
 
 def _is_finite(value: _Number) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _said(value: _Number) -> str:
+def _shown(value: _Number) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
     return f"{float(value):.4g}" if isinstance(value, Fraction) else shown(value, 20)
@@ -225,4 +225,97 @@ def _kind(value: Plain) -> str:
         return "None"
     if isinstance(value, list):
         return f"a sequence of {len(value)}"
-    return "a mapping" if isinstance(value, dict) else f"the number {_said(value)}"
+    return "a mapping" if isinstance(value, dict) else f"the number {_shown(value)}"
+
+
+class Answers:
+    """The answers of one function, in plain Python, each kept.
+
+    function: of the dataset alone.  read: makes an output plain, and may raise UsageError.
+    formed: makes a dataset into the form that the function takes, a copy that it may change.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        read: Callable[[Any, str], Any],
+        name: str,
+        formed: Callable[[Any], Any],
+    ) -> None:
+        self._function, self._read, self._name, self._formed = function, read, name, formed
+        self._kept: dict[str, Any] = {}
+        self._calls = 0
+
+    def __len__(self) -> int:
+        """Return the number of calls of the function, which shows a watch that it goes on."""
+        return self._calls
+
+    def of(self, dataset: Any) -> Any:
+        """Return the output in plain Python, or `Raised`. Raises DatasetError for a dataset that
+        cannot take the form, and UsageError for outputs that cannot be read, or that vary."""
+        named = key(dataset)
+        if named in self._kept:
+            return self._kept[named]
+        answer = self._called(dataset)
+        if len(self._kept) < _TWICE:
+            self._check_same(dataset, answer)
+        if len(self._kept) < _MOST_KEPT:
+            self._kept[named] = answer
+        return answer
+
+    def check(self, dataset: Any) -> None:
+        """Raise UsageError if the function returns another output now."""
+        self._check_same(dataset, self.of(dataset))
+
+    def _check_same(self, dataset: Any, answer: Any) -> None:
+        again = self._called(dataset)
+        if _named(again) == _named(answer):
+            return
+        both = (
+            f"{self._name} gave {shown(answer, 30)} and then {shown(again, 30)} for the same "
+            f"input {shown(dataset, 40)}"
+        )
+        if _in_any_order(again) == _in_any_order(answer):
+            raise UsageError(
+                f"{both}: the same values in a random order, so that no distance can be computed; "
+                "sort the output, or give --norm records, for which the order does not count",
+                code="function-not-repeatable",
+            )
+        raise UsageError(
+            f"{both}; a sensitivity is of a function without noise or state: name the part that "
+            "computes the answer before noise is added",
+            code="function-not-repeatable",
+        )
+
+    def _called(self, dataset: Any) -> Any:
+        given = self._formed(dataset)
+        self._calls += 1
+        owner = os.getpid()
+        try:
+            output = self._function(given)
+        except FAILURES as error:
+            end_if_forked(owner, error)
+            return as_outcome(error)
+        end_if_forked(owner)
+        if isinstance(output, Raised):  # in another process
+            return output
+        return self._read(output, self._name)
+
+
+def _named(answer: Any) -> str:
+    """Return a text that is equal for equal answers."""
+    # The message of an exception may contain an address, which varies.
+    if isinstance(answer, Raised):
+        return answer.kind
+    # Records are compared in any order.
+    return _in_any_order(answer) if isinstance(answer, tuple) else key(answer)
+
+
+def _in_any_order(answer: Any) -> str:
+    """Return a text that is equal for answers with the same parts in any order."""
+    if isinstance(answer, list | tuple):
+        return f"[{', '.join(sorted(map(_in_any_order, answer)))}]"
+    if isinstance(answer, Mapping):
+        items = (f"{name!r}: {_in_any_order(part)}" for name, part in answer.items())
+        return f"{{{', '.join(sorted(items))}}}"
+    return key(answer)

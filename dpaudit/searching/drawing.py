@@ -1,24 +1,28 @@
-"""Draws from strategies of Hypothesis, the same ones for a seed."""
+"""Random inputs by Hypothesis: plain draws, and a search that Hypothesis guides and shrinks.
+
+The same seed gives the same inputs, whichever modules are loaded.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dpaudit.errors import DatasetError
+from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.searching.space import strategies
-from dpaudit.searching.waiting import within
+from dpaudit.searching.timeouts import Ended, within
+from dpaudit.wording import install_command, on_one_line
 
-# So many inputs are drawn at a time; later rounds go on where Hypothesis has grown to.
+# Inputs that are drawn in one run of Hypothesis. Later runs continue at the size it has grown to.
 ROUND = 50
 
 
 def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iterator[Any]:
-    """Yield what a strategy gives, without end, repeats too.
+    """Yield random values of a strategy, without end, and some of them more than once.
 
-    words: the space in messages.  is_own: a user's code runs, which may never end.
+    words: the space, in messages.  is_own: whether a user's code runs, which may never return.
     Raises DatasetError when the strategy fails or gives nothing.
     """
     strategies()
@@ -33,10 +37,120 @@ def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iter
         number += 1
 
 
+def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
+    from hypothesis import Phase
+    from hypothesis.errors import HypothesisException
+
+    values: list[Any] = []
+    named = f"{words} (seed {seed})"
+
+    def keep(value: Any) -> None:
+        values.append(value)
+
+    def run() -> None:
+        try:
+            _run(keep, strategy, seed, examples=ROUND, phases=[Phase.generate], derandomize=True)
+        except HypothesisException as error:
+            if not values:
+                raise DatasetError(
+                    f"{named} gives no inputs: {error}", code="space-invalid"
+                ) from error
+
+    if is_own:
+        within(run, named, lambda: len(values))
+    else:
+        run()
+    return values
+
+
+def _mixed(seed: int, number: int) -> int:
+    """Return the seed of a run; the seeds of two runs are unrelated."""
+    digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+class _Exceeds(Exception):
+    """A value that Hypothesis shrinks."""
+
+
+def look_at_random(
+    strategy: Callable[[], Any],
+    look: Callable[[Any], float],
+    exceeds: Callable[[float], bool],
+    *,
+    seed: int,
+    examples: int,
+) -> str:
+    """Look at random values, guided towards a large score, until one exceeds a limit; then at
+    simpler ones, since Hypothesis shrinks what it has generated.
+
+    strategy: makes the strategy, of values and None, which is left out.  look: returns the finite
+    score of a value, and may raise Ended or DpauditError to end the
+    search.  examples: number of values, without those of shrinking. Return a note where values were
+    left out, such as without Hypothesis, else "".
+    """
+    try:
+        import hypothesis
+        import hypothesis.errors
+    except ImportError:
+        command = install_command("search")
+        return f"random pairs were left out, since Hypothesis is not installed: {command}"
+    stopped: list[Exception] = []
+
+    def search(value: Any) -> None:
+        if stopped or value is None:
+            return
+        try:
+            score = look(value)
+        except (Ended, DpauditError) as error:  # Hypothesis would try to shrink it
+            stopped.append(error)
+            return
+        hypothesis.target(score)
+        if exceeds(score):
+            raise _Exceeds
+
+    phase = hypothesis.Phase
+    try:
+        _run(
+            search,
+            strategy(),
+            seed,
+            examples=examples,
+            phases=[phase.generate, phase.target, phase.shrink],
+            verbosity=hypothesis.Verbosity.quiet,
+            report_multiple_bugs=False,
+        )
+    except _Exceeds:
+        pass
+    except hypothesis.errors.HypothesisException as error:  # such as a filter without matches
+        return f"random pairs were left out: {on_one_line(str(error))}"
+    if stopped:
+        raise stopped[0]
+    return ""
+
+
+def _run(
+    call: Callable[[Any], None], strategy: Any, seed: int, *, examples: int, **settings: Any
+) -> None:
+    """Call a function with random values, as a test of Hypothesis."""
+    import hypothesis
+
+    test = hypothesis.given(strategy)(call)
+    test = hypothesis.settings(
+        database=None,
+        deadline=None,
+        max_examples=examples,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        **settings,
+    )(test)
+    with _without_constants_of_modules():
+        hypothesis.seed(seed)(test)()
+
+
 @contextmanager
-def same_for_a_seed() -> Iterator[None]:
-    """Keep Hypothesis from drawing the constants of whatever modules are loaded, with which the
-    values of a seed would be others in a session of tests than in a terminal."""
+def _without_constants_of_modules() -> Iterator[None]:
+    """Keep Hypothesis from drawing constants of the modules that are loaded: with them, a seed
+    gives other values in a session of tests than in a terminal."""
     try:
         from hypothesis.internal.conjecture import providers
         from hypothesis.internal.constants_ast import Constants
@@ -52,48 +166,3 @@ def same_for_a_seed() -> Iterator[None]:
     finally:
         providers._get_local_constants = constants
         cache.clear()
-
-
-def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import seed as seeded
-    from hypothesis.errors import HypothesisException
-
-    values: list[Any] = []
-
-    @seeded(seed)
-    @settings(
-        database=None,
-        deadline=None,
-        derandomize=True,
-        max_examples=ROUND,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def keep(value: Any) -> None:
-        values.append(value)
-
-    said = f"{words} (seed {seed})"
-
-    def run() -> None:
-        try:
-            with same_for_a_seed():
-                keep()
-        except HypothesisException as error:
-            if not values:
-                raise DatasetError(
-                    f"{said} gives no inputs: {error}", code="space-invalid"
-                ) from error
-
-    if is_own:
-        within(run, said, lambda: len(values))
-    else:
-        run()
-    return values
-
-
-def _mixed(seed: int, number: int) -> int:
-    """Return a seed of a round, which shares nothing with that of another."""
-    digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big")

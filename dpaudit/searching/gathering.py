@@ -1,102 +1,117 @@
-"""The pairs that a search tries: those that traces suggest, the catalogue, random ones, and pairs
-like the best. Each comes once."""
+"""The pairs that a search tries: those that traces suggest, the catalogue, random pairs, and
+variations of the best. Each pair comes once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.searching.budget import PROPOSED, SHARE, WIDTH, Budget
-from dpaudit.searching.by_traces import by_traces
-from dpaudit.searching.guided import around, parts
-from dpaudit.searching.proposals import Proposal, proposals
-from dpaudit.searching.proposals.stream import catalogue
-from dpaudit.searching.raising import where_exceptions_begin
-from dpaudit.searching.screening import Contender
+from dpaudit.errors import DatasetError
+from dpaudit.searching.climbing import Pair, Pool, climbed
+from dpaudit.searching.follow_ups import around, parts, where_exceptions_begin
+from dpaudit.searching.proposals import Proposal, catalogue, proposals
+from dpaudit.searching.relations import Relation
 from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.space import MissingLibrary
-from dpaudit.searching.trials import SEARCHING, Inputs
+from dpaudit.searching.timeouts import Ended, Limit
+from dpaudit.searching.trials import (
+    PROPOSED,
+    SEARCHING,
+    SHARE,
+    WIDTH,
+    Budget,
+    Contender,
+    Inputs,
+)
 from dpaudit.tracing.scoring import Scorer, can_score
 
-# Proposals in a row that come to nothing: their inputs take no such form, or were there before.
+# Proposals in a row without a new pair, after which there are no more; before the first one fewer.
 _PATIENCE, _AT_FIRST = 1_000, 100
-# Of the time of the search, for proposals.
+# Part of the time of a search in which proposals are made.
 _GATHERING = 1 / 3
-# Pairs that are traced at most, one for so many draws of a search; and the part of its time for it.
+# Pairs that are traced at most, draws of the search for each of them, and the part of its time.
 _SCORES, _DRAWS_OF_A_SCORE, _TRACING = 200, 1_000, 0.1
-# The best ones, which others are made like.
-_CENTRES = 3
-_VALUES = 200
-# Proposals like them, at most, and pairs of these.
+# Part of the traced pairs that are of the catalogue; the others are for climbing.
+_CATALOGUE = 0.6
+# Best pairs by their traces that are proposed first: inside the space, and outside.
+_INSIDE, _OUTSIDE = 4, 2
+# Times the score of its start that a climb has to reach: its pair is less simple.
+_MUCH = 1.5
+# The best pairs, which others are made like, and values that are put into these.
+_CENTRES, _VALUES = 3, 200
+# Proposals like them, at most, and those of them that are tried.
 _GUIDED_PROPOSALS, _GUIDED_WIDTH = 500, 32
 # Pairs outside the space that are tried where these do not count.
 _BEYOND = 40
-# Datasets that raise, and others, between which exceptions begin.
-_RAISING = 3
+# Datasets that raise, and others, between which exceptions begin; and pairs of these.
+_RAISING, _RAISING_PAIRS = 3, 2
+
+# Returns the score of two inputs in plain Python; it may raise DatasetError for inputs without the
+# form that the mechanism takes.
+Score = Callable[[Any, Any], float]
 
 
 class Gathering:
-    """Makes contenders of proposals, and none of a pair twice. note: why some kinds are missing."""
+    """Makes contenders of proposals, none of a pair twice. note: why some kinds are missing."""
 
     def __init__(
         self, settings: SearchSettings, spec: AuditSpec, inputs: Inputs, budget: Budget
     ) -> None:
         self._settings, self._spec, self._inputs, self._budget = settings, spec, inputs, budget
+        self._relation = settings.relation
         self._proposed: set[tuple[int, int]] = set()
         self.note = ""
 
     def gathered(self) -> list[Contender]:
-        """Return what is proposed: the catalogue, and random pairs if there is a place for them,
-        since these take long to make."""
-        settings, found = self._settings, list[Contender]()
-        space, adjacency, only = settings.space, settings.adjacency, not settings.outside
-        source = proposals(space, adjacency, seed=self._spec.seed, inside_only=only)
+        """Return contenders of the traced pairs and the catalogue, then of random pairs as far as
+        the budget has a place for them, since these take long to make."""
+        contenders: list[Contender] = []
+        source = proposals(
+            self._relation, seed=self._spec.seed, inside_only=not self._settings.outside
+        )
         places, limit = self._budget.places(PROPOSED), self._spec.time
         for one in islice(self._contenders(chain(self._by_traces(), source)), WIDTH):
             is_late = limit is not None and self._budget.elapsed() > _GATHERING * SHARE * limit
-            if found and (is_late or (len(found) >= places and one.proposal.origin == "random")):
+            is_full = len(contenders) >= places and one.proposal.origin == "random"
+            if contenders and (is_late or is_full):
                 break
-            found.append(one)
-        return found
+            contenders.append(one)
+        return contenders
 
     def beyond(self) -> list[Contender]:
         """Return the few pairs outside the space that are tried where these do not count."""
-        settings = self._settings
-        if settings.inside or settings.outside:
+        if self._settings.inside or self._settings.outside:
             return []
-        source = catalogue(settings.space, settings.adjacency)
-        return list(islice(self._contenders(one for one in source if not one.inside), _BEYOND))
+        outside = (one for one in catalogue(self._relation) if not one.inside)
+        return list(islice(self._contenders(outside), _BEYOND))
 
     def _by_traces(self) -> Iterator[Proposal]:
         """Yield the pairs that traces suggest, where the mechanism can be traced."""
         spec, settings = self._spec, self._settings
         scores = min(_SCORES, self._budget.draws // _DRAWS_OF_A_SCORE)
-        # Answers to queries are compared, mostly: what a trace counts is above what that costs, and
-        # patterns are known to be as bad as any.
-        if scores < 1 or settings.is_of_answers or spec.no_trace or not can_score(spec.target):
+        # Answers are mostly compared: a trace counts more there than a comparison leaks, and the
+        # patterns are known to be as bad as any pair.
+        is_traced = scores >= 1 and not self._relation.is_of_answers and not spec.no_trace
+        if not (is_traced and can_score(spec.target)):
             return
         scorer = Scorer(spec.target)
-
-        def score(d1: Any, d2: Any) -> float:
-            return scorer(settings.formed(d1), settings.formed(d2))
-
         yield from by_traces(
-            settings.space,
-            settings.adjacency,
-            score,
+            self._relation,
+            lambda d1, d2: scorer(settings.formed(d1), settings.formed(d2)),
             scores=scores,
             inside_only=not settings.outside,
             seconds=math.inf if spec.time is None else _TRACING * SHARE * spec.time,
         )
 
     def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
-        """Return pairs like the best ones."""
-        settings = self._settings
+        """Return variations of the best pairs, inside the space."""
         centres = [one.proposal for one in ranked[:_CENTRES]]
         values = {
             repr(value): value
@@ -107,30 +122,27 @@ class Gathering:
         if not values:
             return []
         rng = np.random.default_rng([self._spec.seed, SEARCHING, turn])
-        some = list(values.values())[:_VALUES]
-        source = around(centres, some, settings.space, settings.adjacency, rng)
-        wanted = (one for one in source if one.inside)
-        contenders = self._contenders(islice(wanted, _GUIDED_PROPOSALS))
-        return list(islice(contenders, _GUIDED_WIDTH))
+        source = around(centres, list(values.values())[:_VALUES], self._relation, rng)
+        wanted = islice((one for one in source if one.inside), _GUIDED_PROPOSALS)
+        return list(islice(self._contenders(wanted), _GUIDED_WIDTH))
 
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
         """Return pairs in which only one input raises, between pairs whose inputs both raise and
-        pairs whose inputs both give outputs. raises: whether a dataset always raises."""
-        settings = self._settings
+        pairs whose inputs both give outputs. raises: returns whether a dataset always raises."""
         raising = [one.proposal for one in ranked if one.d1.only_raises and one.d2.only_raises]
-        silent = [one.proposal for one in ranked if one.draws and not one.d1.raised]
-        if not (raising and silent):
+        quiet = [one.proposal for one in ranked if one.draws and not one.d1.raised]
+        if not (raising and quiet):
             return []
         by_size = sorted((max(one.d1, one.d2, key=_size) for one in raising), key=_size)
         few = [*by_size[:1], *by_size[::-1][:_RAISING]]
-        others = [one.d1 for one in silent[:_RAISING]]
-        source = where_exceptions_begin(few, others, settings.space, settings.adjacency, raises)
-        return list(islice(self._contenders(source), 2))
+        others = [one.d1 for one in quiet[:_RAISING]]
+        source = where_exceptions_begin(few, others, self._relation, raises)
+        return list(islice(self._contenders(source), _RAISING_PAIRS))
 
     def _contenders(self, source: Iterable[Proposal]) -> Iterator[Contender]:
-        """Yield a contender for each proposal that is not one of those before."""
+        """Yield a contender for each proposal whose pair is new."""
         fruitless = 0
         for proposal in self._possible(source):
             d1, d2 = self._inputs.of(proposal.d1), self._inputs.of(proposal.d2)
@@ -155,3 +167,59 @@ class Gathering:
 
 def _size(dataset: Any) -> int:
     return len(parts(dataset))
+
+
+def by_traces(
+    relation: Relation,
+    score: Score,
+    *,
+    scores: int,
+    inside_only: bool,
+    seconds: float = math.inf,
+) -> Iterator[Proposal]:
+    """Yield the pairs of the catalogue that coupled runs separate most, and the pair that climbing
+    from the best one leads to. Scores are not random, so that choosing the best of many pairs needs
+    no correction.
+
+    scores: number of pairs that are scored at most.  seconds: time limit of scoring.
+    """
+    limit, pool = Limit(seconds, scores), Pool(relation)
+    scored: list[tuple[float, Proposal]] = []
+
+    def height(d1: Any, d2: Any) -> float:
+        limit.spend()
+        try:
+            return score(d1, d2)
+        except DatasetError:
+            return -math.inf
+
+    with suppress(Ended):
+        for one in islice(catalogue(relation, inside_only=inside_only), int(_CATALOGUE * scores)):
+            scored.append((height(one.d1, one.d2), one))
+            pool.add(one)
+    scored.sort(key=lambda pair: -pair[0])
+    ranked = [one for high, one in scored if high > 0]
+    inside = [one for one in ranked if one.inside][:_INSIDE]
+    for start in inside[:1]:
+        yield from _climbed(start, relation, height, pool)
+    outside = [one for one in ranked if not one.inside][:_OUTSIDE]
+    yield from (replace(one, origin="trace") for one in (*inside, *outside))
+
+
+def _climbed(start: Proposal, relation: Relation, height: Score, pool: Pool) -> Iterator[Proposal]:
+    """Yield the pair that climbing leads to, if its score is much higher than the start's."""
+    best: list[tuple[float, Pair]] = []
+
+    def scored(pair: Pair) -> float:
+        if not relation.holds_inside(*pair):
+            return -math.inf
+        reached = height(*pair)
+        if not best or reached > best[-1][0]:
+            best.append((reached, pair))
+        return reached
+
+    with suppress(Ended):
+        climbed(Pair(start.d1, start.d2), pool, scored)
+    if len(best) > 1 and best[-1][0] >= _MUCH * best[0][0]:
+        pair = best[-1][1]
+        yield Proposal(pair.d1, pair.d2, "climbed to by traces", "trace", True)

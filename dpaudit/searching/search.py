@@ -1,44 +1,99 @@
-"""Finds the pairs to audit: proposals, halving, pairs like the best, and a simpler one.
+"""A search for the pairs to audit: proposals, halving, variations of the best, a simpler form.
 
-All draws made here choose pairs and certify nothing. The audit that follows draws from streams of
-its own, and what it audits is settled, and in the journal, before its first draw.
+All draws made here choose pairs and certify nothing. The audit that follows draws from other
+streams, and its pairs are fixed, and in the journal, before its first draw.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.searched import Searched
-from dpaudit.errors import DatasetError, MechanismError
+from dpaudit.errors import DatasetError, MechanismError, Name, UsageError
+from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import record
-from dpaudit.searching.budget import COMPARING, GUIDED, NOTED, PROPOSED, SHARE, Budget
 from dpaudit.searching.confirming import Confirming, Notify
+from dpaudit.searching.final_pairs import final_pairs
 from dpaudit.searching.gathering import Gathering
 from dpaudit.searching.ranking import FINALISTS, Ranking, tried_most
-from dpaudit.searching.screening import Contender
-from dpaudit.searching.settings import SearchSettings
-from dpaudit.searching.settling import Settling
-from dpaudit.searching.trials import Drawing, Inputs, one_by_one
-from dpaudit.wording import counted
+from dpaudit.searching.settings import SearchSettings, check_where
+from dpaudit.searching.spaces import parse_space
+from dpaudit.searching.trials import (
+    COMPARING,
+    GUIDED,
+    NOTED,
+    PROPOSED,
+    SHARE,
+    Budget,
+    Contender,
+    Drawing,
+    Inputs,
+    one_by_one,
+)
+from dpaudit.wording import counted, shown
 
-# Of the budget for proposals, what is for those inside the space, if there are others.
+# Part of the budget for proposals that is for those inside the space, if there are others.
 _INSIDE = 2 / 3
 # Rounds of pairs like the best.
 _TURNS = 2
+# Most pairs to certify.
+_MOST_KEPT = 100
+
+
+def neighbour_search(
+    space: Any,
+    adjacency: Adjacency | None,
+    *,
+    form: str | None = None,
+    inside: Any = False,
+    outside: Any = False,
+    keep: Any = 1,
+    base: Path | None = None,
+    elsewhere: bool = False,
+) -> NeighbourSearch:
+    """Return the search that a user asks for.
+
+    space: a line, or a mapping.  base: the folder of relative import paths; the other arguments are
+    those of SearchSettings.
+    Raises UsageError for a value that is no space, and for a relation that no two of its inputs
+    have.
+    """
+    if adjacency is None:
+        raise UsageError(
+            "a search needs the relation between the inputs; give ",
+            Name("adjacency"),
+            ", such as add-remove",
+            code="option-missing",
+        )
+    check_where(inside, outside)
+    is_whole = isinstance(keep, Integral) and not isinstance(keep, bool)
+    if not (is_whole and 1 <= keep <= _MOST_KEPT):
+        raise UsageError(
+            Name("keep"),
+            f"={shown(keep)} must be a number of pairs, from 1 to {_MOST_KEPT}",
+            code="option-invalid",
+        )
+    search = NeighbourSearch(
+        parse_space(space, base), adjacency, form, inside, outside, int(keep), elsewhere
+    )
+    search.relation.check_possible()
+    return search
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourSearch(SearchSettings):
-    """A search with such settings, as an audit that has no pairs takes it."""
+    """A search with settings, for an audit that has no pairs."""
 
     def find(self, spec: AuditSpec, on_progress: Notify | None) -> tuple[AuditSpec, Searched]:
         """Return the audit with the pairs that leak most, and how they were found.
 
-        Raises MechanismError where no input gives anything but exceptions.
+        Raises MechanismError where every input gives only exceptions.
         """
         began = time.monotonic()
         spec, searched = record.read(spec)
@@ -51,9 +106,9 @@ class NeighbourSearch(SearchSettings):
         pairs = tuple(self.pair(d1, d2) for d1, d2 in searched.found)
         left: dict[str, Any]
         if spec.time is None:
-            more = COMPARING if self.is_of_answers else 0.0
-            spent = min(searched.draws, int((1 + more) * SHARE * spec.samples))
-            # A simpler form leaks as its pair does, and is refuted as soon.
+            in_addition = COMPARING if self.relation.is_of_answers else 0.0
+            spent = min(searched.draws, int((1 + in_addition) * SHARE * spec.samples))
+            # A simpler form leaks as its pair does, and needs no more draws.
             several = len(pairs) - searched.shrunk
             left = {"samples": max(MINIMUM_SAMPLES, (spec.samples - spent) // several)}
         else:
@@ -71,8 +126,7 @@ class _Search:
         self._budget, self._inputs = Budget(spec), Inputs(settings.formed)
         self._gathering = Gathering(settings, spec, self._inputs, self._budget)
         self._confirming = Confirming(settings, spec, drawing, self._inputs, self._budget, notify)
-        self._ranking = Ranking(settings, drawing, self._confirming, self._budget)
-        self._settling = Settling(settings, drawing, self._inputs, self._confirming, self._budget)
+        self._ranking = Ranking(self._confirming)
 
     def run(self) -> Searched:
         """Return the pairs to certify, and how they were found. Raises MechanismError."""
@@ -103,23 +157,22 @@ class _Search:
                 code="always-raises",
             )
         aside = [] if is_enough else ranking.halved(noted, NOTED)
-        return self._settling.settled(best, beyond, aside, self._gathering.note)
+        return final_pairs(confirming, best, beyond, aside, self._gathering.note)
 
     def _best(self, inside: list[Contender], share: float, reserved: float) -> list[Contender]:
-        """Return the pairs inside the space, best first. share: of the budget, for the first
-        rounds.  reserved: of the budget, for pairs outside."""
+        """Return the pairs inside the space, best first. share: part of the budget for the first
+        rounds.  reserved: part for pairs outside."""
         confirming, ranking = self._confirming, self._ranking
-        # Where a leak is clear, more is worth its draws for answers alone: of records, the smallest
-        # that leak say more than a larger bound. A call for each draw may be slow.
-        is_wanted = self._settings.is_of_answers and not self._drawing.single_draws
-        # Of answers, the last few are compared later, with more pairs: a last round here would take
-        # the draws for that.
+        # Where a leak is clear, only of answers is a larger one worth its draws: of records, the
+        # smallest pair is worth more than a larger bound. A call for each draw may be slow.
+        is_wanted = confirming.relation.is_of_answers and not self._drawing.single_draws
+        # The last few pairs of answers are compared below, with variations of them.
         best = ranking.halved(inside, share, until=FINALISTS if is_wanted else 1)
         best = self._with_raising(best)
         if not best or (not is_wanted and confirming.is_sure(best[0])):
             return best
-        for number in range(_TURNS):
-            like = self._gathering.like(best, number)
+        for turn in range(_TURNS):
+            like = self._gathering.like(best, turn)
             best = ranking.among(best, ranking.halved(like, GUIDED / _TURNS))
         is_clear = confirming.is_sure(best[0])
         if is_wanted:
@@ -134,5 +187,5 @@ class _Search:
         """Return contenders; where some raise for both inputs, with pairs in which one raises."""
         if self._spec.on_error == "fail" or self._confirming.is_over():
             return best
-        more = self._gathering.raising(best, self._confirming.always_raises)
-        return self._ranking.among(best, self._ranking.halved(more, GUIDED)) if more else best
+        raising = self._gathering.raising(best, self._confirming.always_raises)
+        return self._ranking.among(best, self._ranking.halved(raising, GUIDED)) if raising else best

@@ -1,10 +1,12 @@
-"""How far the answers for neighbouring inputs are apart, against what is claimed: a search without
-draws, since the function has no noise."""
+"""The search for a larger sensitivity than a function claims to have.
+
+It is a search for neighbouring inputs with another objective: the distance of the answers of a
+function without noise. So it makes no draws.
+"""
 
 from __future__ import annotations
 
 import math
-import time as clock
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -22,27 +24,26 @@ from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.frames import FORMS
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import Raised
-from dpaudit.searching.answers import Answers
-from dpaudit.searching.climbing import Ended, Pair, Pool, climbed, of_every_size
+from dpaudit.searching.climbing import Pair, Pool, climbed, key, of_every_size
 from dpaudit.searching.distances import (
     NORMS,
     RECORDS,
+    Answers,
     Distance,
     as_rows,
     metric,
     plain_numbers,
     plain_records,
 )
-from dpaudit.searching.forming import formed
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.neighbours import are_neighbours, present
-from dpaudit.searching.parts import key, records
-from dpaudit.searching.proposals.stream import catalogue
-from dpaudit.searching.random_pairs import look_at_random
+from dpaudit.searching.drawing import look_at_random
+from dpaudit.searching.proposals import catalogue, pair_strategy
+from dpaudit.searching.relations import Relation, relation_on
+from dpaudit.searching.settings import check_where, formed
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.snippets import snippet
 from dpaudit.searching.space import Space
-from dpaudit.searching.spaces.own import Own
+from dpaudit.searching.spaces import parse_space
+from dpaudit.searching.timeouts import Ended, Limit
 from dpaudit.targets.construction import functions, is_made, source_of
 from dpaudit.targets.parameters import NONE, Calling, calling
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
@@ -55,16 +56,17 @@ Kind = Literal["distance", "infinite", "raises"]
 Origin = Literal["catalogue", "sizes", "climbing", "random"]
 
 SECONDS = 60.0
-# A distance of exactly the claimed size may come out a few units in the last place above it.
+# Relative error of a distance: one of exactly the claimed size may be computed slightly above it.
 _ROUNDING = 1e-9
-# Pairs that climbs look at, from so many starts; and pairs that Hypothesis makes.
-_CLIMBS, _STARTS, _RANDOM = 6_000, 4, 400
-_SHRINKS = 1_000
-# So many times as long as the shortest witness, one may be that is further apart.
+# Pairs that all climbs look at, and the number of climbs.
+_CLIMBS, _STARTS = 6_000, 4
+# Pairs that Hypothesis makes, and pairs that shrinking tries.
+_RANDOM, _SHRINKS = 400, 1_000
+# A pair with a larger distance is preferred if it is written at most this much longer.
 _LONGER = 1.5
 _OVER = "the time was over before the search was; more time goes further"
-# Which of several finds is shown first: the plain one, then those that say less of Δ.
-_ORDER: Mapping[Kind, int] = {"distance": 0, "infinite": 1, "raises": 2}
+# The kinds of differences, in the order of a report: the first shows a number.
+_KINDS: tuple[Kind, ...] = ("distance", "infinite", "raises")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,6 @@ class SensitivityResult:
     def witness(self) -> Witness | None:
         """The first of the witnesses, if there is one."""
         return self.witnesses[0] if self.witnesses else None
-
-
-class _Tired(Exception):
-    """A climb has looked at as many pairs as it may."""
 
 
 def sensitivity(
@@ -266,41 +264,43 @@ def searched(
 ) -> SensitivityResult:
     """Return what a search finds for a target. check: called now and then, to raise when the search
     is to end; the rest is as in `sensitivity`."""
-    relation = _relation(adjacency)
-    _check(claimed, norm, form, seed, time)
-    if inside_only and outside:
+    if (parsed := parse_adjacency(adjacency)) is None:
         raise UsageError(
-            "give either inside, which leaves out inputs outside the space, or outside, which "
-            "lets them count",
-            code="options-conflict",
+            Name("adjacency"),
+            " is missing; a sensitivity is for one relation, such as add-remove",
+            code="option-missing",
         )
+    _check(claimed, norm, form, seed, time)
+    check_where(inside_only, outside)
     of = parse_space(space) if isinstance(space, str | Mapping) else space
+    relation, limit = relation_on(of, parsed), float(claimed)
     elsewhere = isinstance(target, IsolatedTarget)
     form_of = partial(formed, form=form, space=of, elsewhere=elsewhere)
-    form_of(of.usual())  # else every dataset would be refused for the same reason
+    form_of(of.usual())  # raises where no dataset can take the form
     read = plain_records if norm == RECORDS else plain_numbers
     with _function(target) as function, warnings.catch_warnings():
         answers = Answers(function, read, target.name, form_of)
-        search = _Search(answers, of, relation, float(claimed), norm, time, check)
-        # Of overflows and the like, which inputs at the edges are made for.
+        search = _Search(answers, relation, metric(norm, parsed.kind), limit, time, check)
+        # Of overflows and the like, which inputs at the edges provoke.
         warnings.simplefilter("ignore")
         with nullcontext() if elsewhere else Watch.without_timeout().calls(target.name, answers):
             search.run(seed, inside_only=inside_only)
-            witnesses = search.witnesses(outside=outside)
-            beyond, largest = search.beyond(outside=outside), search.largest()
+            is_inside = any(inside for inside, _ in search.exceeding)
+            witnesses = search.shrunk(inside=is_inside or not outside)
+            beyond = () if is_inside or outside else search.shrunk(inside=False)
+            largest = search.largest()
     if not search.tried and not witnesses:
         search.refuse(target.name)
     named = target.target if isinstance(target, IsolatedTarget) else target
     assert isinstance(named, ImportedTarget | CallableTarget)
-    shown_one = next(iter(witnesses or beyond), None)
-    program = "" if shown_one is None else snippet(named, shown_one.d1, shown_one.d2, form)
+    first = next(iter(witnesses or beyond), None)
     return SensitivityResult(
         function=target.name,
         source=source_of(target),
         space=of.words(),
         adjacency=relation.describe(),
         norm=norm,
-        claimed=float(claimed),
+        claimed=limit,
         exceeded=bool(witnesses),
         witnesses=witnesses,
         beyond=beyond,
@@ -308,19 +308,8 @@ def searched(
         tried=dict(search.tried),
         raised=search.raised,
         notes=tuple(search.notes),
-        snippet=program,
+        snippet="" if first is None else snippet(named, first.d1, first.d2, form),
     )
-
-
-def _relation(adjacency: Any) -> Adjacency:
-    found = parse_adjacency(adjacency)
-    if found is None:
-        raise UsageError(
-            Name("adjacency"),
-            " is missing; a sensitivity is for one relation, such as add-remove",
-            code="option-missing",
-        )
-    return found
 
 
 def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
@@ -379,102 +368,88 @@ def _check_calling(how: Calling, target: Target) -> None:
 
 
 class _Search:
-    """What was looked at so far."""
+    """A search, and what it has seen so far.
+
+    exceeding: a pair above the claim, and its distance, by whether it lies in the space and by
+    kind.  tried: how many pairs were compared, by origin.  raised: pairs that raise for both.
+    """
 
     def __init__(
         self,
         answers: Answers,
-        space: Space,
-        adjacency: Adjacency,
+        relation: Relation,
+        measure: Callable[[Any, Any], Distance],
         claimed: float,
-        norm: Norm,
         seconds: float,
         check: Callable[[], None],
     ) -> None:
-        self._answers, self._space, self._adjacency = answers, space, adjacency
+        self._answers, self._relation, self._measure = answers, relation, measure
         self._claimed, self._seconds, self._check = claimed, seconds, check
-        self._deadline = clock.monotonic() + seconds
-        self._measure = metric(norm, adjacency.kind)
+        self._limit = Limit(seconds)
         self._known: set[tuple[str, str]] = set()
-        self._found: dict[tuple[bool, Kind], tuple[Pair, float]] = {}
         self._largest: dict[bool, tuple[Pair, float]] = {}
-        self._starts: list[tuple[float, int, Pair]] = []
+        self._starts: list[tuple[float, Pair]] = []
         self._raised_first: tuple[Raised, Any] | None = None
+        self.exceeding: dict[tuple[bool, Kind], tuple[Pair, float]] = {}
         self.tried: Counter[str] = Counter()
         self.raised, self.notes = 0, list[str]()
 
     def run(self, seed: int, *, inside_only: bool) -> None:
-        """Look at pairs: those proposed, those that climbing leads to, and random ones."""
-        pool = Pool(may_invent=not isinstance(present(self._space), Own))
+        """Look at the catalogue, at lists of every length, at pairs that climbing leads to, and at
+        random ones."""
+        relation, pool = self._relation, Pool(self._relation)
         try:
-            for one in catalogue(self._space, self._adjacency, inside_only=inside_only):
+            for one in catalogue(relation, inside_only=inside_only):
                 self._look(Pair(one.d1, one.d2), one.inside, "catalogue")
-                if one.inside:
-                    pool.add(one.d1)
-                    pool.add(one.d2)
-            for pair in of_every_size(self._space, self._adjacency):
-                if self._space.contains(pair.d2):
+                pool.add(one)
+            for pair in of_every_size(relation):
+                if relation.space.contains(pair.d2):
                     self._look(pair, True, "sizes")
             self._climb(pool)
-            if (True, "distance") not in self._found:
+            if (True, "distance") not in self.exceeding:
                 self._look_at_random(seed)
         except Ended:
             self.notes.append(_OVER)
 
     def _climb(self, pool: Pool) -> None:
-        """Climb from the pairs that are furthest apart, inside the space."""
-        starts = sorted(self._starts, key=lambda one: (-one[0], one[1]))[:_STARTS]
-        for _, _, start in starts:
-            left = [_CLIMBS // _STARTS]
+        """Climb from the pairs inside the space with the largest distances."""
+        for _, start in sorted(self._starts, key=lambda one: -one[0])[:_STARTS]:
+            climb = Limit(trials=_CLIMBS // _STARTS)
 
-            def score(pair: Pair, left: list[int] = left) -> float:
-                if not self._may_stand(pair):
+            def score(pair: Pair, climb: Limit = climb) -> float:
+                if not self._relation.holds_inside(*pair):
                     return -math.inf
-                left[0] -= 1
-                if left[0] < 0:
-                    raise _Tired
+                climb.spend()
                 return self._look(pair, True, "climbing")
 
             try:
                 climbed(start, pool, score)
-            except _Tired:
-                continue
-
-    def _may_stand(self, pair: Pair) -> bool:
-        contains = self._space.contains
-        return (
-            contains(pair.d1)
-            and contains(pair.d2)
-            and are_neighbours(pair.d1, pair.d2, self._adjacency, self._space)
-        )
+            except Ended:
+                if self._limit.is_over():
+                    raise
 
     def _look_at_random(self, seed: int) -> None:
-        def look(d1: Any, d2: Any) -> float:
-            pair = Pair(d1, d2)
-            if not self._may_stand(pair):
+        def look(pair: tuple[Any, Any]) -> float:
+            if not self._relation.holds_inside(*pair):
                 return 0.0
-            distance = self._look(pair, True, "random")
-            # Others are noted, and are nothing to climb on.
+            distance = self._look(Pair(*pair), True, "random")
+            # Only finite distances can guide a search.
             return distance if math.isfinite(distance) else 0.0
 
-        note = look_at_random(
-            self._space, self._adjacency, look, self.exceeds, seed=seed, examples=_RANDOM
-        )
-        if note:
-            self.notes.append(note)
+        strategy = partial(pair_strategy, self._relation)
+        note = look_at_random(strategy, look, self._exceeds, seed=seed, examples=_RANDOM)
+        self.notes += [note] if note else []
 
-    def exceeds(self, distance: float) -> bool:
-        """Return whether a distance is above the claim, by more than rounding."""
+    def _exceeds(self, distance: float) -> bool:
         return distance > self._claimed * (1 + _ROUNDING)
 
     def _look(self, pair: Pair, inside: bool, origin: Origin) -> float:
-        """Return how far the answers for a pair are apart; -∞ where nothing can be said."""
+        """Return the distance of the answers for a pair; -∞ where they have none."""
         self._check()
-        if clock.monotonic() > self._deadline:
-            raise Ended
+        self._limit.spend()
         try:
             kind, distance, _ = self._compared(pair)
-        except DatasetError:  # cannot be made into the form
+        except DatasetError:  # cannot take the form
             return -math.inf
         named = (key(pair.d1), key(pair.d2))
         is_new = named not in self._known
@@ -483,100 +458,79 @@ class _Search:
             self.raised += is_new
             return -math.inf
         self.tried[origin] += is_new
-        self._note(pair, inside, kind, distance)
-        return distance
-
-    def _note(self, pair: Pair, inside: bool, kind: Kind, distance: float) -> None:
         if kind == "distance" and distance > self._largest.get(inside, (pair, -1.0))[1]:
             self._largest[inside] = (pair, distance)
             if inside:
-                self._starts.append((distance, len(self._starts), pair))
-        if not self.exceeds(distance):
-            return
-        # Outside the space distances have no end: there the first will do, one of the simplest.
-        _, most = self._found.get((inside, kind), (pair, -1.0))
-        if most < 0 or (inside and distance > most):
+                self._starts.append((distance, pair))
+        # Outside the space distances have no limit: there the first pair, one of the simplest.
+        _, most = self.exceeding.get((inside, kind), (pair, -1.0))
+        if self._exceeds(distance) and (most < 0 or (inside and distance > most)):
             self._answers.check(pair.d1)
             self._answers.check(pair.d2)
-            self._found[inside, kind] = (pair, distance)
+            self.exceeding[inside, kind] = (pair, distance)
+        return distance
 
     def _compared(self, pair: Pair) -> tuple[Kind | None, float, str]:
-        """Return what sets the answers apart (None: both raise), how far, and why so far."""
+        """Return the kind of difference of two answers (None: both raise), their distance, and why
+        it is infinite."""
         first, second = self._answers.of(pair.d1), self._answers.of(pair.d2)
         if isinstance(first, Raised) and isinstance(second, Raised):
             self._raised_first = self._raised_first or (first, pair.d1)
             return None, -math.inf, ""
-        for one, which in ((first, "d1"), (second, "d2")):
-            if isinstance(one, Raised):
-                return "raises", math.inf, f"raises only for {which}: {one.words}"
-        found: Distance = self._measure(first, second)
-        return ("infinite" if found.words else "distance"), found.value, found.words
+        for answer, which in ((first, "d1"), (second, "d2")):
+            if isinstance(answer, Raised):
+                return "raises", math.inf, f"raises only for {which}: {answer.words}"
+        distance = self._measure(first, second)
+        return ("infinite" if distance.words else "distance"), distance.value, distance.words
 
-    def witnesses(self, *, outside: bool) -> tuple[Witness, ...]:
-        """Return what was found of each kind, shrunk; from outside the space only where that counts
-        and nothing was found inside."""
-        is_inside = any(one for one, _ in self._found)
-        return self._of_each_kind(inside=is_inside or not outside)
+    def shrunk(self, *, inside: bool) -> tuple[Witness, ...]:
+        """Return the pairs above the claim, inside the space or outside, one of each kind, each
+        made small."""
+        self._limit = Limit(self._seconds)
+        kinds = [kind for kind in _KINDS if (inside, kind) in self.exceeding]
+        return tuple(self._small(*self.exceeding[inside, kind], kind) for kind in kinds)
 
-    def beyond(self, *, outside: bool) -> tuple[Witness, ...]:
-        """Return what was found outside the space, where that does not count and nothing was found
-        inside."""
-        is_inside = any(one for one, _ in self._found)
-        return () if is_inside or outside else self._of_each_kind(inside=False)
-
-    def _of_each_kind(self, *, inside: bool) -> tuple[Witness, ...]:
-        self._deadline = clock.monotonic() + self._seconds
-        kinds = sorted((kind for one, kind in self._found if one is inside), key=_ORDER.__getitem__)
-        return tuple(self._witness(self._small(*self._found[inside, one], one)) for one in kinds)
-
-    def _small(self, pair: Pair, distance: float, kind: Kind) -> Pair:
-        """Return a small pair that is further apart than claimed; inside the space as far as the
-        one found, where that makes it hardly longer."""
-        small = self._shrunk(pair, kind, self.exceeds)
-        if not self._space.contains(small.d1) or not self._space.contains(small.d2):
-            return small
-        far = self._shrunk(pair, kind, lambda other: other >= distance * (1 - _ROUNDING))
-        longer = len(key(far)) > _LONGER * len(key(small))
-        return small if longer or records(far) > records(small) else far
+    def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
+        """Return a small pair above the claim; inside the space one with the whole distance, if
+        that makes it hardly longer."""
+        small = self._shrunk(pair, kind, self._exceeds)
+        if self._relation.are_inside(*small):
+            far = self._shrunk(pair, kind, lambda other: other >= distance * (1 - _ROUNDING))
+            is_short = len(key(far)) <= _LONGER * len(key(small))
+            small = far if is_short and _records(far) <= _records(small) else small
+        return self._witness(small)
 
     def _shrunk(self, pair: Pair, kind: Kind, is_far: Callable[[float], bool]) -> Pair:
         def violates(d1: Any, d2: Any) -> bool:
-            if clock.monotonic() > self._deadline:
+            if self._limit.is_over():
                 return False
             try:
-                found, distance, _ = self._compared(Pair(d1, d2))
+                of_kind, distance, _ = self._compared(Pair(d1, d2))
             except DatasetError:
                 return False
-            return found == kind and is_far(distance)
+            return of_kind == kind and is_far(distance)
 
-        ended = shrunk(*pair, self._space, self._adjacency, violates, most_tries=_SHRINKS)
-        return Pair(*ended)
+        return Pair(*shrunk(*pair, self._relation, violates, most_tries=_SHRINKS))
 
     def largest(self) -> Witness | None:
         """Return a small pair with the largest finite distance, inside the space if there is
         one."""
-        found = self._largest.get(True) or self._largest.get(False)
-        if found is None:
+        largest = self._largest.get(True) or self._largest.get(False)
+        if largest is None:
             return None
-        pair, distance = found
+        pair, distance = largest
         return self._witness(
             self._shrunk(pair, "distance", lambda other: other >= distance * (1 - _ROUNDING))
         )
 
     def _witness(self, pair: Pair) -> Witness:
         kind, distance, words = self._compared(pair)
-        outputs = self._output(pair.d1), self._output(pair.d2)
-        inside = self._space.contains(pair.d1) and self._space.contains(pair.d2)
+        outputs = _written(self._answers.of(pair.d1)), _written(self._answers.of(pair.d2))
+        inside = self._relation.are_inside(*pair)
         return Witness(pair.d1, pair.d2, outputs, distance, kind or "raises", words, inside)
 
-    def _output(self, dataset: Any) -> Any:
-        answer = self._answers.of(dataset)
-        if isinstance(answer, Raised):
-            return answer.words
-        return as_rows(answer) if isinstance(answer, tuple) else answer
-
     def refuse(self, name: str) -> None:
-        """Raise for a search in which nothing could be compared."""
+        """Raise for a search in which no pair could be compared."""
         if self._raised_first is None and self.notes:
             raise UsageError(
                 Name("time"),
@@ -585,8 +539,8 @@ class _Search:
             )
         if self._raised_first is None:
             raise UsageError(
-                f"no pair of neighbours of {self._space.words()!r} was found under "
-                f"{self._adjacency.describe()}; give another space or relation",
+                f"no pair of neighbours of {self._relation.space.words()!r} was found under "
+                f"{self._relation.describe()}; give another space or relation",
                 code="space-without-neighbours",
             )
         error, dataset = self._raised_first
@@ -595,3 +549,14 @@ class _Search:
             f"for all {self.raised:,} pairs; give a --space whose inputs it takes",
             code="always-raises",
         )
+
+
+def _records(pair: Pair) -> int:
+    return sum(len(dataset) if isinstance(dataset, list) else 1 for dataset in pair)
+
+
+def _written(answer: Any) -> Any:
+    """Return an answer as a result shows it; an exception as text."""
+    if isinstance(answer, Raised):
+        return answer.words
+    return as_rows(answer) if isinstance(answer, tuple) else answer

@@ -1,8 +1,9 @@
-"""A witness becomes small: fewest records first, then the simplest values, while it still violates.
+"""Shrinking: make a pair that violates a claim small, as long as it violates it.
 
 Hypothesis can only shrink an example that it has generated, from the choices that made it. Most
-witnesses come from the catalogue, from patterns or from climbing; so this is ours. It is greedy and
-deterministic, as a debugger's is that drops half of a failing input, then a quarter, and so on.
+pairs come from the catalogue, from patterns or from climbing, so this is an own implementation:
+greedy and deterministic, as delta debugging is (Zeller & Hildebrandt 2002), which drops half of a
+failing input, then a quarter, and so on.
 """
 
 from __future__ import annotations
@@ -11,39 +12,48 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.searching.climbing import Pair, other_differences
-from dpaudit.searching.neighbours import are_neighbours, item_of
-from dpaudit.searching.parts import changed, key, matched, moved_alike, unmatched, without
+from dpaudit.searching.climbing import (
+    Pair,
+    changed,
+    key,
+    matched,
+    other_differences,
+    other_values,
+    unmatched,
+    without,
+)
 
 if TYPE_CHECKING:
-    from dpaudit.inputs.adjacency import Adjacency
+    from dpaudit.searching.relations import Relation
     from dpaudit.searching.space import Space
 
+# Most pairs of which it is asked whether they violate.
 MOST_TRIES = 2_000
-# With no more common records a witness is small enough to be read.
+# With no more common records a pair is short enough to read.
 _READABLE = 2
-# Of so many common records, any two are left out together.
+# Of no more common records than these, any two are left out together.
 _FEW = 12
-Violates = Callable[[Any, Any], bool]
+
+_Step = Callable[[Pair, "Space"], Iterator[Pair]]
 
 
 def shrunk(
     d1: Any,
     d2: Any,
-    space: Space,
-    adjacency: Adjacency,
-    violates: Violates,
+    relation: Relation,
+    violates: Callable[[Any, Any], bool],
     *,
     most_tries: int = MOST_TRIES,
     keeps_size: bool = False,
 ) -> tuple[Any, Any]:
-    """Return the smallest pair found for which `violates` still holds; it holds for the one given.
+    """Return the smallest pair for which `violates` still holds, as far as the steps lead: fewest
+    records first, then the simplest values.
 
-    Every pair tried is one of neighbours. One outside the space is tried only in the place of
-    another such, and one inside is taken in its place whenever there is one. No dataset gets more
-    records. most_tries: how often `violates` is asked.  keeps_size: leave out no records.
+    Every pair tried is one of neighbours. A pair outside the space replaces only another one
+    outside, and no dataset gets more records. violates: holds for the given pair.
+    most_tries: how often `violates` is called.  keeps_size: leave out no records.
     """
-    search = _Shrinking(space, adjacency, violates, most_tries)
+    search = _Shrinking(relation, violates, most_tries)
     now, before = Pair(d1, d2), None
     search.seen.add(_key(now))
     while now != before and search.left > 0:
@@ -54,52 +64,47 @@ def shrunk(
 
 
 class _Shrinking:
-    """What is shrunk towards, and what was tried."""
+    """The pairs that were tried, and the number of tries that are left."""
 
     def __init__(
-        self, space: Space, adjacency: Adjacency, violates: Violates, most_tries: int
+        self, relation: Relation, violates: Callable[[Any, Any], bool], most_tries: int
     ) -> None:
-        self.space, self._adjacency, self._violates = space, adjacency, violates
-        self.left = most_tries
+        self._relation, self._violates, self.left = relation, violates, most_tries
         self.seen: set[str] = set()
 
     def smallest(self, now: Pair, step: _Step) -> Pair:
-        """Return what is left when no candidate of a step violates."""
+        """Return the pair from which no candidate of a step violates any more."""
+        space = self._relation.space
         while True:
-            found = next((one for one in step(now, self.space) if self._holds(one, now)), None)
-            if found is None:
+            smaller = next((one for one in step(now, space) if self._holds(one, now)), None)
+            if smaller is None:
                 return now
-            now = found
+            now = smaller
 
-    def _holds(self, one: Pair, now: Pair) -> bool:
-        named = _key(one)
-        if self.left <= 0 or named in self.seen or key(one.d1) == key(one.d2):
+    def _holds(self, pair: Pair, now: Pair) -> bool:
+        named = _key(pair)
+        if self.left <= 0 or named in self.seen or key(pair.d1) == key(pair.d2):
             return False
         self.seen.add(named)
-        if self._is_inside(now) and not self._is_inside(one):
+        relation = self._relation
+        if relation.are_inside(*now) and not relation.are_inside(*pair):
             return False
-        if not are_neighbours(one.d1, one.d2, self._adjacency, self.space):
+        if not relation.holds(*pair):
             return False
         self.left -= 1
-        return self._violates(one.d1, one.d2)
-
-    def _is_inside(self, one: Pair) -> bool:
-        return self.space.contains(one.d1) and self.space.contains(one.d2)
+        return self._violates(*pair)
 
 
-_Step = Callable[[Pair, "Space"], Iterator[Pair]]
-
-
-def _key(one: Pair) -> str:
-    return f"{key(one.d1)} {key(one.d2)}"
+def _key(pair: Pair) -> str:
+    return f"{key(pair.d1)} {key(pair.d2)}"
 
 
 def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
     """Yield pairs without some of the records that both have: all, a half, a quarter, …, three,
-    two (a witness may need an odd length), one; of few, any two."""
-    common = matched(now.d1, now.d2)
+    two (a pair may need an odd length), one; of few, any two."""
+    common = matched(*now)
     halves = {len(common) >> times for times in range(len(common).bit_length())}
-    sizes = sorted(one for one in {*halves, 1, 2, 3} if one <= len(common))
+    sizes = sorted(size for size in {*halves, 1, 2, 3} if size <= len(common))
     for size in reversed(sizes):
         for begin in range(0, len(common), size):
             yield _without_common(now, common[begin : begin + size])
@@ -114,10 +119,10 @@ def _without_common(now: Pair, gone: Sequence[tuple[int, int]]) -> Pair:
 
 
 def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without a record that only one of them has; in its place there may be one that
-    both have."""
-    first, second = unmatched(now.d1, now.d2)
-    common = matched(now.d1, now.d2)
+    """Yield pairs without a record that only one of them has; a record that both have may take its
+    place."""
+    first, second = unmatched(*now)
+    common = matched(*now)
     for place in first:
         for other in second:
             yield Pair(without(now.d1, place), without(now.d2, other))
@@ -126,17 +131,16 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
         yield from (Pair(without(now.d1, place), without(now.d2, other)) for _, other in common)
     for place in second:
         yield Pair(now.d1, without(now.d2, place))
-        yield from (Pair(without(now.d1, one), without(now.d2, place)) for one, _ in common)
+        yield from (Pair(without(now.d1, other), without(now.d2, place)) for other, _ in common)
 
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs without most of the records that both have, where several are left, all others
-    being the same, at an end of the space: it takes fewer of these for a sum that is too large."""
-    common = matched(now.d1, now.d2)
+    """Yield pairs with few of the records that both have, and all records equal to an edge inside
+    the space: a sum exceeds a limit with fewer of these."""
+    common = matched(*now)
     if not isinstance(now.d1, list) or len(common) <= _READABLE:
         return
-    of_record = item_of(space)
-    ends = [edge.value for edge in of_record.edges() if of_record.contains(edge.value)]
+    ends = [edge.value for edge in space.of_record().edges() if edge.inside]
     for many in range(_READABLE):
         kept = _without_common(now, common[many:])
         for end in ends:
@@ -144,30 +148,23 @@ def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs of which records that both have are simpler: all that are alike at once, then
-    single ones."""
-    common = matched(now.d1, now.d2)
-    of_record = item_of(space)
-    alike: dict[str, list[tuple[int, int]]] = {}
-    for one, other in common:
-        alike.setdefault(key(now.d1[one]), []).append((one, other))
-    for places in alike.values():
-        record = now.d1[places[0][0]]
-        for simpler in of_record.simpler(record):
-            for some in (places, *([one] for one in places if len(places) > 1)):
-                ours, theirs = zip(*some, strict=True)
-                yield Pair(changed(now.d1, simpler, *ours), changed(now.d2, simpler, *theirs))
+    """Yield pairs with simpler records in the place of those that both have: of all equal ones
+    together, then of single ones."""
+    equal: dict[str, list[tuple[int, int]]] = {}
+    for ours, theirs in matched(*now):
+        equal.setdefault(key(now.d1[ours]), []).append((ours, theirs))
+    for places in equal.values():
+        for simpler in space.of_record().simpler(now.d1[places[0][0]]):
+            for some in (places, *([place] for place in places if len(places) > 1)):
+                first, second = zip(*some, strict=True)
+                yield Pair(changed(now.d1, simpler, *first), changed(now.d2, simpler, *second))
 
 
 def _simpler_different(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs of which what differs is simpler, on one side or, moved alike, on both."""
-    if not (isinstance(now.d1, list) and isinstance(now.d2, list)):
-        for simpler in space.simpler(now.d1):
-            yield from (Pair(simpler, one) for one in moved_alike(now.d1, simpler, now.d2))
-            yield Pair(simpler, now.d2)
-        yield from (Pair(now.d1, simpler) for simpler in space.simpler(now.d2))
-        return
-    yield from other_differences(now, item_of(space).simpler)
+    """Yield pairs with simpler values in the place of those that differ."""
+    if isinstance(now.d1, list) and isinstance(now.d2, list):
+        return other_differences(now, space.of_record().simpler)
+    return other_values(now, space.simpler)
 
 
 _FEWER: tuple[_Step, ...] = (_fewer_common, _fewer_different, _fewer_at_an_end)

@@ -1,30 +1,38 @@
-"""What one input of a mechanism may be: a space of values, with those where bugs sit."""
+"""The interface of a space: a set of values that an input of a mechanism may have.
+
+An *edge* is a value at which mechanisms often have bugs: a bound, NaN, an empty list, a value just
+outside the space. Each kind of space is one class, in `spaces/`, with its edges and its syntax.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 from dpaudit.errors import UsageError
-from dpaudit.wording import install_command
+from dpaudit.inputs.values import IMPORT
+from dpaudit.wording import did_you_mean, install_command, shortened
 
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+_T = TypeVar("_T")
 
 
 class MissingLibrary(UsageError):
-    """A library that an extra brings is not installed."""
+    """A library that an extra installs is missing."""
 
     code = "package-missing"
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A value where bugs sit.
+    """A value at which bugs are likely.
 
-    words: what it is, such as "the upper bound".  inside: whether it lies in the space.
+    words: a description, such as "the upper bound".  inside: whether it lies in the space.
     """
 
     value: Any
@@ -32,49 +40,101 @@ class Edge:
     inside: bool
 
 
-class Space(Protocol):
-    """A set of values: of scalars, records or whole datasets."""
+class Space(ABC):
+    """A set of values: scalars, records or whole datasets, all in plain Python.
 
+    A subclass is frozen, compares by value, and has a class method `read(line)`, which reads what
+    follows the word of its kind. The methods from `extremes` on have defaults.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
     def words(self) -> str:
-        """Return the space as one line, which the grammar reads back to an equal one."""
-        ...
+        """Return the space as one line, from which `parse_space` makes an equal space."""
 
+    @abstractmethod
     def contains(self, value: Any) -> bool:
         """Return whether a value lies in the space."""
-        ...
 
     @property
+    @abstractmethod
     def simplest(self) -> Any:
-        """What a witness is shrunk towards."""
-        ...
+        """The value that shrinking moves towards."""
 
+    @abstractmethod
     def usual(self) -> Any:
-        """Return a harmless value in the middle."""
-        ...
+        """Return a harmless value in the middle of the space."""
 
+    @abstractmethod
     def spread(self, number: int) -> list[Any]:
-        """Return so many harmless values, different ones where there are any."""
-        ...
+        """Return a number of harmless values, different ones as far as the space has them."""
+
+    @abstractmethod
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        """Yield values at which bugs are likely, inside the space and outside, each with a
+        description. A value may come twice."""
+
+    @abstractmethod
+    def simpler(self, value: Any) -> Iterator[Any]:
+        """Yield a few values that are simpler than the given one, the simplest first."""
+
+    @abstractmethod
+    def strategy(self) -> Any:
+        """Return a strategy of Hypothesis. Raises MissingLibrary."""
 
     def edges(self) -> Iterator[Edge]:
-        """Yield values where bugs sit, those inside first, each once."""
-        ...
+        """Yield the edges, those inside the space first, each value once."""
+        edges = [Edge(value, words, self.contains(value)) for value, words in self.all_edges()]
+        edges.sort(key=lambda edge: not edge.inside)
+        return distinct(edges, key=lambda edge: edge.value)
 
-    def simpler(self, value: Any) -> Iterator[Any]:
-        """Yield a few values that are simpler than one, the simplest first."""
-        ...
+    def extremes(self) -> tuple[Any, Any]:
+        """Return a lowest and a highest harmless value: the bounds, where the space has them."""
+        low, high = self.spread(2)
+        return low, high
 
-    def strategy(self) -> SearchStrategy[Any]:
-        """Return a strategy of Hypothesis. Raises UsageError where that is not installed."""
-        ...
+    def all_values(self) -> list[Any] | None:
+        """Return all values of a space of at most 30; None for a larger one."""
+        return None
+
+    def is_label(self) -> bool:
+        """Return whether values are labels, by which records form groups."""
+        return False
+
+    def is_numeric(self) -> bool:
+        """Return whether values are numbers, or lists of numbers."""
+        return False
+
+    def least_step(self) -> float:
+        """Return the smallest difference of two different numbers of the space."""
+        return 0.0
+
+    def clamped(self, value: Any) -> Any:
+        """Return a value with its numbers moved to the nearest bound where they exceed it."""
+        return value
+
+    def present(self) -> Space:
+        """Return the space without its missing value."""
+        return self
+
+    def of_record(self) -> Space:
+        """Return the space of one record of a list; for a scalar the space itself."""
+        return self
+
+    def by_column(self) -> Mapping[str, Space]:
+        """Return the spaces of a record's columns, by name; nothing for other values."""
+        return {}
 
 
-# Most values are of these; to ask whether one is a mapping takes longer than all the rest.
+# The most common types: looked up here because `isinstance(value, Mapping)` takes longer than the
+# rest of `identity`.
 _PLAIN = frozenset({int, str, bool, type(None)})
 
 
 def identity(value: Any) -> Hashable:
-    """Return what tells values apart: NaN is NaN, while −0.0 is not 0.0, nor is 1 True or 1.0."""
+    """Return a key that is equal for equal values: NaN equals NaN, while −0.0 differs from 0.0, and
+    1 from True and from 1.0."""
     own = type(value)
     kind = own.__name__
     if own in _PLAIN:
@@ -92,47 +152,17 @@ def identity(value: Any) -> Hashable:
     return (kind, value) if isinstance(value, Hashable) else (kind, repr(value))
 
 
-def types_in(value: Any) -> frozenset[tuple[str, str]]:
-    """Return the types of the values in a dataset, each with its column: null, text, number, list
-    or table."""
-    return frozenset(_types(value, ""))
-
-
-def _types(value: Any, column: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        yield column, "table"
-        for name, part in value.items():
-            yield from _types(part, f"{column}.{name}")
-    elif isinstance(value, list | tuple):
-        yield column, "list"
-        for part in value:
-            yield from _types(part, f"{column}[]")
-    elif value is None or isinstance(value, str):
-        yield column, "null" if value is None else "text"
-    else:
-        yield column, "number" if isinstance(value, int | float) else type(value).__name__
-
-
-def ordered(edges: Iterable[Edge]) -> Iterator[Edge]:
-    """Yield edges, those inside first, and of the same value only the first."""
-    known: set[Hashable] = set()
-    for one in sorted(edges, key=lambda edge: not edge.inside):
-        if (key := identity(one.value)) not in known:
-            known.add(key)
-            yield one
-
-
-def different(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield values, of the same ones only the first."""
+def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> Iterator[_T]:
+    """Yield values, of equal ones (by `identity`) only the first. key: returns what is compared."""
     known: set[Hashable] = set()
     for value in values:
-        if (key := identity(value)) not in known:
-            known.add(key)
+        if (named := identity(value if key is None else key(value))) not in known:
+            known.add(named)
             yield value
 
 
 def strategies() -> Any:
-    """Return the strategies of Hypothesis, which is imported only where it is used."""
+    """Import Hypothesis, which is optional, and return its module of strategies."""
     try:
         import hypothesis.strategies
     except ImportError as error:
@@ -141,3 +171,134 @@ def strategies() -> Any:
             f"{install_command('search')}"
         ) from None
     return hypothesis.strategies
+
+
+class NotUnderstood(Exception):
+    """A space that is not written correctly; the message says where and why."""
+
+    code = "space-invalid"
+
+
+_TOKEN = re.compile(
+    rf'\s*(?:(?P<own>{IMPORT}[^\s,()\[\]{{}}]+)|(?P<text>"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')'
+    r"|(?P<mark>[\[\]{}(),:])|(?P<word>[^\s\[\]{}(),:\"']+)|(?P<odd>\S))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a mark, a quoted text or an import path on a line. end: its last place, plus 1."""
+
+    kind: str
+    text: str
+    end: int
+
+    def unquoted(self) -> str:
+        """Return the text without its quotes. Raises NotUnderstood."""
+        if self.kind != "text":
+            return self.text
+        if self.text[0] == '"':
+            try:
+                return str(json.loads(self.text, strict=False))
+            except ValueError as error:
+                raise NotUnderstood(f"{self.text} is not a text: {error}") from None
+        return re.sub(r"\\(.)", r"\1", self.text[1:-1])
+
+
+class Line(ABC):
+    """A line that is read token by token. All methods raise NotUnderstood.
+
+    base: the folder of relative import paths.
+    """
+
+    def __init__(self, text: str, base: Path | None) -> None:
+        self.text, self.base = text, base
+        self.tokens = list(_tokens(text))
+        self._place = 0
+
+    @abstractmethod
+    def space(self) -> Space:
+        """Read a whole space."""
+
+    @property
+    def next(self) -> Token | None:
+        """The next token; None at the end."""
+        return self.tokens[self._place] if self._place < len(self.tokens) else None
+
+    def is_next(self, text: str) -> bool:
+        """Return whether this word or mark comes next."""
+        return (
+            self.next is not None
+            and self.next.kind in ("word", "mark")
+            and (self.next.text == text)
+        )
+
+    def skip(self, text: str) -> bool:
+        """Read this word or mark if it comes next, and return whether it did."""
+        is_there = self.is_next(text)
+        self._place += is_there
+        return is_there
+
+    def take(self, text: str, expected: str | None = None) -> None:
+        """Read this word or mark. expected: its description in the message."""
+        if not self.skip(text):
+            raise self.wrong(expected or repr(text), (text,))
+
+    def token(self, expected: str, *kinds: str) -> Token:
+        """Read a token, of one of these kinds if any are named."""
+        token = self.next
+        if token is None or (kinds and token.kind not in kinds):
+            raise self.wrong(expected)
+        self._place += 1
+        return token
+
+    def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
+        """Read a bracketed list: yield wherever the caller is to read an item."""
+        self.take(opening, expected)
+        while not self.skip(closing):
+            yield
+            if not self.is_next(closing):
+                self.take(",", f"',' or {closing!r}")
+
+    def size(self) -> int | None:
+        """Read a number of records, if one comes next."""
+        if self.next is None or not self.next.text.isdecimal():
+            return None
+        return int(self.token("").text)
+
+    def wrong(self, expected: str, known: Sequence[str] = ()) -> NotUnderstood:
+        """Return the error for the next token. known: words that it may be a misspelling of."""
+        start = self.tokens[self._place - 1].end if self._place else 0
+        after = f" after {shortened(self.text[:start].strip(), 40)!r}" if start else ""
+        if self.next is None:
+            return NotUnderstood(f"it ends{after}, where {expected} is missing")
+        near = did_you_mean(self.next.text, known)
+        shown = shortened(self.next.text, 40)
+        return NotUnderstood(f"{shown!r}{after} is not understood; expected {expected}.{near}")
+
+    def back(self) -> Self:
+        """Return to the token before."""
+        self._place -= 1
+        return self
+
+
+def _tokens(line: str) -> Iterator[Token]:
+    place = 0
+    while place < len(line.rstrip()):
+        match = _TOKEN.match(line, place)
+        if match is None or match.lastgroup is None or match.lastgroup == "odd":
+            rest = shortened(line[place:].strip(), 30)
+            raise NotUnderstood(f"{rest!r} is not understood; a quote is not closed")
+        place = match.end()
+        yield Token(match.lastgroup, match[match.lastgroup], place)
+
+
+_WORD = re.compile(r"[^\W\d][\w.-]*")
+# Words that mean something else on a line.
+_RESERVED = frozenset({"true", "false", "null", "none", "nan", "inf", "infinity", "or", "missing"})
+
+
+def quoted(text: str) -> str:
+    """Return a text as it stands on a line: in quotes unless it is a plain word."""
+    is_word = _WORD.fullmatch(text) and text.lower() not in _RESERVED
+    return text if is_word else json.dumps(text, ensure_ascii=False)

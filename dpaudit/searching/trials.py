@@ -1,14 +1,17 @@
-"""Draws of a search: of single inputs, so that one set serves every pair that the input is in.
+"""Draws of a search: how many, for which inputs, and the pairs that they are for.
 
-They choose pairs and certify nothing: what an audit draws later comes from other streams.
+Draws are made for single inputs, so that one set serves every pair with the input. They choose
+pairs and certify nothing: the audit that follows draws from other streams.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,19 +25,89 @@ from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Outcomes, Raised, concatenate, failures, from_raw
 from dpaudit.sampling.generators import carried_generators, chunk_streams, preserved
 from dpaudit.sampling.state import changed, kept_state
+from dpaudit.searching.proposals import Proposal
+from dpaudit.searching.timeouts import Limit
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# What names the streams of a search, where those of an audit have the number of a stage.
+# First parts of the keys of a search's random streams; an audit has the number of a stage there.
 SEARCHING, ALONE = 100, 101
 
-
-# Exceptions that a value of a type which the code was not written for raises.
+# Part of an audit's draws, or of its time, that is for the search.
+SHARE = 1 / 4
+# Parts of that for proposals and for pairs like the best; the rest is for making the best simpler.
+PROPOSED, GUIDED = 0.6, 0.15
+# Part for pairs outside the space where these do not count: enough to see a clear leak.
+NOTED = 0.1
+# Part that may be spent in addition to compare the best pairs of answers, where they leak clearly:
+# fewer draws to certify lower the bound less than a pair that is not the best.
+COMPARING = 0.6
+# Most pairs of a first round.
+WIDTH = 400
+# Draws of either input in a first round, at least and at most.
+FEWEST, MOST = 50, 1_000
+# With a small budget: pairs that are tried nevertheless, and draws of either input.
+_FEW_PAIRS, BARELY = 24, 10
+# Inputs to draw for, for each pair: many pairs share one of theirs.
+_INPUTS = 1.3
+# Draws of either input that first show how fast draws are made.
+_FEWEST_TIMED = 2
+# Exceptions of code that was written for values of another type.
 _OF_TYPES = frozenset({"TypeError", "AttributeError"})
 
 
+class Budget:
+    """The draws of a search. With a time limit their number is planned when a pair can be tried."""
+
+    def __init__(self, spec: AuditSpec) -> None:
+        self._limit, self._seconds = Limit(), SHARE * (spec.time or 0.0)
+        self._began = Limit()
+        self.draws = max(2 * FEWEST, int(SHARE * spec.samples))
+        self._is_planned = spec.time is None
+
+    def elapsed(self) -> float:
+        """Return for how many seconds the search has run."""
+        return self._began.elapsed()
+
+    def places(self, share: float) -> int:
+        """Return for how many pairs a part of the budget is enough."""
+        if not self._is_planned:
+            return WIDTH
+        budget = self.draws_for(share)
+        # With few draws, some pairs get so few that these show only large leaks.
+        return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
+
+    def draws_for(self, share: float) -> float:
+        """Return the draws of either input, of all pairs of a first round together: each round
+        costs half of the one before, and inputs serve several pairs."""
+        return share * self.draws / (2 * _INPUTS)
+
+    def plan_by_clock(self, tried: Callable[[int], object]) -> None:
+        """Set the number of draws that there is time for, by the time that a few take.
+
+        tried: tries a pair with a number of draws of either input. The first trial may have
+        something to import.
+        """
+        taken, size = 0.0, 0
+        for draws in (_FEWEST_TIMED, 2 * _FEWEST_TIMED, FEWEST):
+            if taken * draws > self._seconds * max(size, 1) / 10:
+                break
+            began, size = time.monotonic(), draws
+            tried(draws)
+            taken = max(time.monotonic() - began, 1e-6)
+        self.draws = max(2 * BARELY, int(2 * size * self._seconds / taken))
+        self._is_planned = True
+        # The time starts here, so that imports take nothing from a short search.
+        self._limit = Limit(self._seconds)
+
+    def is_out_of_time(self) -> bool:
+        """Return whether time is up."""
+        return self._limit.is_over()
+
+
 class Input:
-    """One input, and what was drawn for it. is_alone: by a call for each draw."""
+    """One input, and its draws. is_alone: whether the mechanism is called once for each draw,
+    though it can make many in a call."""
 
     def __init__(self, number: int, dataset: Any, *, is_alone: bool = False) -> None:
         self.number, self.dataset, self.is_alone = number, dataset, is_alone
@@ -53,13 +126,52 @@ class Input:
 
     @property
     def has_wrong_type(self) -> bool:
-        """Whether every draw has raised the exception of code that was written for other types."""
+        """Whether every draw has raised the same exception of code for values of another type."""
         return self.only_raises and len(self.kinds) == 1 and self.kinds <= _OF_TYPES
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Contender:
+    """A proposed pair, with the outcome of its latest trial.
+
+    evidence: log-likelihood of the draws minus the largest that the claim allows.  estimate: the
+    lower bound on ε to expect of an audit.  hope: a less careful such bound, by which pairs are
+    compared: caution lowers the bound of a rare event more than that of a frequent one.
+    order: place among the proposals, of which simple ones come first.  draws: of both inputs
+    together.  has_wrong_type: it raises for a type of values that only one input has.
+    """
+
+    proposal: Proposal
+    d1: Input
+    d2: Input
+    order: int
+    evidence: float = 0.0
+    estimate: float = 0.0
+    hope: float = 0.0
+    draws: int = 0
+    has_wrong_type: bool = False
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The numbers of its inputs."""
+        return self.d1.number, self.d2.number
+
+    def rank(self, enough: float) -> tuple[float, ...]:
+        """Return a sort key, larger for better contenders: by evidence up to `enough`, then inside
+        the space, then by hope. A pair with a wrong type is worse than any other."""
+        evidence = _rounded(min(self.evidence, enough))
+        inside, hope = self.proposal.inside, _rounded(self.hope)
+        return (not self.has_wrong_type, evidence, inside, hope, -self.order)
+
+
+def _rounded(value: float) -> float:
+    """Return two digits of a number: later ones are noise."""
+    return value if math.isinf(value) else float(f"{value:.2g}")
+
+
 class Inputs:
-    """All inputs of a search, each once. unformed: why the first of them that cannot have the form
-    of the others has not."""
+    """All inputs of a search, each once. unformed: why the first input that cannot take the form of
+    the others cannot."""
 
     def __init__(self, formed: Callable[[Any], Any]) -> None:
         self._formed = formed
@@ -68,9 +180,9 @@ class Inputs:
         self.unformed = ""
 
     def of(self, dataset: Any) -> Input | None:
-        """Return the input of a dataset; None where it cannot have the form of the others."""
+        """Return the input of a dataset; None where it cannot take the form of the others."""
         key = repr(dataset)
-        if "..." in key or "array(" in key:  # what NumPy and pandas write may leave values out
+        if "..." in key or "array(" in key:  # NumPy and pandas may write not all values
             key = digest(dataset)
         if key not in self._inputs:
             try:
@@ -99,10 +211,10 @@ class Inputs:
 
 
 class Drawing:
-    """Draws for single inputs; a context manager, which restores the generators it has seeded."""
+    """Draws for single inputs. A context manager, which restores the generators it has seeded."""
 
     def __init__(self, spec: AuditSpec) -> None:
-        """Raises what loading the mechanism does."""
+        """Load the mechanism, and raise the exceptions of that."""
         self.draws = 0
         self._seed = spec.seed
         self._mechanism = add_adversary(load_mechanism(spec.target), spec.claim.adversary)
@@ -144,13 +256,13 @@ class Drawing:
         self._stack.close()
 
     def fill(self, one: Input, draws: int) -> None:
-        """Draw for an input until it has so many draws. Raises MechanismError."""
+        """Draw for an input until it has a number of draws. Raises MechanismError."""
         missing = draws - one.draws
         if missing <= 0:
             return
         key = (0, ALONE if one.is_alone else SEARCHING, one.number, len(one.parts))
         streams = chunk_streams(self._seed, key, self._carried)
-        # A copy, since a mechanism that changes its input must not change what is audited later.
+        # A copy: a mechanism may change its input, which is audited later.
         mechanism = self._alone if one.is_alone and self._alone is not None else self._mechanism
         raw = mechanism.sample(deepcopy(one.dataset), missing, streams.mechanism)
         drawn = from_raw(raw, types=mechanism.types_by_draw, text_orders=mechanism.text_orders)
@@ -170,8 +282,8 @@ class Drawing:
 
 
 def one_by_one(spec: AuditSpec) -> AuditSpec | None:
-    """Return an audit that calls its mechanism once for each draw; None where there is none: of
-    compositions, and in processes of their own."""
+    """Return an audit that calls its mechanism once for each draw; None for compositions and for
+    mechanisms in processes of their own, which have no such audit."""
     target = spec.target
     if spec.on_error == "fail" or not isinstance(target, CallableTarget | ImportedTarget):
         return None
@@ -179,8 +291,8 @@ def one_by_one(spec: AuditSpec) -> AuditSpec | None:
 
 
 def paired(d1: Input, d2: Input, draws: int) -> SelectionDraws:
-    """Return the first draws of two inputs, so many of each, in an order of no meaning: folds are
-    taken by position, and either input must be in all of them."""
+    """Return the first draws of two inputs, a number of each, in random order: folds are taken by
+    position, and either input must be in all of them."""
     drawn = [concatenate(one.parts).take(slice(draws)) for one in (d1, d2)]
     is_d1 = np.arange(2 * draws) < draws
     order = np.random.default_rng(draws).permutation(2 * draws)

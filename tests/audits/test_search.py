@@ -25,19 +25,18 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
 from dpaudit.errors import JournalError
 from dpaudit.inputs.adjacency import Adjacency
-from dpaudit.searching import confirming
+from dpaudit.searching import confirming, proposals
 from dpaudit.searching import search as searching
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.proposals import stream
-from dpaudit.searching.proposals.patterns import pattern_pairs
-from dpaudit.searching.proposals.random import random_pairs
-from dpaudit.searching.screening import Contender, Judge
-from dpaudit.searching.setup import neighbour_search
-from dpaudit.searching.trials import ALONE, SEARCHING, Input, Inputs
+from dpaudit.searching.confirming import Judge
+from dpaudit.searching.proposals import random_pairs
+from dpaudit.searching.relations import Relation
+from dpaudit.searching.search import neighbour_search
+from dpaudit.searching.trials import ALONE, SEARCHING, Contender, Input, Inputs
 from dpaudit.targets.target import CallableTarget
 from mechanisms.neighbours.planted import PLANTED
 from mechanisms.noisy_max import winning_law
 from mechanisms.truth import epsilon_of
+from tests.neighbouring import relation
 
 UNIT = "list of number in [0, 1]"
 Draws = NDArray[np.float64]
@@ -95,10 +94,10 @@ def random_pairs_are_drawn_once() -> Iterator[None]:
     unit/searching/test_proposals.py holds it to."""
     kept: dict[tuple[str, Adjacency, int], tuple[list[Any], Iterator[Any]]] = {}
 
-    def known(space: Any, adjacency: Adjacency, seed: int) -> Iterator[Any]:
-        key = (space.words(), adjacency, seed)
+    def known(relation: Relation, seed: int) -> Iterator[Any]:
+        key = (relation.space.words(), relation.adjacency, seed)
         if key not in kept:
-            kept[key] = [], random_pairs(space, adjacency, seed)
+            kept[key] = [], random_pairs(relation, seed)
         pairs, more = kept[key]
         for place in itertools.count():
             if place == len(pairs):
@@ -109,7 +108,7 @@ def random_pairs_are_drawn_once() -> Iterator[None]:
             yield copy.deepcopy(pairs[place])
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(stream, "random_pairs", known)
+        patched.setattr(proposals, "random_pairs", known)
         yield
 
 
@@ -191,7 +190,7 @@ def test_the_pair_is_as_bad_as_the_worst_pattern(
     def truth(d1: list[float], d2: list[float]) -> float:
         return epsilon_of(law(d1), law(d2))
 
-    pairs = pattern_pairs(parse_space(planted.space), Adjacency("linf", 1.0))
+    pairs = relation(planted.space, "linf:1").pattern_pairs()
     worst = max(truth(d1, d2) for d1, d2, _ in pairs)
     assert truth(*result.searched.found[0]) >= 0.99 * worst
 

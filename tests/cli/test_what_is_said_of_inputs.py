@@ -11,8 +11,8 @@ import pytest
 from dpaudit.auditing.engine import run_audit
 from dpaudit.config.building import build_spec
 from dpaudit.errors import DatasetError
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.spaces.categories import Categories
+from dpaudit.searching.spaces import parse_space
+from dpaudit.searching.spaces.labels import Categories
 
 MECHANISMS = """
 import random

@@ -1,12 +1,11 @@
-"""A user's own inputs: a function that generates them, or a strategy of Hypothesis."""
+"""Inputs from a user's own code: a function that generates them, or a strategy of Hypothesis."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
-from pathlib import Path
-from typing import Any
+from itertools import islice
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,8 +13,8 @@ from dpaudit.errors import DatasetError
 from dpaudit.import_path import located, resolve
 from dpaudit.inputs.values import IMPORT
 from dpaudit.searching.drawing import drawn
-from dpaudit.searching.space import Edge, strategies
-from dpaudit.searching.waiting import within
+from dpaudit.searching.space import Line, Space, strategies
+from dpaudit.searching.timeouts import within
 from dpaudit.wording import shown
 
 _SEEDS = 2**32
@@ -23,28 +22,32 @@ _PLAIN = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """What a user's function or strategy gives. Nobody knows what else it may give, so that every
-    plain dataset counts as inside; none is an edge but those it gives for the first seeds."""
+class Own(Space):
+    """The inputs of a user's function or strategy.
+
+    Which other inputs it could give is unknown: every plain dataset counts as inside, and the only
+    edges are the inputs of the first seeds.
+    """
 
     path: str
     made_by: Any = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, written: str, base: Path | None = None) -> Own:
+    def read(cls, line: Line) -> Self:
         """Return the space of an import path, `import:my.module:generate`.
 
-        Raises TargetError for a wrong path, DatasetError for what is neither.
+        Raises TargetError for a wrong path, DatasetError for an object of another type.
         """
-        path = located(written.removeprefix(IMPORT), base)
-        found = resolve(path)
-        if not _is_strategy(found) and not callable(found):
+        written = line.token("an import path").text
+        path = located(written.removeprefix(IMPORT), line.base)
+        source = resolve(path)
+        if not _is_strategy(source) and not callable(source):
             raise DatasetError(
-                f"{written} is {shown(found)}; name a function generate(rng), rng a NumPy "
+                f"{written} is {shown(source)}; name a function generate(rng), rng a NumPy "
                 "Generator, or a strategy of Hypothesis",
                 code="space-invalid",
             )
-        return cls(path, found)
+        return cls(path, source)
 
     def words(self) -> str:
         return f"{IMPORT}{self.path}"
@@ -64,15 +67,17 @@ class Own:
             return self._given(number)
         return [self.generated(seed) for seed in range(number)]
 
-    def edges(self) -> Iterator[Edge]:
-        yield Edge(self.generated(0), "generated", True)
+    def is_numeric(self) -> bool:
+        return True
+
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        yield self.generated(0), "generated"
 
     def simpler(self, value: Any) -> Iterator[Any]:
-        """Yield what has fewer records; what simpler values are, only the generator knows."""
+        """Yield datasets with fewer records; the generator alone knows which values are simpler."""
         if isinstance(value, list) and value:
             half = (len(value) + 1) // 2
-            cuts = [value[:half], value[len(value) - half :]] if half < len(value) else []
-            yield from cuts
+            yield from [value[:half], value[len(value) - half :]] if half < len(value) else []
             yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
 
     def generated(self, seed: int) -> Any:
@@ -81,39 +86,37 @@ class Own:
             return self._given(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"
         value = within(lambda: self.made_by(np.random.default_rng(seed)), words)
-        value = plain(value)
-        if fault := _fault(value):
-            raise DatasetError(f"{words} returned {shown(value)}, {fault}", code="generator-failed")
-        return value
+        return _checked(value, f"{words} returned")
 
     def strategy(self) -> Any:
         st = strategies()
         if _is_strategy(self.made_by):
-            return self.made_by.map(self._checked)
+            return self.made_by.map(lambda value: _checked(value, f"{self.words()} gave"))
         return st.integers(0, _SEEDS - 1).map(self.generated)
 
     def _given(self, number: int) -> list[Any]:
-        """Return so many of what a strategy gives, after the first, which is often empty."""
+        """Return a number of inputs of a strategy, without the first, which is often empty."""
         values = drawn(self.made_by, 0, self.words(), is_own=True)
-        return [self._checked(one) for one in islice(values, 1, number + 1)]
+        words = f"{self.words()} gave"
+        return [_checked(value, words) for value in islice(values, 1, number + 1)]
 
-    def _checked(self, value: Any) -> Any:
-        value = plain(value)
-        if fault := _fault(value):
-            raise DatasetError(
-                f"{self.words()} gave {shown(value)}, {fault}", code="generator-failed"
-            )
-        return value
+
+def _checked(value: Any, words: str) -> Any:
+    """Return a generated value in plain Python. Raises DatasetError where it is no dataset."""
+    value = plain(value)
+    if fault := _fault(value):
+        raise DatasetError(f"{words} {shown(value)}, {fault}", code="generator-failed")
+    return value
 
 
 def plain(value: Any) -> Any:
-    """Return what was generated as plain Python: arrays as lists, tuples as lists."""
+    """Return a generated value in plain Python: arrays and tuples as lists, tables as rows."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return list(map(plain, value))
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(part) for key, part in value.items()}
     to_dicts = getattr(value, "to_dicts", None)  # of Polars
     if callable(to_dicts):
         return plain(to_dicts())
@@ -123,41 +126,41 @@ def plain(value: Any) -> Any:
 
 
 def _fault(value: Any) -> str:
-    """Return why a value is no dataset, or `""`."""
+    """Return why a value is no dataset; "" for a dataset."""
     if isinstance(value, _PLAIN):
         return ""
     if isinstance(value, dict):
-        bad = next((one for one in value.values() if _fault(one)), None)
+        bad = next((part for part in value.values() if _fault(part)), None)
         return f"which holds {shown(bad)}" if bad is not None else ""
     if not isinstance(value, list):
         return "which is no dataset; return a number, a text, or a list of records"
-    for one in value:
-        if fault := _fault(one):
-            return fault
-    return _mixed(value)
+    return next(filter(None, map(_fault, value)), "") or _mixed(value)
 
 
 def _mixed(records: list[Any]) -> str:
-    """Return that records are of several types; missing ones and numbers go together."""
-    kinds = list(dict.fromkeys(_kind(one) for one in records if one is not None))
-    for one, other in pairwise(kinds):
-        return f"whose records are of several types ({one} and {other}); return records of one type"
-    keys = [one.keys() for one in records if isinstance(one, dict)]
-    odd = next((one for one in keys if one != keys[0]), None)
+    """Return why records are not of one type, where they are not; numbers may be missing."""
+    types = list(dict.fromkeys(_type(record) for record in records if record is not None))
+    if len(types) > 1:
+        return (
+            f"whose records are of several types ({types[0]} and {types[1]}); "
+            "return records of one type"
+        )
+    keys = [record.keys() for record in records if isinstance(record, dict)]
+    odd = next((other for other in keys if other != keys[0]), None)
     if odd is not None:
         return f"whose rows have several columns: {', '.join(keys[0])} and {', '.join(odd)}"
     return ""
 
 
-def _kind(value: Any) -> str:
+def _type(value: Any) -> str:
     if isinstance(value, bool | int | float):
         return "number"
     names: dict[type, str] = {str: "text", dict: "row", list: "list"}
     return names[type(value)]
 
 
-def _is_strategy(found: Any) -> bool:
+def _is_strategy(source: Any) -> bool:
     return any(
-        one.__name__ == "SearchStrategy" and one.__module__.startswith("hypothesis.")
-        for one in type(found).__mro__
+        base.__name__ == "SearchStrategy" and base.__module__.startswith("hypothesis.")
+        for base in type(source).__mro__
     )

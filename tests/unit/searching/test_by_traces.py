@@ -10,27 +10,19 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.searching import gathering
-from dpaudit.searching.by_traces import by_traces
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.neighbours import are_neighbours
-from dpaudit.searching.proposals.proposal import Proposal
+from dpaudit.searching.gathering import by_traces
+from dpaudit.searching.proposals import Proposal
 from dpaudit.targets.target import CallableTarget, CommandTarget, RepeatedTarget
 from dpaudit.tracing.scoring import Scorer, can_score
+from tests.neighbouring import relation
 
 Rng = np.random.Generator
 
 
-def relation(text: str) -> Adjacency:
-    found = parse_adjacency(text)
-    assert found is not None
-    return found
-
-
 def suggested(score: Any, space: str, adjacency: str, **options: Any) -> list[Proposal]:
     given = {"scores": 200, "inside_only": True, **options}
-    return list(by_traces(parse_space(space, None), relation(adjacency), score, **given))
+    return list(by_traces(relation(space, adjacency), score, **given))
 
 
 def total(data: Sequence[float], rng: Rng) -> float:
@@ -65,7 +57,7 @@ def test_the_best_of_the_catalogue_come_first_and_are_neighbours() -> None:
     assert {one.origin for one in found} == {"trace"}
     for one in found:
         assert one.inside
-        assert are_neighbours(one.d1, one.d2, relation(adjacency), parse_space(space, None))
+        assert relation(space, adjacency).holds(one.d1, one.d2)
 
 
 def test_climbing_goes_on_where_the_catalogue_ends() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpaudit.searching.drawing import ROUND, drawn
-from dpaudit.searching.grammar import parse_space
+from dpaudit.searching.spaces import parse_space
 
 
 def some(seed: int = 0) -> list[object]:

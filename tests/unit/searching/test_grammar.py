@@ -8,14 +8,10 @@ from typing import Any
 import pytest
 
 from dpaudit.errors import TargetError
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.spaces.categories import Categories
-from dpaudit.searching.spaces.lists import Lists
-from dpaudit.searching.spaces.missing import OrMissing
+from dpaudit.searching.spaces import EXAMPLES, parse_space
+from dpaudit.searching.spaces.datasets import Lists, OrMissing, Records
+from dpaudit.searching.spaces.labels import Categories, Texts, Users
 from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
-from dpaudit.searching.spaces.records import Records, Users
-from dpaudit.searching.spaces.registry import EXAMPLES
-from dpaudit.searching.spaces.texts import Texts
 from tests.raising import code, refusal
 
 LINES = [
@@ -51,7 +47,7 @@ def test_a_space_is_read_back_from_its_words(line: str) -> None:
     [
         ("number in [0, 1]", Numbers(0, 1)),
         ("number in [0,1]", Numbers(0, 1)),
-        ("integer in [-3, inf]", Integers(-3, None)),
+        ("integer in [-3, inf]", Integers(-3)),
         ("list of number", Lists(Numbers())),
         ("list of 5 text", Lists(Texts(), 5, 5)),
         ("vector of 5 text", Lists(Texts(), 5, 5)),
@@ -112,14 +108,14 @@ REFUSED: list[tuple[Any, str]] = [
     ({"table": {"a": "text"}, "row": [1, 2]}, "Did you mean 'rows'?"),
     ({"table": ["a"]}, "names"),
     ({"list": "text", "length": "5"}, "two numbers"),
-    ({"list": "text", "length": [1, 2.5]}, "2.5 records"),
-    ({"list": "text", "length": -1}, "-1 records"),
+    ({"list": "text", "length": [1, 2.5]}, "'2.5'"),
+    ({"list": "text", "length": -1}, "'-1'"),
     ({"vector": "text"}, "length"),
     ({"number": [0]}, "two numbers"),
     ({"number": [0, 10**400]}, "inf"),
     ({"number": ["a", 1]}, "'a'"),
     ({"number": [False, True]}, "False"),
-    ({"integer": [0, 1.5]}, "integers"),
+    ({"integer": [0, 1.5]}, "'1.5'"),
     ({"category": "a"}, "'a'"),
     ({"category": [["a"]]}, "['a']"),
     ({"list": "text", "missing": 1}, "missing=1"),

@@ -8,32 +8,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.inputs.adjacency import Adjacency
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.guided import around
-from dpaudit.searching.neighbours import are_neighbours
+from dpaudit.searching.follow_ups import around
 from dpaudit.searching.proposals import Proposal
+from tests.neighbouring import relation
 
-VECTOR = parse_space("vector of 3 number in [0, 10]")
+VECTOR = "vector of 3 number in [0, 10]"
 
 
-def like(d1: Any, d2: Any, relation: Adjacency, values: list[Any]) -> list[Proposal]:
+def like(d1: Any, d2: Any, adjacency: str, values: list[Any]) -> list[Proposal]:
     pair = Proposal(d1, d2, "given", "edge", True)
-    source = around([pair], values, VECTOR, relation, np.random.default_rng(0))
+    source = around([pair], values, relation(VECTOR, adjacency), np.random.default_rng(0))
     return list(islice(source, 300))
 
 
 @pytest.mark.parametrize("kind", ["linf", "l1", "coordinate"])
 def test_answers_stay_neighbours(kind: str) -> None:
-    relation = Adjacency(kind, 1.0)
-    found = like([5.0, 5.0, 5.0], [5.0, 6.0, 5.0], relation, [0.0, 2.5, 9.0])
+    adjacency = f"{kind}:1"
+    found = like([5.0, 5.0, 5.0], [5.0, 6.0, 5.0], adjacency, [0.0, 2.5, 9.0])
     assert len(found) == 300
     for one in found:
-        assert are_neighbours(one.d1, one.d2, relation, VECTOR)
+        assert relation(VECTOR, adjacency).holds(one.d1, one.d2)
 
 
 def test_one_answer_can_become_all_of_them() -> None:
-    found = like([5.0, 5.0, 5.0], [5.0, 6.0, 4.0], Adjacency("linf", 1.0), [2.0])
+    found = like([5.0, 5.0, 5.0], [5.0, 6.0, 4.0], "linf:1", [2.0])
     pairs = [(one.d1, one.d2) for one in found]
     assert ([5.0, 5.0, 5.0], [6.0, 6.0, 6.0]) in pairs
     assert ([5.0, 6.0, 5.0], [5.0, 5.0, 4.0]) in pairs  # the other way
@@ -42,7 +40,5 @@ def test_one_answer_can_become_all_of_them() -> None:
 
 
 def test_what_is_no_number_moves_nothing() -> None:
-    found = like(
-        [5.0, 5.0, 5.0], [6.0, 5.0, 5.0], Adjacency("linf", 1.0), [None, float("nan"), 1.0]
-    )
+    found = like([5.0, 5.0, 5.0], [6.0, 5.0, 5.0], "linf:1", [None, float("nan"), 1.0])
     assert all(isinstance(x, float) and x == x for one in found for x in (*one.d1, *one.d2))

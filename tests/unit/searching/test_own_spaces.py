@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from dpaudit.errors import DatasetError
-from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.searching import drawing, waiting
-from dpaudit.searching.grammar import parse_space
+from dpaudit.searching import drawing, timeouts
 from dpaudit.searching.proposals import Proposal, proposals
+from tests.neighbouring import relation
 
 SOURCE = """
 import time
@@ -93,9 +92,7 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _some(space: str, adjacency: str, number: int = 60) -> list[Proposal]:
-    relation = parse_adjacency(adjacency)
-    assert relation is not None
-    return list(islice(proposals(parse_space(space), relation, seed=3), number))
+    return list(islice(proposals(relation(space, adjacency), seed=3), number))
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace", "hamming:2", "user:id"])
@@ -135,7 +132,7 @@ def test_a_generator_that_fails_is_named_with_its_seed(
     file: str, name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "did not end" in message:  # whatever else ends may take its time
-        monkeypatch.setattr(waiting, "SECONDS", 0.3)
+        monkeypatch.setattr(timeouts, "SECONDS", 0.3)
     with pytest.raises(DatasetError, match=message):
         _some(f"{file}:{name}", "replace", 1)
 
@@ -159,6 +156,6 @@ def test_relations_that_are_none_are_refused(
     file: str, name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "nobody":  # draws in vain, one as the other, until there are too many
-        monkeypatch.setattr("dpaudit.searching.proposals.random._VAIN", 50)
+        monkeypatch.setattr("dpaudit.searching.proposals._VAIN", 50)
     with pytest.raises(DatasetError, match=message):
         _some("list of 0 to 2 boolean", f"{file}:{name}")

@@ -13,19 +13,17 @@ from typing import Any
 import pytest
 
 from dpaudit.errors import DatasetError
-from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching import drawing
+from dpaudit.searching import proposals as proposals_module
 from dpaudit.searching import space as space_module
-from dpaudit.searching.forming import formed
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.neighbours import are_neighbours, neighbours
-from dpaudit.searching.proposals import Proposal, proposals, random
-from dpaudit.searching.proposals.lattices import lattice, lattice_pairs
-from dpaudit.searching.proposals.patterns import pattern_pairs, patterns
-from dpaudit.searching.proposals.stream import MOST_EDGES, catalogue
+from dpaudit.searching.proposals import MOST_EDGES, Proposal, catalogue, proposals
+from dpaudit.searching.relations.steps import patterns
+from dpaudit.searching.settings import formed
 from dpaudit.searching.space import identity
+from dpaudit.searching.spaces import parse_space
+from tests.neighbouring import relation as related
 from tests.raising import code, refusal
 
 NAN = math.nan
@@ -62,14 +60,8 @@ CASES = [
 ]
 
 
-def _relation(written: str) -> Adjacency:
-    relation = parse_adjacency(written)
-    assert relation is not None
-    return relation
-
-
 def _some(space: str, adjacency: str, number: int = 300, **more: Any) -> list[Proposal]:
-    found = proposals(parse_space(space), _relation(adjacency), seed=5, **more)
+    found = proposals(related(space, adjacency), seed=5, **more)
     return list(islice(found, number))
 
 
@@ -89,7 +81,7 @@ class Drawn:
 
 def _be_short(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(drawing, "ROUND", ROUND)
-    patch.setattr(random, "_VAIN", VAIN)
+    patch.setattr(proposals_module, "_VAIN", VAIN)
 
 
 # Drawn for several tests at once, since Hypothesis takes its time; and one stream right after the
@@ -103,7 +95,7 @@ def drawn(request: pytest.FixtureRequest) -> Drawn:
         rounds[seed] = by_hypothesis(strategy, seed, *rest)
         return rounds[seed]
 
-    not_random = len(list(islice(catalogue(parse_space(space), _relation(adjacency)), 300)))
+    not_random = len(list(islice(catalogue(related(space, adjacency)), 300)))
     with pytest.MonkeyPatch.context() as patch:
         _be_short(patch)
         patch.setattr(drawing, "_round", kept)
@@ -173,17 +165,18 @@ def _of(dataset: Any, user: Any) -> list[str]:
 
 def test_every_proposal_is_a_pair_of_neighbours(drawn: Drawn) -> None:
     space, adjacency = drawn.space, drawn.adjacency
-    inside, relation = parse_space(space), _relation(adjacency)
+    relation = related(space, adjacency)
+    inside = relation.space
     assert drawn.found
     for one in drawn.found:
         assert _oracle(one.d1, one.d2, adjacency, space.startswith("vector")), one
-        assert are_neighbours(one.d2, one.d1, relation, inside)
+        assert relation.holds(one.d2, one.d1)
         assert one.inside == (inside.contains(one.d1) and inside.contains(one.d2))
         assert one.why
         if space.startswith("list of 2 to 5"):
             assert {len(one.d1), len(one.d2)} <= {2, 3, 4, 5}
         # As an audit of the pair sees it.
-        assert check_pair(NeighbouringPair(one.d1, one.d2, relation)) == ()
+        assert check_pair(NeighbouringPair(one.d1, one.d2, relation.adjacency)) == ()
 
 
 def test_proposals_come_once_and_again_for_the_seed(drawn: Drawn) -> None:
@@ -201,7 +194,7 @@ def test_proposals_come_once_and_again_for_the_seed(drawn: Drawn) -> None:
 
 def test_inputs_outside_can_be_left_out(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
     space, adjacency = drawn.space, drawn.adjacency
-    inside, relation = parse_space(space), _relation(adjacency)
+    relation = related(space, adjacency)
     by_hypothesis = drawing._round
 
     # The rounds of these seeds were drawn already, and are the same again by the test above.
@@ -210,15 +203,15 @@ def test_inputs_outside_can_be_left_out(drawn: Drawn, monkeypatch: pytest.Monkey
 
     _be_short(monkeypatch)
     monkeypatch.setattr(drawing, "_round", known)
-    edges = len(list(catalogue(inside, relation, inside_only=True)))
+    edges = len(list(catalogue(relation, inside_only=True)))
     found = _some(space, adjacency, min(200, edges + SOME_RANDOM), inside_only=True)
     assert found
     assert all(one.inside for one in found)
 
 
 def test_other_seeds_draw_other_pairs() -> None:
-    space, relation = parse_space("list of number"), _relation("add-remove")
-    one, other = (list(islice(proposals(space, relation, seed=seed), 250)) for seed in (1, 2))
+    relation = related("list of number", "add-remove")
+    one, other = (list(islice(proposals(relation, seed=seed), 250)) for seed in (1, 2))
     drawn = [one for one in one if one.origin == "random"]
     assert drawn
     assert drawn != [one for one in other if one.origin == "random"]
@@ -226,9 +219,10 @@ def test_other_seeds_draw_other_pairs() -> None:
 
 @pytest.mark.parametrize(("space", "adjacency"), CASES)
 def test_neighbours_of_a_dataset(space: str, adjacency: str) -> None:
-    inside, relation = parse_space(space), _relation(adjacency)
+    relation = related(space, adjacency)
+    inside = relation.space
     dataset = inside.usual()
-    found = list(neighbours(dataset, inside, relation))
+    found = list(relation.neighbours(dataset))
     assert found
     assert len(set(map(identity, found))) == len(found)
     assert all(_oracle(dataset, one, adjacency, space.startswith("vector")) for one in found)
@@ -245,7 +239,7 @@ def _added(proposal: Proposal) -> Any:
 
 
 def test_the_catalogue_of_a_table_has_each_edge() -> None:
-    found = list(catalogue(parse_space(TABLE), _relation("add-remove")))
+    found = list(catalogue(related(TABLE, "add-remove")))
     added = {(name, identity(value)) for one in found for name, value in _added(one).items()}
     for name, value in [
         *(("age", one) for one in (0, 120, -1, 121, None, 2**63 - 1, -(2**63), 10**18)),
@@ -270,7 +264,7 @@ def test_the_catalogue_of_a_table_has_each_edge() -> None:
 
 
 def test_the_edges_of_users() -> None:
-    found = list(catalogue(parse_space(USERS), _relation("user:id")))
+    found = list(catalogue(related(USERS, "user:id")))
     shapes = set()
     for one in found:
         smaller, larger = sorted((one.d1, one.d2), key=len)
@@ -283,12 +277,12 @@ def test_the_edges_of_users() -> None:
     assert (1, 2, True, False) in shapes  # two groups, alone in none
     assert (1, 1, False, True) in shapes  # alone in a group
     assert any(many == 4 for _, many, _, _ in shapes)  # many records
-    bounded = list(catalogue(parse_space(USERS), _relation(BOUNDED)))
+    bounded = list(catalogue(related(USERS, BOUNDED)))
     assert all(max(Counter(_values(one, "id")).values()) <= 4 for one in bounded)
 
 
 @pytest.mark.parametrize(
-    ("space", "relation", "groups"),
+    ("space", "adjacency", "groups"),
     [
         ("table {user: user, group: integer in [0, 9]}", "user:user", set(range(10))),
         ("table of 0 to 4 {group: integer in [0, 9], user: user}", "user:user", {0, 1, 2, 3}),
@@ -303,9 +297,9 @@ def test_the_edges_of_users() -> None:
     ],
 )
 def test_one_user_has_a_record_in_every_category(
-    space: str, relation: str, groups: set[Any]
+    space: str, adjacency: str, groups: set[Any]
 ) -> None:
-    found = catalogue(parse_space(space), _relation(relation), inside_only=True)
+    found = catalogue(related(space, adjacency), inside_only=True)
     gains = []
     for one in found:
         fewer, more = sorted((one.d1, one.d2), key=len)
@@ -316,16 +310,16 @@ def test_one_user_has_a_record_in_every_category(
 
 
 def test_all_lengths_are_tried_where_they_are_few() -> None:
-    few = catalogue(parse_space("list of 250 to 260 number in [0, 1]"), _relation("add-remove"))
+    few = catalogue(related("list of 250 to 260 number in [0, 1]", "add-remove"))
     sizes = {(len(one.d1), len(one.d2)) for one in few if len(set(one.d2)) == 1}
     assert {(size, size + 1) for size in range(250, 260)} <= sizes
-    many = catalogue(parse_space("list of 200 to 260 number in [0, 1]"), _relation("add-remove"))
+    many = catalogue(related("list of 200 to 260 number in [0, 1]", "add-remove"))
     assert len({len(one.d2) for one in many}) < 20
 
 
 def test_a_wide_table_takes_all_columns() -> None:
     columns = ", ".join(f"c{i}: number in [0, 1]" for i in range(40))
-    found = list(catalogue(parse_space(f"table {{{columns}}}"), _relation("add-remove")))
+    found = list(catalogue(related(f"table {{{columns}}}", "add-remove")))
     edges = [one for one in found if one.origin == "edge"]
     assert len(edges) == MOST_EDGES
     changed = {name for one in edges for name, value in _added(one).items() if value != 0.5}
@@ -344,8 +338,8 @@ def test_the_eight_patterns(size: int) -> None:
 
 @pytest.mark.parametrize("adjacency", ["linf:1", "l1:2", "l2:2", "linf:0.5"])
 def test_patterns_go_as_far_as_is_allowed(adjacency: str) -> None:
-    space, relation = parse_space("vector of 5 number"), _relation(adjacency)
-    found = list(pattern_pairs(space, relation))
+    relation = related("vector of 5 number", adjacency).adjacency
+    found = list(related("vector of 5 number", adjacency).pattern_pairs())
     assert {why.partition(", between")[0] for _, _, why in found} == {n for n, _, _ in patterns(5)}
     norms: dict[str, Callable[[list[float]], float]]
     norms = {"linf": max, "l1": sum, "l2": lambda all_: math.hypot(*all_)}
@@ -356,14 +350,11 @@ def test_patterns_go_as_far_as_is_allowed(adjacency: str) -> None:
 
 
 def test_patterns_between_the_bounds_lie_inside() -> None:
-    space = parse_space("vector of 5 number in [2, 3]")
-    between = [
-        (one, other)
-        for one, other, why in pattern_pairs(space, _relation("linf:4"))
-        if "between" in why
-    ]
+    relation = related("vector of 5 number in [2, 3]", "linf:4")
+    pairs = relation.pattern_pairs()
+    between = [(one, other) for one, other, why in pairs if "between" in why]
     assert len(between) == 8
-    assert all(space.contains(one) and space.contains(other) for one, other in between)
+    assert all(relation.are_inside(one, other) for one, other in between)
     assert all(any(abs(a - b) == 1 for a, b in zip(*pair, strict=True)) for pair in between)
 
 
@@ -385,10 +376,10 @@ def test_patterns_between_the_bounds_lie_inside() -> None:
     ],
 )
 def test_lattices_are_complete(space: str, adjacency: str, datasets: int, pairs: int) -> None:
-    inside, relation = parse_space(space), _relation(adjacency)
-    points = lattice(inside, relation)
+    relation = related(space, adjacency)
+    points = relation.lattice()
     assert len(points) == datasets
-    found = {frozenset(map(identity, pair[:2])) for pair in lattice_pairs(inside, relation)}
+    found = {frozenset(map(identity, pair[:2])) for pair in relation.lattice_pairs()}
     oracle = {
         frozenset((identity(one), identity(other)))
         for one, other in combinations(points, 2)
@@ -398,8 +389,8 @@ def test_lattices_are_complete(space: str, adjacency: str, datasets: int, pairs:
     assert len(found) == pairs
 
 
-def _all_neighbours(space: Any, relation: Any) -> list[Any]:
-    return list(neighbours([], space, relation))
+def _all_neighbours(space: str, adjacency: str) -> list[Any]:
+    return list(related(space, adjacency).neighbours([]))
 
 
 def test_a_relation_that_no_two_inputs_can_have_is_refused() -> None:
@@ -417,12 +408,11 @@ def test_a_relation_that_no_two_inputs_can_have_is_refused() -> None:
         ("integer", "l1:0.5"): "l1:1",
         ("vector of 3 category [1, 5]", "linf:2"): "4 apart",
     }
-    for (written, adjacency), named in pairs.items():
-        space, relation = parse_space(written), _relation(adjacency)
-        error = refusal(proposals, space, relation, seed=1)
+    for (space, adjacency), named in pairs.items():
+        error = refusal(proposals, related(space, adjacency), seed=1)
         assert error.code == "space-without-neighbours"
         assert named in str(error)
-        assert code(_all_neighbours, space, relation) == error.code
+        assert code(_all_neighbours, space, adjacency) == error.code
 
 
 def test_a_space_of_one_value_has_neighbours_only_outside() -> None:
@@ -436,19 +426,19 @@ def test_the_catalogue_needs_no_hypothesis(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setitem(sys.modules, "hypothesis.strategies", None)
     assert code(space_module.strategies) == "package-missing"
-    stream = proposals(parse_space("list of boolean"), _relation("add-remove"), seed=1)
+    stream = proposals(related("list of boolean", "add-remove"), seed=1)
     first = list(islice(stream, 15))
     assert {one.origin for one in first} == {"edge"}
     assert code(list, stream) == "package-missing"
 
 
 def test_vectors_keep_their_places() -> None:
-    vector, records = parse_space("vector of 3 integer"), parse_space("list of integer")
+    vector, records = "vector of 3 integer", "list of integer"
     turned, same = [3, 2, 1], [1, 2, 3]
-    assert not are_neighbours(same, turned, _relation("replace"), vector)
-    assert are_neighbours(same, turned, _relation("replace"), records)
-    assert not are_neighbours(same, turned, _relation("hamming:1"), records)
-    assert not are_neighbours(same, list(same), _relation("replace"), records)
+    assert not related(vector, "replace").holds(same, turned)
+    assert related(records, "replace").holds(same, turned)
+    assert not related(records, "hamming:1").holds(same, turned)
+    assert not related(records, "replace").holds(same, list(same))
 
 
 @pytest.mark.parametrize("form", [None, "array", "numpy", "pandas"])
@@ -478,7 +468,6 @@ def test_what_cannot_take_a_form_is_refused(dataset: Any, form: str) -> None:
 
 
 def test_the_order_of_a_pair_means_nothing() -> None:
-    relation, space = _relation("add-remove"), parse_space("list of boolean")
+    relation = related("list of boolean", "add-remove")
     for one, other in permutations([[], [True], [True, False], [False, True]], 2):
-        said = are_neighbours(one, other, relation, space)
-        assert said == are_neighbours(other, one, relation, space)
+        assert relation.holds(one, other) == relation.holds(other, one)

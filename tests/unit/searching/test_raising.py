@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.neighbours import are_neighbours
-from dpaudit.searching.raising import where_exceptions_begin
+from dpaudit.searching.follow_ups import where_exceptions_begin
+from tests.neighbouring import relation
 
 
 def long(rows: list[Any]) -> bool:
@@ -42,7 +40,7 @@ ROWS = [{"id": number // 2, "x": 0.0} for number in range(10)]
 
 
 @pytest.mark.parametrize(
-    ("space", "relation", "raises", "raising", "quiet"),
+    ("space", "adjacency", "raises", "raising", "quiet"),
     [
         ("list of 0 to 400 number in [0, 1]", "add-remove", long, [0.5] * 400, []),
         ("list of 250 to 260 number in [0, 1]", "add-remove", long, [0.5] * 260, [0.1] * 250),
@@ -58,27 +56,25 @@ ROWS = [{"id": number // 2, "x": 0.0} for number in range(10)]
     ],
 )
 def test_a_step_from_outputs_to_an_exception_is_found(
-    space: str, relation: str, raises: Callable[[Any], bool], raising: Any, quiet: Any
+    space: str, adjacency: str, raises: Callable[[Any], bool], raising: Any, quiet: Any
 ) -> None:
-    inputs, adjacency = parse_space(space), parse_adjacency(relation)
-    assert adjacency is not None
+    related = relation(space, adjacency)
     asked: list[Any] = []
 
     def noted(dataset: Any) -> bool:
         asked.append(dataset)
         return raises(dataset)
 
-    (found,) = where_exceptions_begin([raising], [quiet], inputs, adjacency, noted)
+    (found,) = where_exceptions_begin([raising], [quiet], related, noted)
     assert (raises(found.d1), raises(found.d2)) == (False, True)
-    assert are_neighbours(found.d1, found.d2, adjacency, inputs)
+    assert related.holds(found.d1, found.d2)
     assert found.inside
-    assert all(map(inputs.contains, asked))
+    assert all(map(related.space.contains, asked))
     assert len(asked) <= 4 + 2 * math.ceil(math.log2(1000))
 
 
 def test_nothing_is_found_where_every_dataset_raises_or_none_can_be_asked() -> None:
-    inputs, adjacency = parse_space("list of number in [0, 1]"), parse_adjacency("add-remove")
-    assert adjacency is not None
+    related = relation("list of number in [0, 1]", "add-remove")
 
     def always(dataset: Any) -> bool | None:
         return True
@@ -87,5 +83,5 @@ def test_nothing_is_found_where_every_dataset_raises_or_none_can_be_asked() -> N
         return None
 
     for raises in (always, unknown):
-        source = where_exceptions_begin([[0.5] * 9], [[0.1]], inputs, adjacency, raises)
+        source = where_exceptions_begin([[0.5] * 9], [[0.1]], related, raises)
         assert list(source) == []

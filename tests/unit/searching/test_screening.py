@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpaudit.searching.proposals import Proposal
-from dpaudit.searching.proposals.proposal import Origin
-from dpaudit.searching.screening import Contender, halved, split
-from dpaudit.searching.trials import Input
+from dpaudit.searching.proposals import Origin, Proposal
+from dpaudit.searching.ranking import halved, split
+from dpaudit.searching.trials import Contender, Input
 
 ENOUGH = 20.0
 

@@ -19,12 +19,10 @@ import pytest
 import dpaudit
 from benchmarks.sensitivity import CASES, Case, search
 from dpaudit.errors import DatasetError, MechanismError, UsageError
-from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.neighbours import are_neighbours
 from dpaudit.searching.sensitivity import SensitivityResult, searched
 from dpaudit.targets.target import CallableTarget
 from tests import warm
+from tests.neighbouring import relation
 from tests.raising import code, refusal
 
 # Short lists, so that few lengths are tried.
@@ -82,11 +80,7 @@ def test_a_wrong_claim_is_refuted(case: Case) -> None:
     assert witness.kind == "distance"
     assert witness.inside
     assert case.wrong < witness.distance <= case.sensitivity * (1 + 1e-9)
-    space, relation = parse_space(case.space), parse_adjacency(case.adjacency)
-    assert relation is not None
-    assert are_neighbours(witness.d1, witness.d2, relation, space)
-    assert space.contains(witness.d1)
-    assert space.contains(witness.d2)
+    assert relation(case.space, case.adjacency).holds_inside(witness.d1, witness.d2)
 
 
 # Those whose largest distance is attained elsewhere than at the bounds, or by rounding.

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.neighbours import are_neighbours
-from dpaudit.searching.parts import key, matched, moved_alike
+from dpaudit.searching.climbing import key, matched, moved_alike
 from dpaudit.searching.shrinking import shrunk
+from dpaudit.searching.spaces import parse_space
+from tests.neighbouring import relation
 
 Violates = Callable[[Any, Any], bool]
 UNIT = "list of number in [0, 1]"
@@ -20,32 +19,27 @@ TABLE = "table {age: integer in [0, 120], city: category [a, b, c]}"
 USERS = "table {who: user, city: category [a, b, c]}"
 
 
-def relation(words: str) -> Adjacency:
-    found = parse_adjacency(words)
-    assert found is not None
-    return found
-
-
 def smallest(
     space: str, adjacency: str, d1: Any, d2: Any, violates: Violates, **more: Any
 ) -> tuple[Any, Any]:
     """Return what a pair is shrunk to, having held every step against the contract."""
-    within, related = parse_space(space), relation(adjacency)
+    related = relation(space, adjacency)
+    within = related.space
     start = (key(d1), key(d2))
     assert violates(d1, d2)
-    assert are_neighbours(d1, d2, related, within)
+    assert related.holds(d1, d2)
     tries = []
     was_inside = within.contains(d1) and within.contains(d2)
 
     def asked(one: Any, other: Any) -> bool:
         tries.append((one, other))
-        assert are_neighbours(one, other, related, within)
+        assert related.holds(one, other)
         if was_inside:
             assert within.contains(one)
             assert within.contains(other)
         return violates(one, other)
 
-    found = shrunk(d1, d2, within, related, asked, **more)
+    found = shrunk(d1, d2, related, asked, **more)
     assert len(tries) <= more.get("most_tries", 2_000)
     assert violates(*found)
     assert (key(d1), key(d2)) == start  # not changed in place
@@ -53,7 +47,7 @@ def smallest(
     if isinstance(d1, list):
         assert all(len(one) <= len(other) for one, other in zip(found, (d1, d2), strict=True))
     if "most_tries" not in more:  # nothing is left to be done
-        assert shrunk(*found, within, related, violates) == found
+        assert shrunk(*found, related, violates) == found
     return found
 
 

@@ -12,8 +12,8 @@ import pytest
 from dpaudit.errors import DatasetError
 from dpaudit.searching import drawing
 from dpaudit.searching.drawing import drawn
-from dpaudit.searching.grammar import parse_space
 from dpaudit.searching.space import identity
+from dpaudit.searching.spaces import parse_space
 
 NAN, INF = math.nan, math.inf
 LINES = [

@@ -9,13 +9,12 @@ import pytest
 
 from benchmarks.traces import claim_of, names, planted_lines
 from dpaudit.claims import PrivacyClaim, PureDP
-from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.searching.grammar import parse_space
-from dpaudit.searching.proposals.stream import catalogue
+from dpaudit.searching.proposals import catalogue
 from dpaudit.targets.target import ImportedTarget
 from dpaudit.tracing.trace import trace_pair
 from mechanisms.causes.planted import CAUSES, Cause
 from mechanisms.neighbours.planted import PLANTED, Planted
+from tests.neighbouring import relation
 
 # A uniform number that picks a piece of a line; noise that is rounded before it is added; coins of
 # which too many ways lead to an output.
@@ -53,9 +52,7 @@ def test_the_correct_counterpart_has_no_cause_on_edge_cases(one: Planted) -> Non
             epsilon=one.epsilon, delta=one.delta,
         )
     )  # fmt: skip
-    relation = parse_adjacency(one.adjacency)
-    assert relation is not None
-    pairs = catalogue(parse_space(one.space, None), relation)
+    pairs = catalogue(relation(one.space, one.adjacency))
     target = ImportedTarget(path=one.correct, params=one.params)
     for pair, _ in zip(pairs, range(3), strict=False):
         assert not trace_pair(target, pair.d1, pair.d2, claim, seeds=1).causes

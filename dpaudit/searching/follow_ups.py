@@ -1,0 +1,208 @@
+"""Pairs made from pairs that were tried: variations of the best, and where exceptions begin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit.inputs.adjacency import Users
+from dpaudit.searching.climbing import is_number
+from dpaudit.searching.proposals import Proposal
+from dpaudit.searching.relations import Relation
+from dpaudit.searching.relations.steps import entries, moved
+from dpaudit.searching.space import distinct
+from dpaudit.searching.spaces.datasets import Lists
+
+_LIKE = "like one before: "
+# Changes in a row, for each pair, after which no more neighbours are expected.
+_PATIENCE = 20
+# Halvings of the distance between two vectors until they are neighbours.
+_HALVINGS = 60
+
+# Returns whether a mechanism raises in all of a few draws for a dataset; None where none is made.
+Raises = Callable[[Any], bool | None]
+
+
+def around(
+    pairs: Sequence[Proposal],
+    values: Sequence[Any],
+    relation: Relation,
+    rng: np.random.Generator,
+) -> Iterator[Proposal]:
+    """Yield variations of pairs, each pair in turn, as long as changes lead to neighbours.
+
+    A variation makes the same change to both inputs, or puts another record in the place of the one
+    that differs; of answers to queries, it moves other entries, or moves them the other way.
+    values: records, or entries, to put in; at least one.
+    """
+    changed = _moved if relation.is_of_answers else _changed
+    fruitless = 0
+    while fruitless < _PATIENCE * len(pairs):
+        for pair in pairs:
+            d1, d2 = changed(pair, values, rng)
+            if not relation.holds(d1, d2):
+                fruitless += 1
+                continue
+            fruitless = 0
+            why = _LIKE + pair.why.removeprefix(_LIKE)
+            yield Proposal(d1, d2, why, "random", relation.are_inside(d1, d2))
+
+
+def parts(dataset: Any) -> list[Any]:
+    """Return the records of a dataset; for a single value, a list of it."""
+    return dataset if isinstance(dataset, list) else [dataset]
+
+
+def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return both inputs after one random change of records."""
+    new = _any(values, rng)
+    d1, d2 = pair.d1, pair.d2
+    if not (isinstance(d1, list) and isinstance(d2, list)):
+        return (new, d2) if rng.random() < 0.5 else (d1, new)
+    ours, theirs = list(map(repr, d1)), list(map(repr, d2))
+    both = [one for one in ours if one in theirs]
+    only = [one for one in ours if one not in theirs] + [one for one in theirs if one not in ours]
+    kinds = ["add", *(["drop", "replace"] if both else []), *(["exchange"] if only else [])]
+    kind = _any(kinds, rng)
+    if kind == "add":
+        return [new, *d1], [new, *d2]
+    old = _any(only if kind == "exchange" else both, rng)
+    instead = [] if kind == "drop" else [new]
+    return _with(d1, old, instead), _with(d2, old, instead)
+
+
+def _moved(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return two lists of answers after one random change, of one entry or of all."""
+    d1, d2 = pair.d1, pair.d2
+    is_list = isinstance(d1, list) and isinstance(d2, list)
+    if not (is_list and len(d1) == len(d2) > 0 and all(map(is_number, [*d1, *d2]))):
+        return _changed(pair, values, rng)
+    places = range(len(d1)) if rng.random() < 0.5 else [_any(range(len(d1)), rng)]
+    ours, theirs = list(d1), list(d2)
+    match _any(["put", "like another", "other way", "still"], rng):
+        case "put":
+            new = _any(values, rng)
+            if not is_number(new):
+                return d1, d2
+            for place in places:
+                (theirs[place],) = moved([new], [d2[place] - d1[place]])
+                ours[place] = new
+        case "like another":
+            other = _any(range(len(d1)), rng)
+            for place in places:
+                ours[place], theirs[place] = d1[other], d2[other]
+        case "other way":
+            place = _any(places, rng)
+            ours[place], theirs[place] = d2[place], d1[place]
+        case _:
+            place = _any(places, rng)
+            theirs[place] = ours[place]
+    return ours, theirs
+
+
+def _any(values: Sequence[Any], rng: np.random.Generator) -> Any:
+    return values[int(rng.integers(len(values)))]
+
+
+def _with(dataset: list[Any], old: str, new: list[Any]) -> list[Any]:
+    """Return a dataset with new records in the place of the first record that is written so."""
+    place = next((n for n, record in enumerate(dataset) if repr(record) == old), None)
+    return dataset if place is None else [*dataset[:place], *new, *dataset[place + 1 :]]
+
+
+def where_exceptions_begin(
+    raising: Sequence[Any], quiet: Sequence[Any], relation: Relation, raises: Raises
+) -> Iterator[Proposal]:
+    """Yield at most one pair for each raising dataset: one input raises, its neighbour does not.
+
+    On a path of neighbours from an input with outputs to one that always raises, some step is a
+    leak. Bisection finds it with few draws: along the number of records, then record by record,
+    then along the values.
+
+    raising, quiet: datasets for which the mechanism raises, and for which it gives outputs.
+    """
+    for dataset in raising:
+        for path in _paths(dataset, quiet, relation):
+            step = _first_step(path, raises)
+            if step is not None and relation.is_of_answers:
+                step = _closer(*step, relation, raises)
+            if step is not None and relation.holds(*step):
+                inside = relation.are_inside(*step)
+                yield Proposal(*step, "where exceptions begin", "raising", inside)
+                break
+
+
+def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[list[Any]]:
+    """Yield lists of datasets that end in the given one; each differs from the next in one record,
+    or in the records of one user."""
+    inner = relation.inner
+    if not (isinstance(inner, Lists) and isinstance(dataset, list)):
+        yield from ([other, dataset] for other in quiet)
+        return
+    if relation.grows:
+        prefixes = _prefixes(dataset, relation.adjacency.users)
+        yield [one for one in prefixes if inner.fits(len(one))]
+    for other in quiet:
+        if isinstance(other, list) and other:
+            same_size = [other[place % len(other)] for place in range(len(dataset))]
+            yield list(_by_records(same_size, dataset, relation))
+
+
+def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
+    """Yield the first records of a dataset, from none to all; all of one user together."""
+    if users is None:
+        yield from (dataset[:size] for size in range(len(dataset) + 1))
+        return
+    names = list(distinct(row[users.column] for row in dataset))
+    for number in range(len(names) + 1):
+        yield [row for row in dataset if row[users.column] in names[:number]]
+
+
+def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterator[Any]:
+    """Yield datasets from one list to another of the same size, one record changed at a time. Where
+    records come and go, a change takes two steps: one record is added and one removed, or, in a
+    full list, one is removed first."""
+    is_full = not relation.has_room(len(end) + 1)
+    for place, record in enumerate(end):
+        yield [*end[:place], *start[place:]]
+        if relation.grows:
+            between = [] if is_full else [record, start[place]]
+            yield [*end[:place], *between, *start[place + 1 :]]
+    yield end
+
+
+def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
+    """Return two successive datasets of which only the second raises; None where the first of the
+    path raises, or its last does not."""
+    low, high = 0, len(path) - 1
+    if high < 1 or raises(path[low]) is not False or raises(path[high]) is not True:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if raises(path[middle]):
+            high = middle
+        else:
+            low = middle
+    return path[low], path[high]
+
+
+def _closer(quiet: Any, raising: Any, relation: Relation, raises: Raises) -> tuple[Any, Any]:
+    """Return two inputs between the given ones that are neighbours, if bisecting the values in
+    which they differ leads to such."""
+    for _ in range(_HALVINGS):
+        first, second = entries(quiet), entries(raising)
+        if relation.holds(quiet, raising) or len(first) != len(second):
+            break
+        if not all(map(math.isfinite, first + second)):
+            break
+        middle = moved(quiet, [(high - low) / 2 for low, high in zip(first, second, strict=True)])
+        if middle in (quiet, raising):
+            break
+        if raises(middle):
+            raising = middle
+        else:
+            quiet = middle
+    return quiet, raising

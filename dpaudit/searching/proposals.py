@@ -1,0 +1,186 @@
+"""Pairs of neighbours that are worth a trial: edges, patterns, a lattice, then random pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from dpaudit.errors import DatasetError
+from dpaudit.searching.drawing import drawn
+from dpaudit.searching.relations import Ingredients, Relation
+from dpaudit.searching.relations.relation import Pairs
+from dpaudit.searching.relations.users import allowed
+from dpaudit.searching.space import identity, strategies
+from dpaudit.searching.spaces.own import Own
+
+Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
+
+# Most pairs at an edge: more than one record has values, times the places for it.
+MOST_EDGES = 300
+# Most of these that lie inside the space, where others lie outside.
+_MOST_INSIDE = 200
+# Changes of one random dataset; one of them is taken, or one of the next ones where it makes no
+# neighbour.
+_CHANGES, _TRIES = 200, 20
+# Random pairs in a row that were drawn before, after which a space is exhausted.
+_VAIN = 500
+_NONE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Two neighbouring inputs, in plain Python.
+
+    why: in a few words, such as "the added record is NaN".  inside: whether both lie in the space.
+    """
+
+    d1: Any
+    d2: Any
+    why: str
+    origin: Origin
+    inside: bool
+
+
+def proposals(relation: Relation, *, seed: int, inside_only: bool = False) -> Iterator[Proposal]:
+    """Yield proposals, each pair once: the catalogue, then random pairs until the space has no
+    more.
+
+    seed: of the random pairs.  inside_only: leave out inputs outside the space.
+    Raises DatasetError when no two inputs are neighbours, or a user's own space or relation fails;
+    MissingLibrary when random pairs are needed and Hypothesis is not installed.
+    """
+    relation.check_possible()
+    return _proposals(relation, seed, inside_only)
+
+
+def _proposals(relation: Relation, seed: int, inside_only: bool) -> Iterator[Proposal]:
+    unseen = _Unseen(relation, inside_only)
+    is_any = False
+    for proposal in _catalogue(unseen):
+        is_any = True
+        yield proposal
+    for d1, d2 in random_pairs(relation, seed):
+        if (random := unseen.proposal(d1, d2, "drawn at random", "random")) is not None:
+            is_any = True
+            yield random
+    if not is_any:
+        where = " inside it" if inside_only else ""
+        raise DatasetError(
+            f"adjacency {relation.describe()} fits no two inputs of {relation.space.words()}: none "
+            f"of the pairs{where} that were tried are neighbours; allow more inputs, or state "
+            "another one",
+            code="space-without-neighbours",
+        )
+
+
+def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Proposal]:
+    """Yield the proposals that are not random."""
+    relation.check_possible()
+    yield from _catalogue(_Unseen(relation, inside_only))
+
+
+class _Unseen:
+    """Makes proposals of pairs of neighbours, none of a pair twice."""
+
+    def __init__(self, relation: Relation, inside_only: bool) -> None:
+        self.relation, self._inside_only = relation, inside_only
+        self._known: set[Hashable] = set()
+
+    def proposal(self, d1: Any, d2: Any, why: str, origin: Origin) -> Proposal | None:
+        """Return the proposal of a pair; None for a pair seen before, or none of neighbours."""
+        key = frozenset((identity(d1), identity(d2)))
+        if key in self._known:
+            return None
+        self._known.add(key)
+        relation = self.relation
+        # A mechanism may rely on the number of records that the space states.
+        if any(isinstance(one, list) and not relation.has_room(len(one)) for one in (d1, d2)):
+            return None
+        inside = relation.are_inside(d1, d2)
+        if (self._inside_only and not inside) or not relation.holds(d1, d2):
+            return None
+        return Proposal(d1, d2, why, origin, inside)
+
+    def of(self, pairs: Callable[[], Pairs], origin: Origin) -> Iterator[Proposal]:
+        """Yield the proposals of some pairs."""
+        for d1, d2, why in pairs():
+            if (proposal := self.proposal(d1, d2, why, origin)) is not None:
+                yield proposal
+
+
+def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
+    relation = unseen.relation
+    # A pattern of answers that is also an edge is listed as a pattern, since these are known to
+    # find most leaks of answers.
+    first = list(unseen.of(relation.pattern_pairs, "pattern")) if relation.is_of_answers else []
+    yield from _chosen(list(unseen.of(relation.edge_pairs, "edge")))
+    yield from unseen.of(relation.extreme_pairs, "extreme")
+    yield from first
+    yield from unseen.of(relation.pattern_pairs, "pattern")
+    yield from unseen.of(relation.lattice_pairs, "lattice")
+
+
+def _chosen(edges: list[Proposal]) -> list[Proposal]:
+    """Return some edges: those inside first, and of these the small ones."""
+    edges = sorted(edges, key=lambda one: (not one.inside, _size(one.d1) + _size(one.d2)))
+    inside = [one for one in edges if one.inside]
+    outside = edges[len(inside) :]
+    kept = inside[: max(_MOST_INSIDE, MOST_EDGES - len(outside))]
+    return [*kept, *outside[: MOST_EDGES - len(kept)]]
+
+
+def _size(dataset: Any) -> int:
+    return len(dataset) if isinstance(dataset, list) else 1
+
+
+def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
+    """Yield random pairs of neighbours, the same for a seed, until no new ones come."""
+    known: set[Hashable] = set()
+    vain = 0
+    words = relation.space.words()
+    for pair in drawn(pair_strategy(relation), seed, words, is_own=relation.is_own):
+        vain += 1
+        if pair is not None and (key := frozenset(map(identity, pair))) not in known:
+            known.add(key)
+            vain = 0
+            yield pair
+        if vain >= _VAIN:
+            return
+
+
+def pair_strategy(relation: Relation) -> Any:
+    """Return a strategy of Hypothesis for pairs of neighbours; it gives None for a dataset without
+    neighbours."""
+    st = strategies()
+    datasets, records = relation.space.strategy(), _record_strategy(relation)
+    users = relation.adjacency.users
+    hundredths = st.integers(-100, 100).filter(bool).map(lambda part: part / 100)
+    parts = hundredths | st.sampled_from((1.0, -1.0))
+
+    def pair(draw: Any) -> tuple[Any, Any] | None:
+        d1 = draw(datasets)
+        if users is not None:
+            d1 = allowed(d1, users)
+        by = Ingredients([draw(records) for _ in range(2)], (draw(parts), draw(parts)))
+        others = list(islice(relation.changes(d1, by), _CHANGES))
+        start = draw(st.integers(0, max(0, len(others) - 1)))
+        turned = islice([*others[start:], *others[:start]], _TRIES)
+        d2 = next((other for other in turned if relation.holds(d1, other)), _NONE)
+        if d2 is _NONE:
+            return None
+        return (d1, d2) if draw(st.booleans()) else (d2, d1)
+
+    return st.composite(pair)()
+
+
+def _record_strategy(relation: Relation) -> Any:
+    """Return a strategy of records. A user's generator gives whole datasets: one of its records."""
+    if not isinstance(relation.inner, Own):
+        return relation.space.of_record().strategy()
+    st = strategies()
+    filled = relation.space.strategy().filter(lambda dataset: dataset != [])
+    return filled.flatmap(
+        lambda dataset: st.sampled_from(dataset) if isinstance(dataset, list) else st.just(dataset)
+    )

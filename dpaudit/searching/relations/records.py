@@ -1,0 +1,329 @@
+"""Relations of records: one is added or removed, one is replaced, or several in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, permutations
+from typing import Any, ClassVar
+
+from dpaudit.inputs.adjacency import Adjacency
+from dpaudit.inputs.neighbouring import holds, related
+from dpaudit.searching.relations.relation import (
+    Ingredients,
+    Pairs,
+    Relation,
+    base_datasets,
+    few_bases,
+)
+from dpaudit.searching.relations.steps import stepped
+from dpaudit.searching.space import Edge, Space
+from dpaudit.searching.spaces.datasets import FEW, Lists
+from dpaudit.searching.timeouts import within
+
+# Most records of a dataset that repeats a pattern.
+_PATTERN = 5
+# All lengths are tried where a space has no more than this number of them.
+_LENGTHS = 12
+# Pairs of two edges, at most.
+_EXCHANGES = 100
+# Edges of a whole dataset that are tried under a user's own relation.
+_OWN_EDGES = 40
+_NO_LIST = "it is no list of records; state replace, or write list of …"
+_EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
+
+
+def no_room(space: Space) -> str:
+    """Return why no record can be added to a list of a space; "" where one can."""
+    if not isinstance(space, Lists):
+        return _NO_LIST
+    if not space.most:
+        return _EMPTY
+    if space.is_vector:
+        return f"it always has {space.least} records; state replace, or write list of 0 to 30"
+    return ""
+
+
+class AddRemove(Relation):
+    """One record is added or removed."""
+
+    grows: ClassVar[bool] = True
+
+    def problem(self, space: Space) -> str:
+        return no_room(space)
+
+    def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
+        return _with_or_without_a_record(self, dataset, by)
+
+    def pairs_at_edges(self) -> Pairs:
+        space = self.inner
+        assert isinstance(space, Lists)
+        yield from _shapes(space)
+        edges = list(space.item.edges())
+        for words, base in few_bases(base_datasets(space, room=1), edges):
+            for edge in edges:
+                yield base, [*base, edge.value], _added(edge, words if base else "")
+
+    def extreme_pairs(self) -> Pairs:
+        space = self.inner
+        if not (isinstance(space, Lists) and space.most):
+            return
+        low, high = space.item.extremes()
+        usual = space.item.usual()
+        for record, words in ((usual, "equal"), (low, "lowest"), (high, "highest")):
+            more = [record] * space.most
+            yield more[1:], more, f"the most {words} records"
+        lengths = range(space.least, space.most)
+        for size in lengths if len(lengths) <= _LENGTHS else ():
+            more = [usual] * (size + 1)
+            yield more[1:], more, f"{size} equal records, then one more"
+
+    def pattern_pairs(self) -> Pairs:
+        space = self.inner
+        if isinstance(space, Lists):
+            low, high = space.item.extremes()
+            size = min(max(_PATTERN - 1, space.least), space.most - 1)
+            for rest, records in _rests(space, size):
+                for name, record in (("above", high), ("below", low)):
+                    yield records, [*records, record], f"one {name}, the rest {rest}"
+
+
+def _with_or_without_a_record(relation: Relation, dataset: Any, by: Ingredients) -> Iterator[Any]:
+    if not isinstance(dataset, list):
+        return
+    size = len(dataset)
+    if relation.has_room(size - 1):
+        yield from (dataset[:i] + dataset[i + 1 :] for i in range(size))
+    if relation.has_room(size + 1):
+        for place in dict.fromkeys((size, 0, size // 2)):
+            yield from ([*dataset[:place], new, *dataset[place:]] for new in by.records)
+
+
+def _added(edge: Edge, base: str) -> str:
+    what = f"'s {edge.words}" if " is " in edge.words else f" is {edge.words}"
+    if not base:
+        return f"empty beside one record: the record{what}"
+    return f"the added record{what}, beside {base}"
+
+
+def _shapes(space: Lists) -> Pairs:
+    """Yield pairs at an edge that is the shape of the dataset: its length, order or duplicates."""
+    item = space.item
+    usual, few = item.usual(), item.spread(FEW)
+    (low, high), other = item.extremes(), item.spread(2)[-1]
+    yield [], [usual], "empty beside one record"
+    yield [usual], [usual, other], "a single record, then two"
+    yield [usual] * FEW, [usual] * (FEW + 1), "all records are equal, and one more like them"
+    yield few[:2], [*few[:2], few[0]], "a duplicate comes"
+    yield few[:2], few, "an even number of records, then an odd one"
+    yield few, [*few, usual], "an odd number of records, then an even one"
+    yield few, [*few[::-1], usual], "the order of the records is reversed, and one comes"
+    yield [low] * FEW, [*([low] * FEW), high], "all at the lower bound, and one at the upper"
+    yield [high] * FEW, [*([high] * FEW), low], "all at the upper bound, and one at the lower"
+    yield from _last_of_a_group(item, usual)
+    yield from _constant_or_missing(item, usual)
+    if space.most > FEW + 1:
+        most = item.spread(space.most)
+        yield most[:-1], most, "one less than the most records, then the most"
+
+
+def _last_of_a_group(item: Space, usual: Any) -> Pairs:
+    """Yield pairs in which the last record of a group leaves."""
+    groups = [("", item.extremes())] if item.is_label() else []
+    for column, space in item.by_column().items():
+        if space.all_values() is not None:
+            one, other = space.extremes()
+            groups.append((f" ({column})", ({**usual, column: one}, {**usual, column: other})))
+    for name, (one, other) in groups:
+        for rest in (1, FEW):
+            yield [*([one] * rest), other], [one] * rest, f"the last record of a group leaves{name}"
+
+
+def _constant_or_missing(item: Space, usual: Any) -> Pairs:
+    """Yield pairs in which a column is constant or missing until a record comes."""
+    if not item.by_column():
+        yield [None, None], [None, None, usual], "missing values, then one that is present"
+        yield [usual, usual], [usual, usual, None], "present values, then one that is missing"
+        low, high = item.extremes()
+        yield [low, low], [low, low, high], "a constant column, until a record comes"
+    for column, space in item.by_column().items():
+        gone, (low, high) = {**usual, column: None}, space.extremes()
+        yield [gone, gone], [gone, gone, usual], f"missing values, then one is present ({column})"
+        same, other = {**usual, column: low}, {**usual, column: high}
+        yield [same] * 2, [same, same, other], f"a constant column, until a record comes ({column})"
+
+
+def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
+    """Return the records that a pattern keeps, with their place."""
+    low, high = space.item.extremes()
+    half = size // 2
+    return [
+        ("usual", [space.item.usual()] * size),
+        ("below", [low] * size),
+        ("above", [high] * size),
+        ("half above, half below", [low] * (size - half) + [high] * half),
+    ]
+
+
+class Replace(Relation):
+    """One record is replaced by another one."""
+
+    keeps_size: ClassVar[bool] = True
+    # Records that may differ.
+    most = 1
+
+    def problem(self, space: Space) -> str:
+        return _EMPTY if isinstance(space, Lists) and not space.most else ""
+
+    def _relates(self, d1: Any, d2: Any) -> bool:
+        # In a vector each place has a meaning, so that a replaced record keeps its place.
+        if isinstance(self.inner, Lists) and self.inner.is_vector:
+            is_list = isinstance(d1, list) and isinstance(d2, list)
+            return is_list and holds(d1, d2, Adjacency("hamming", self.most))
+        return Relation._relates(self, d1, d2)
+
+    def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
+        return _with_a_record_replaced(dataset, by)
+
+    def pairs_at_edges(self) -> Pairs:
+        inner = self.inner
+        yield from self._in_lists(inner) if isinstance(inner, Lists) else _exchanged(self.space)
+        if inner is not self.space and self.adjacency.kind == "replace":
+            special = next(self.space.edges())
+            for edge in inner.edges():
+                yield special.value, edge.value, f"{special.words} beside {edge.words}"
+
+    def _in_lists(self, space: Lists) -> Pairs:
+        yield from _shapes_replaced(space)
+        edges = list(space.item.edges())
+        bases = base_datasets(space, empty=False)
+        size = min(self.most, space.most)
+        if not any(len(base) >= size for _, base in bases):
+            bases.append(("records", space.item.spread(size)))
+        for words, base in few_bases(bases, edges):
+            many = min(self.most, len(base))
+            for edge in edges:
+                why = edge.words if " is " in edge.words else f"is {edge.words}"
+                other = [*base[:-many], *([edge.value] * many)]
+                yield base, other, f"the other record: {why}, in {words}"
+            if many > 1:
+                other = [*base[:-1], space.item.simplest]
+                yield base, other, f"one record of {many}, in {words}"
+
+    def extreme_pairs(self) -> Pairs:
+        space = self.inner
+        if isinstance(space, Lists) and space.most:
+            low, high = space.item.extremes()
+            half = space.most // 2
+            for one, other, words in ((low, high, "lowest"), (high, low, "highest")):
+                before, after = [one] * half, [one] * (space.most - half - 1)
+                why = f"the most {words} records, the one in the middle replaced"
+                yield [*before, one, *after], [*before, other, *after], why
+
+    def pattern_pairs(self) -> Pairs:
+        space = self.inner
+        if not isinstance(space, Lists):
+            return
+        low, high = space.item.extremes()
+        size = min(max(_PATTERN, space.least), space.most)
+        for rest, records in _rests(space, size):
+            for name, record in (("above", high), ("below", low)):
+                yield records, [*records[:-1], record], f"one {name}, the rest {rest}"
+        half = size // 2
+        crossed = [low] * half + [high] * (size - half)
+        yield crossed, [*crossed[:half], low, *crossed[half + 1 :]], "X shape: one goes below"
+
+
+class Hamming(Replace):
+    """Up to a number of records are replaced, each in its place."""
+
+    def __init__(self, space: Space, adjacency: Adjacency) -> None:
+        Replace.__init__(self, space, adjacency)
+        self.most = int(adjacency.distance)
+
+    def problem(self, space: Space) -> str:
+        return Replace.problem(self, space) if isinstance(space, Lists) else _NO_LIST
+
+    def _relates(self, d1: Any, d2: Any) -> bool:
+        return Relation._relates(self, d1, d2)
+
+    def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
+        if not isinstance(dataset, list):
+            return
+        for number in dict.fromkeys((min(self.most, len(dataset)), 1)):
+            for start in range(len(dataset) - number + 1):
+                end = start + number
+                yield from (dataset[:start] + [new] * number + dataset[end:] for new in by.records)
+
+
+def _with_a_record_replaced(dataset: Any, by: Ingredients) -> Iterator[Any]:
+    if not isinstance(dataset, list):
+        yield from by.records
+        return
+    for i in range(len(dataset)):
+        yield from ([*dataset[:i], new, *dataset[i + 1 :]] for new in by.records)
+
+
+def _shapes_replaced(space: Lists) -> Pairs:
+    item = space.item
+    size = min(max(FEW, space.least), space.most)
+    usual, few, (low, high) = item.usual(), item.spread(size), item.extremes()
+    same = [usual] * (size - 1)
+    yield [low], [high], "a single record, from the lower bound to the upper"
+    yield [*same, usual], [*same, high], "all records are equal, then one is another"
+    yield [*([low] * (size - 1)), low], [*([low] * (size - 1)), high], "all low, then one high"
+    yield [*([high] * (size - 1)), high], [*([high] * (size - 1)), low], "all high, then one low"
+    yield few, [*few[:-1], few[0]], "a duplicate comes in place of another record"
+    if space.fits(size + 1):
+        longer = item.spread(size + 1)
+        yield longer, [*longer[:-1], usual], "an even number of records, one replaced"
+    if not space.is_vector:
+        yield few, few[::-1], "the order of the records is reversed"
+    for one, other, why in _last_of_a_group(item, usual):
+        if len(one) <= space.most:
+            yield one, [*other, other[0]], why.replace("leaves", "is replaced")
+    for one, other, why in _constant_or_missing(item, usual):
+        yield [*one, one[0]][-size:], other[-size:], why.replace("comes", "is replaced")
+    if space.most > size + 1:
+        most = item.spread(space.most)
+        yield most, [*most[:-1], usual], "as many records as there may be, one replaced"
+
+
+def _exchanged(space: Space) -> Pairs:
+    """Yield pairs of values that are one record each."""
+    edges = list(space.edges())
+    usual, (low, high) = space.usual(), space.extremes()
+    yield low, high, "from the lowest to the highest value"
+    for edge in edges:
+        yield usual, edge.value, f"a usual value beside {edge.words}"
+    inside = [edge for edge in edges if edge.inside]
+    for one, other in islice(permutations(inside, 2), _EXCHANGES):
+        yield one.value, other.value, f"{one.words} beside {other.words}"
+    for edge in edges:
+        yield low, edge.value, f"the lowest value beside {edge.words}"
+
+
+class Imported(Relation):
+    """A user's own relation: all kinds of changes are tried."""
+
+    grows: ClassVar[bool] = True
+
+    def problem(self, space: Space) -> str:
+        return ""
+
+    def _relates(self, d1: Any, d2: Any) -> bool:
+        words = f"adjacency {self.describe()}"
+        return bool(within(lambda: related(self.adjacency, d1, d2), words))
+
+    def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
+        yield from _with_or_without_a_record(self, dataset, by)
+        yield from _with_a_record_replaced(dataset, by)
+        yield from stepped(dataset, self.space, self.adjacency, by.steps)
+        yield from islice((edge.value for edge in self.space.edges()), _OWN_EDGES)
+
+    def pairs_at_edges(self) -> Pairs:
+        inner = self.inner
+        if isinstance(inner, Lists):
+            given = [base for _, base in base_datasets(inner)]
+        else:
+            given = [inner.usual(), *inner.extremes()]
+        return self._generated_pairs(given)

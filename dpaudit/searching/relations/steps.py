@@ -1,0 +1,211 @@
+"""Relations of numbers: vectors whose entries move, as the answers of queries do.
+
+The eight patterns of answers are those that StatDP (Ding et al., CCS 2018, table 1) tries, scaled
+to the space and to the distance of the relation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit.inputs.adjacency import DISTANCES, Adjacency
+from dpaudit.searching.relations.relation import Ingredients, Pairs, Relation, base_datasets
+from dpaudit.searching.space import Space, distinct
+from dpaudit.searching.spaces.datasets import Lists
+from dpaudit.searching.spaces.own import Own
+
+# Entries of a vector that has a pattern.
+_ENTRIES = 5
+# A moved entry is rounded to 12 digits where that changes the step by at most this part.
+_ROUNDING = 1e-12
+# In a longer vector only the first, the middle and the last entry move alone.
+_PLACES = 50
+# Steps that are tried from a vector inside the space, and from one outside.
+_MANY, _FEW_OUTSIDE = 10, 4
+# Entries of a lattice that move.
+_CORNERS = 3
+
+
+class Steps(Relation):
+    """Vectors, or numbers, at most a distance apart."""
+
+    is_of_answers: ClassVar[bool] = True
+
+    def problem(self, space: Space) -> str:
+        if not space.is_numeric():
+            return "it holds no numbers; state replace or add-remove"
+        if isinstance(space, Lists) and not space.most:
+            return "its lists are always empty; write vector of 5 number"
+        least, kind = space.least_step(), self.adjacency.kind
+        if least > self.adjacency.distance:
+            return f"different values are at least {least:g} apart; state {kind}:{least:g}"
+        return ""
+
+    def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
+        return stepped(dataset, self.space, self.adjacency, by.steps)
+
+    def pairs_at_edges(self) -> Pairs:
+        """Yield pairs of vectors, or of numbers, in which entries move as far as they may."""
+        for words, base in self._bases():
+            most = _MANY if self.space.contains(base) else _FEW_OUTSIDE
+            start = "one step from" if len(entries(base)) < 2 else "steps from"
+            for other in islice(self.changed(base, Ingredients([])), most):
+                yield base, other, f"{start} {words}"
+
+    def _bases(self) -> Iterator[tuple[str, Any]]:
+        inner = self.inner
+        if not isinstance(inner, Lists):
+            low, high = inner.extremes()
+            yield from (("a usual value", inner.usual()), ("the lowest", low))
+            yield "the highest", high
+            yield from ((edge.words, edge.value) for edge in inner.edges())
+            if inner.contains(2.0**53 - 1):
+                yield "just inside of 2^53", 2.0**53 - 1
+            return
+        yield "usual entries", inner.usual()
+        for words, base in base_datasets(inner, empty=False):
+            yield words.replace("records", "entries"), base
+        size = len(inner.usual())
+        for edge in inner.item.edges():
+            yield f"entries that are {edge.words}", [edge.value] * size
+            few = inner.item.spread(size)[:-1]
+            yield f"entries of which one is {edge.words}", [*few, edge.value]
+
+    def pattern_pairs(self) -> Pairs:
+        space = self.inner
+        if not isinstance(space, Lists) or isinstance(space.item.present(), Lists):
+            return
+        size = min(max(_ENTRIES, space.least), space.most)
+        if not size or not space.is_numeric():
+            return
+        low, high = map(float, space.item.extremes())
+        middles = [space.item.usual(), space.item.simplest, *_typed([low, high], space)]
+        for middle in dict.fromkeys(middles):
+            for name, first, second in patterns(size):
+                step = self._step(first, second)
+                yield _at(middle, first, step), _at(middle, second, step), name
+        # As far apart as the bounds allow, with every entry inside of them: d1 is not constant.
+        for name, first, second in patterns(size):
+            moves = [b - a for a, b in zip(first, second, strict=True)]
+            step = min(self._step(first, second), high - low)
+            d1 = _typed([_start(low, high, move, step) for move in moves], space)
+            yield d1, moved(d1, [move * step for move in moves]), f"{name}, between the bounds"
+
+    def _step(self, first: Sequence[int], second: Sequence[int]) -> float:
+        """Return the step for which two patterns are exactly as far apart as is allowed."""
+        order = DISTANCES.get(self.adjacency.kind, math.inf)
+        return float(
+            self.adjacency.distance / np.linalg.norm(np.subtract(second, first), ord=order)
+        )
+
+    def lattice(self) -> list[Any]:
+        if isinstance(self.inner, Own):
+            return Relation.lattice(self)
+        return list(distinct(self._grid()))
+
+    def _grid(self) -> Iterator[Any]:
+        """Yield the corners of a cube of one to three entries, one step wide."""
+        space = self.inner
+        start = space.spread(1)[0] if isinstance(space, Lists) else space.usual()
+        low = _lowest(space, start)
+        size = len(entries(low))
+        for corner in product((0.0, self.adjacency.distance), repeat=min(size, _CORNERS)):
+            yield moved(low, [*corner, *([0.0] * (size - len(corner)))])
+
+
+def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
+    """Return the eight patterns of a number of entries: a name, and for d1 and d2 whether each
+    entry is above (1), at (0) or below (−1) the middle."""
+    half = size // 2
+    rest, zero = size - 1, [0] * size
+    return [
+        ("one above", zero, [1] + [0] * rest),
+        ("one below", zero, [-1] + [0] * rest),
+        ("one above, the rest below", zero, [1] + [-1] * rest),
+        ("one below, the rest above", zero, [-1] + [1] * rest),
+        ("half above, half below", zero, [-1] * (size - half) + [1] * half),
+        ("all above", zero, [1] * size),
+        ("all below", zero, [-1] * size),
+        ("X shape", [1] * half + [0] * (size - half), [0] * half + [1] * (size - half)),
+    ]
+
+
+def _at(middle: Any, pattern: Sequence[int], step: float) -> Any:
+    return moved([middle] * len(pattern), [where * step for where in pattern])
+
+
+def _start(low: float, high: float, move: int, step: float) -> float:
+    """Return where an entry starts that moves by a step and ends inside the bounds."""
+    middle = low / 2 + high / 2
+    return min(max(middle - move * step / 2, low), high) if move else middle
+
+
+def _typed(values: list[float], space: Lists) -> list[Any]:
+    """Return numbers of the type that a space has."""
+    like = space.item.usual()
+    if isinstance(like, bool):
+        return [bool(value) for value in values]
+    return [math.floor(value) for value in values] if isinstance(like, int) else values
+
+
+def _lowest(space: Space, like: Any) -> Any:
+    """Return entries at the lower bound, from where a step up is most likely inside."""
+    if isinstance(space, Lists) and isinstance(like, list):
+        return [_lowest(space.item.present(), part) for part in like]
+    return space.extremes()[0]
+
+
+def stepped(
+    dataset: Any, space: Space, adjacency: Adjacency, steps: Sequence[float]
+) -> Iterator[Any]:
+    """Yield a dataset with entries moved by the allowed distance, times each step: each entry
+    alone, then all, then all in turns up and down; each also with its entries clamped to the
+    bounds, which only brings the two nearer."""
+    values = entries(dataset)
+    size = len(values)
+    places = range(size) if size <= _PLACES else (0, size // 2, size - 1)
+    shares = {"l1": size, "l2": math.sqrt(size)}
+    each = adjacency.distance / shares.get(adjacency.kind, 1) if size else 0.0
+    for part in steps:
+        moves = [[0.0] * i + [part * adjacency.distance] + [0.0] * (size - i - 1) for i in places]
+        if adjacency.kind != "coordinate" and size > 1:
+            share = each * part
+            moves += [[share] * size, [share if i % 2 else -share for i in range(size)]]
+        for move in moves:
+            other = moved(dataset, move)
+            yield from (space.clamped(other), other)
+
+
+def entries(dataset: Any) -> list[Any]:
+    """Return the numbers of a scalar or of nested lists, in order; [] where there is anything
+    else."""
+    if isinstance(dataset, list):
+        parts = list(map(entries, dataset))
+        return [value for part in parts for value in part] if all(parts) else []
+    return [dataset] if isinstance(dataset, int | float) else []
+
+
+def moved(dataset: Any, steps: Sequence[float]) -> Any:
+    """Return a dataset whose entries are moved by steps, one for each; integers by whole ones."""
+    return _moved(dataset, iter(steps))
+
+
+def _moved(dataset: Any, steps: Iterator[float]) -> Any:
+    if isinstance(dataset, list):
+        return [_moved(part, steps) for part in dataset]
+    step = next(steps)
+    if isinstance(dataset, bool):
+        return dataset if abs(step) < 1 else not dataset
+    if isinstance(dataset, int):
+        return dataset + math.trunc(step)
+    if not step:  # keeps −0.0
+        return dataset
+    total = dataset + step
+    # 0.3 for 0.30000000000000004, where the step stays as large.
+    short = float(f"{total:.12g}")
+    return short if abs(short - total) <= abs(step) * _ROUNDING else total

@@ -1,0 +1,199 @@
+"""The relation of users: all records of one user are added or removed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from dpaudit.inputs.adjacency import Adjacency, Users
+from dpaudit.searching.relations.records import no_room
+from dpaudit.searching.relations.relation import Ingredients, Pairs, Relation
+from dpaudit.searching.space import Space, distinct, identity
+from dpaudit.searching.spaces.datasets import FEW, Lists
+from dpaudit.wording import did_you_mean
+
+# Most groups in which one user gets records, where the relation sets no limit.
+_MANY_GROUPS = 30
+# Records of a user who has many, where the relation sets no limit.
+_MANY = 10
+
+
+class OneUser(Relation):
+    """The records of one user are added or removed."""
+
+    grows: ClassVar[bool] = True
+
+    def __init__(self, space: Space, adjacency: Adjacency) -> None:
+        Relation.__init__(self, space, adjacency)
+        assert adjacency.users is not None
+        self.users: Users = adjacency.users
+        self.item = space.of_record()
+
+    def problem(self, space: Space) -> str:
+        columns = space.of_record().by_column() if isinstance(space, Lists) else {}
+        if not columns:
+            return "it is no table; write table {id: user, …}"
+        for column in filter(None, (self.users.column, self.users.group)):
+            if column not in columns:
+                near = did_you_mean(column, columns)
+                return f"it has no column {column!r}; it has {', '.join(columns)}.{near}"
+        return no_room(space)
+
+    def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
+        if not (isinstance(dataset, list) and _has_columns(dataset, self.users)):
+            return
+        column = self.users.column
+        known = list(distinct(row[column] for row in dataset))
+        for user in known:
+            others = [row for row in dataset if identity(row[column]) != identity(user)]
+            if self.has_room(len(others)):
+                yield others
+        new = self._new_user(known)
+        for rows in self._contributions(new, by.records):
+            if self.has_room(len(dataset) + len(rows)):
+                yield dataset + rows
+
+    def _new_user(self, known: Sequence[Any]) -> Any:
+        """Return a user who has no records yet."""
+        space = self.item.by_column().get(self.users.column)
+        spread = [] if space is None else space.spread(len(known) + 1)
+        free = next((user for user in spread if user not in known), None)
+        if free is not None:
+            return free
+        numbers = [user for user in known if isinstance(user, int)]
+        return max(numbers, default=0) + 1 if len(numbers) == len(known) else "new user"
+
+    def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
+        """Yield sets of records that a user may have: each record alone, records in two groups, and
+        as many as the relation allows."""
+        users = self.users
+        rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
+        yield from ([row] for row in rows)
+        if not rows:
+            return
+        first = rows[0]
+        for number in dict.fromkeys((2, users.per_group or _MANY)):
+            yield [dict(first) for _ in range(number)]
+        for column, space in self._group_columns():
+            groups = list(distinct(space.spread(users.groups or _MANY_GROUPS)))
+            for number in dict.fromkeys((2, len(groups))):
+                yield [{**first, column: group} for group in groups[:number]]
+            twice = groups if users.groups else groups[:2]
+            yield [{**first, column: group} for group in twice for _ in range(users.per_group or 2)]
+
+    def _group_columns(self) -> list[tuple[str, Space]]:
+        """Return the columns of groups: the named one, or all with few different values."""
+        columns, users = self.item.by_column(), self.users
+        if users.group:
+            return [(users.group, columns[users.group])] if users.group in columns else []
+        return [
+            (name, space)
+            for name, space in columns.items()
+            if name != users.column and space.all_values() is not None
+        ]
+
+    def corners(self, records: list[Any]) -> list[Any]:
+        return [{**record, self.users.column: user} for user, record in enumerate(records, 1)]
+
+    def _some_users(self) -> list[Any]:
+        """Return a user and three others."""
+        users: list[Any] = []
+        while len(users) < 1 + FEW:
+            users.append(self._new_user(users))
+        return users
+
+    def pairs_at_edges(self) -> Pairs:
+        item, users = self.item, self.users
+        user, *others = self._some_users()
+        usual = {**item.usual(), users.column: user}
+        beside = [{**usual, users.column: other} for other in others]
+        yield [], [usual], "empty beside one user with one record"
+        for column, groups in self._group_columns():
+            yield from _in_groups(usual, beside[0], column, groups)
+        edges = list(item.edges())
+        few = [edge.value for edge in edges if edge.inside][:FEW] or [item.usual()]
+        for words, base in (
+            ("nobody", []),
+            ("another user", beside[:1]),
+            ("several users", beside),
+        ):
+            for edge in edges:
+                added = [{**edge.value, users.column: user}] if isinstance(edge.value, dict) else []
+                yield base, base + added, f"the user's {edge.words}, beside {words}"
+            for rows in self._contributions(user, few):
+                if len(rows) > 1:
+                    yield base, base + rows, f"a user with {len(rows)} records, beside {words}"
+        many = [dict(usual) for _ in range(users.per_group or _MANY)]
+        yield [], many, "empty beside a user with many records"
+        yield beside[:1], [*beside[:1], *many], "a user with many records, and one with one"
+
+    def extreme_pairs(self) -> Pairs:
+        """Yield pairs of no records of a user and one record in every category, as far as a table
+        has room and the relation allows it: of all columns together, then of each column."""
+        space, users = self.inner, self.users
+        if not isinstance(space, Lists):
+            return
+        user, other, *_ = self._some_users()
+        base = [{**space.item.usual(), users.column: other}] * space.least
+        room = space.most - space.least
+        values = {name: _values(of, room) for name, of in self.item.by_column().items()}
+        values[users.column] = [user]
+        usual = {name: some[0] for name, some in values.items()} if room else {}
+        by_column = [
+            [{**usual, name: value} for value in some]
+            for name, some in values.items()
+            if name != users.column
+        ]
+        everywhere = [
+            {name: some[place % len(some)] for name, some in values.items()}
+            for place in range(max(map(len, values.values())))
+        ]
+        for rows in (everywhere, *by_column):
+            kept = allowed(rows, users)
+            yield (
+                base,
+                [*base, *kept],
+                f"no records of a user, then {len(kept)} in different groups",
+            )
+
+
+def _has_columns(dataset: list[Any], users: Users) -> bool:
+    wanted = set(filter(None, (users.column, users.group)))
+    return all(isinstance(row, dict) and wanted <= row.keys() for row in dataset)
+
+
+def allowed(dataset: Any, users: Users) -> Any:
+    """Return a table without the rows by which a user exceeds the limits of the relation."""
+    if not (isinstance(dataset, list) and _has_columns(dataset, users)):
+        return dataset
+    counts: Counter[Hashable] = Counter()
+    groups: dict[Hashable, set[Hashable]] = {}
+    kept = []
+    for row in dataset:
+        user = identity(row[users.column])
+        group = identity(row[users.group]) if users.group else None
+        of_user = groups.get(user, set()) | {group}
+        is_full = counts[user, group] == users.per_group
+        if not is_full and (users.groups is None or len(of_user) <= users.groups):
+            counts[user, group] += 1
+            groups[user] = of_user
+            kept.append(row)
+    return kept
+
+
+def _values(space: Space, most: int) -> list[Any]:
+    """Return at most `most` values of a column: all it has, if they are few, or different ones."""
+    return (space.all_values() or list(distinct(space.spread(most))))[:most]
+
+
+def _in_groups(usual: Any, other: Any, column: str, groups: Space) -> Pairs:
+    """Yield pairs of records that a user has in two groups of a column, low and high."""
+    low, high = groups.extremes()
+    at = [{**usual, column: low}, {**usual, column: high}]
+    beside = [{**other, column: low}, {**other, column: high}]
+    yield beside[:1], [*beside[:1], at[1]], f"a user alone in a group ({column})"
+    yield [], at, f"empty beside a user with two groups ({column})"
+    why = f"a user with two groups, alone in one of them ({column})"
+    yield beside[:1], [*beside[:1], *at], why
+    yield beside, [*beside, *at], f"a user with two groups ({column})"

@@ -1,0 +1,329 @@
+"""Records with columns, lists of records, and values that may be missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import cycle, islice, zip_longest
+from typing import Any, Self
+
+from dpaudit.errors import DatasetError
+from dpaudit.searching.space import (
+    Line,
+    NotUnderstood,
+    Space,
+    distinct,
+    identity,
+    quoted,
+    strategies,
+)
+from dpaudit.searching.spaces.numbers import Numbers
+
+# Most records of a list whose space does not say how many it may have.
+MOST = 30
+# Most records that a space may allow: worst cases are small, and each proposal is kept in memory.
+LONGEST = 1000
+# Hypothesis gives up on inputs that take too many choices: records beyond these are repeated.
+_DRAWN = 50
+# Records of a harmless dataset.
+FEW = 3
+# Edges of a record that are tried as the value of all records.
+_EDGES_OF_ITEMS = 12
+# Values that may be added to a space, by name.
+ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
+
+
+@dataclass(frozen=True, slots=True)
+class OrMissing(Space):
+    """The values of a space, and None or NaN."""
+
+    space: Space
+    value: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.value is not None and not isinstance(self.present(), Numbers):
+            raise NotUnderstood("only numbers can be NaN; write number in [0, 1] or NaN")
+
+    @property
+    def _name(self) -> str:
+        return "missing" if self.value is None else "NaN"
+
+    def _is_value(self, value: Any) -> bool:
+        return identity(value) == identity(self.value)
+
+    def words(self) -> str:
+        inner = self.space.words()
+        ends_open = inner.startswith(("list ", "vector "))
+        return f"({inner}) or {self._name}" if ends_open else f"{inner} or {self._name}"
+
+    def contains(self, value: Any) -> bool:
+        return self._is_value(value) or self.space.contains(value)
+
+    @property
+    def simplest(self) -> Any:
+        return self.space.simplest
+
+    def usual(self) -> Any:
+        return self.space.usual()
+
+    def spread(self, number: int) -> list[Any]:
+        return self.space.spread(number)
+
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        yield self.value, self._name
+        yield from ((edge.value, edge.words) for edge in self.space.edges())
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        return iter([self.space.simplest]) if self._is_value(value) else self.space.simpler(value)
+
+    def strategy(self) -> Any:
+        return strategies().just(self.value) | self.space.strategy()
+
+    def present(self) -> Space:
+        return self.space.present()
+
+    def extremes(self) -> tuple[Any, Any]:
+        return self.space.extremes()
+
+    def all_values(self) -> list[Any] | None:
+        return self.space.all_values()
+
+    def is_label(self) -> bool:
+        return self.space.is_label()
+
+    def is_numeric(self) -> bool:
+        return self.space.is_numeric()
+
+    def least_step(self) -> float:
+        return self.space.least_step()
+
+    def clamped(self, value: Any) -> Any:
+        return self.space.clamped(value)
+
+    def of_record(self) -> Space:
+        return self.space.of_record()
+
+    def by_column(self) -> Mapping[str, Space]:
+        return self.space.by_column()
+
+
+@dataclass(frozen=True, slots=True)
+class Records(Space):
+    """Mappings with the same keys, each value from a space of its own."""
+
+    columns: Mapping[str, Space]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise DatasetError(
+                "a table has no columns; write table {age: integer in [0, 120]}",
+                code="space-invalid",
+            )
+
+    @classmethod
+    def read(cls, line: Line) -> Self:
+        columns: dict[str, Space] = {}
+        for _ in line.items("{", "}", "columns, as in {age: integer in [0, 120]}"):
+            name = line.token("a column's name, or '}'", "text", "word").unquoted()
+            if name in columns:
+                raise NotUnderstood(f"the column {name!r} is there twice; name each once")
+            line.take(":", f"':' and what is in the column {name!r}")
+            columns[name] = line.space()
+        return cls(columns)
+
+    def words(self) -> str:
+        return f"record {self.columns_in_words()}"
+
+    def columns_in_words(self) -> str:
+        parts = (f"{quoted(name)}: {space.words()}" for name, space in self.columns.items())
+        return f"{{{', '.join(parts)}}}"
+
+    def contains(self, value: Any) -> bool:
+        return (
+            isinstance(value, dict)
+            and value.keys() == self.columns.keys()
+            and all(space.contains(value[name]) for name, space in self.columns.items())
+        )
+
+    @property
+    def simplest(self) -> dict[str, Any]:
+        return {name: space.simplest for name, space in self.columns.items()}
+
+    def usual(self) -> dict[str, Any]:
+        return {name: space.usual() for name, space in self.columns.items()}
+
+    def spread(self, number: int) -> list[dict[str, Any]]:
+        columns = {name: space.spread(number) for name, space in self.columns.items()}
+        return [{name: column[i] for name, column in columns.items()} for i in range(number)]
+
+    def extremes(self) -> tuple[Any, Any]:
+        pairs = {name: space.extremes() for name, space in self.columns.items()}
+        low, high = ({name: pair[side] for name, pair in pairs.items()} for side in (0, 1))
+        return low, high
+
+    def by_column(self) -> Mapping[str, Space]:
+        return self.columns
+
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        """Yield a usual record with an edge in one column, all columns in turn."""
+        usual = self.usual()
+        columns = [[(name, edge) for edge in space.edges()] for name, space in self.columns.items()]
+        for turn in zip_longest(*columns):
+            for name, edge in filter(None, turn):
+                yield {**usual, name: edge.value}, f"{name} is {edge.words}"
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        if not isinstance(value, dict) or value.keys() != self.columns.keys():
+            yield self.simplest
+            return
+        for name, space in self.columns.items():
+            for other in space.simpler(value[name]):
+                yield {**value, name: other}
+
+    def strategy(self) -> Any:
+        columns = {name: space.strategy() for name, space in self.columns.items()}
+        # Hypothesis draws the columns in another order.
+        in_order = dict.fromkeys(columns)
+        return strategies().fixed_dictionaries(columns).map(lambda row: in_order | row)
+
+
+@dataclass(frozen=True, slots=True)
+class Lists(Space):
+    """Lists of `least` to `most` records of a space; those of a fixed length are vectors."""
+
+    item: Space
+    least: int = 0
+    most: int = MOST
+
+    def __post_init__(self) -> None:
+        longest = max(self.least, self.most)
+        if longest > LONGEST:
+            raise DatasetError(
+                f"lists of {longest} records are too long to search; write at most {LONGEST}",
+                code="space-invalid",
+            )
+        if self.least > self.most:
+            raise DatasetError(
+                f"no list has {self.least} to {self.most} records; "
+                f"write list of {self.most} to {self.least}",
+                code="space-invalid",
+            )
+
+    @classmethod
+    def read(cls, line: Line) -> Self:
+        line.take("of", "'of', as in 'list of number in [0, 1]'")
+        sizes = _sizes(line)
+        return cls(line.space(), *sizes)
+
+    @classmethod
+    def read_vector(cls, line: Line) -> Self:
+        """Read a list of a fixed length, after the word vector."""
+        line.take("of", "'of', as in 'vector of 5 number'")
+        size = line.size()
+        if size is None:
+            raise line.wrong("a length, as in 'vector of 5 number'")
+        return cls(line.space(), size, size)
+
+    @classmethod
+    def read_table(cls, line: Line) -> Self:
+        """Read a list of records with columns, after the word table."""
+        sizes = _sizes(line) if line.skip("of") else (0, MOST)
+        return cls(Records.read(line), *sizes)
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether the length is fixed, so that each place has a meaning of its own."""
+        return self.least == self.most
+
+    def words(self) -> str:
+        sizes = "" if (self.least, self.most) == (0, MOST) else f"{self.least} to {self.most} "
+        if isinstance(self.item, Records):
+            return f"table {'of ' if sizes else ''}{sizes}{self.item.columns_in_words()}"
+        if self.is_vector:
+            return f"vector of {self.least} {self.item.words()}"
+        return f"list of {sizes}{self.item.words()}"
+
+    def contains(self, value: Any) -> bool:
+        return (
+            isinstance(value, list)
+            and self.fits(len(value))
+            and all(map(self.item.contains, value))
+        )
+
+    def fits(self, size: int) -> bool:
+        """Return whether the space has lists of this number of records."""
+        return self.least <= size <= self.most
+
+    @property
+    def simplest(self) -> list[Any]:
+        return [self.item.simplest] * self.least
+
+    def usual(self) -> list[Any]:
+        return self.item.spread(min(max(FEW, self.least), self.most))
+
+    def spread(self, number: int) -> list[Any]:
+        size = len(self.usual())
+        values = self.item.spread(size + number)
+        return [values[i : i + size] for i in range(number)]
+
+    def extremes(self) -> tuple[Any, Any]:
+        low, high = self.item.extremes()
+        size = len(self.usual())
+        return [low] * size, [high] * size
+
+    def is_numeric(self) -> bool:
+        return self.item.is_numeric()
+
+    def least_step(self) -> float:
+        return self.item.least_step()
+
+    def clamped(self, value: Any) -> Any:
+        return list(map(self.item.clamped, value)) if isinstance(value, list) else value
+
+    def of_record(self) -> Space:
+        return self.item
+
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        size = max(1, self.least)
+        yield self.simplest, "the simplest records" if self.least else "empty"
+        if self.most:
+            for edge in list(self.item.edges())[:_EDGES_OF_ITEMS]:
+                yield [edge.value] * size, f"all records are {edge.words}"
+            yield self.item.spread(self.most), "as many records as there may be"
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        if not isinstance(value, list):
+            yield self.simplest
+            return
+        yield from self._shorter(value)
+        for i, record in enumerate(value):
+            for other in self.item.simpler(record):
+                yield [*value[:i], other, *value[i + 1 :]]
+
+    def _shorter(self, value: list[Any]) -> Iterator[list[Any]]:
+        size = len(value)
+        half = (size + 1) // 2
+        parts = [[], value[:half], value[size - half :]]
+        parts += [value[:i] + value[i + 1 :] for i in range(size)]
+        return distinct(part for part in parts if self.least <= len(part) < size)
+
+    def strategy(self) -> Any:
+        st, item = strategies(), self.item.strategy()
+        if self.least <= _DRAWN:
+            return st.lists(item, min_size=self.least, max_size=self.most)
+        records = st.lists(item, min_size=_DRAWN, max_size=_DRAWN)
+        return records.map(lambda some: list(islice(cycle(some), self.least)))
+
+
+def _sizes(line: Line) -> tuple[int, int]:
+    """Read the least and the largest number of records, where a line has them."""
+    least = line.size()
+    if least is None:
+        return 0, MOST
+    if not line.skip("to"):
+        return least, least
+    most = line.size()
+    if most is None:
+        raise line.wrong("a number of records, as in list of 1 to 30")
+    return least, most

@@ -1,0 +1,238 @@
+"""Categories, texts, and names of users."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+from dpaudit.errors import DatasetError
+from dpaudit.searching.space import Line, Space, distinct, identity, quoted, strategies
+from dpaudit.searching.spaces.numbers import as_integer, as_number
+
+_CONSTANTS = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~", "none", "None"), None),
+}
+# Length of the longest text that is an edge.
+_LONG = 1000
+# Random users are numbered from 1 to this number.
+_USERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Categories(Space):
+    """A few values, each written out: texts, numbers or booleans, all of one type."""
+
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if problem := self._problem():
+            raise DatasetError(problem, code="space-invalid")
+
+    def _problem(self) -> str:
+        if not self.values:
+            return "category [] has no values; write category [a, b]"
+        for value in self.values:
+            if value is None:
+                return "a category is missing (null); write category [a, b] or missing"
+            if isinstance(value, float) and not math.isfinite(value):
+                return f"category {value!r} is no category; quote it if a text is meant"
+        if len(list(distinct(self.values))) < len(self.values):
+            return f"{self.words()} names a value twice; name each once"
+        types = {_type(value) for value in self.values}
+        if len(types) > 1:
+            return (
+                f"{self.words()} mixes {' and '.join(sorted(types))}; quote them all, "
+                'as in category ["1", "a"], if texts are meant'
+            )
+        return ""
+
+    @classmethod
+    def read(cls, line: Line) -> Self:
+        items = line.items("[", "]", "categories, as in [a, b]")
+        return cls(tuple(_value(line) for _ in items))
+
+    def words(self) -> str:
+        return f"category [{', '.join(map(written, self.values))}]"
+
+    def contains(self, value: Any) -> bool:
+        return any(identity(value) == identity(known) for known in self.values)
+
+    @property
+    def simplest(self) -> Any:
+        return self.values[0]
+
+    def usual(self) -> Any:
+        return self.values[0]
+
+    def spread(self, number: int) -> list[Any]:
+        return [self.values[i % len(self.values)] for i in range(number)]
+
+    def extremes(self) -> tuple[Any, Any]:
+        return self.values[0], self.values[-1]
+
+    def all_values(self) -> list[Any]:
+        return list(self.values)
+
+    def is_label(self) -> bool:
+        return True
+
+    def is_numeric(self) -> bool:
+        return not isinstance(self.values[0], str)
+
+    def least_step(self) -> float:
+        values = sorted(map(float, self.values))
+        return min((high - low for low, high in pairwise(values)), default=0.0)
+
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        yield from ((value, f"category {written(value)}") for value in self.values)
+        first = self.values[0]
+        if isinstance(first, str):
+            yield from (("new category", "a new category"), ("", "the empty text"))
+            yield from (("é☃", "a non-ASCII text"),)
+            yield first.swapcase() + " ", "a category in another spelling"
+        elif not isinstance(first, bool):
+            yield max(self.values) + 1, "a new category"
+        yield None, "missing"
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        for known in self.values:
+            if identity(known) == identity(value):
+                return
+            yield known
+
+    def strategy(self) -> Any:
+        return strategies().sampled_from(self.values)
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "booleans"
+    return "texts" if isinstance(value, str) else "numbers"
+
+
+def written(value: Any) -> str:
+    """Return a category as it stands on a line."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", False: "false", True: "true"}[value]
+    return quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _value(line: Line) -> Any:
+    """Read a category, which may be several words."""
+    words = []
+    while line.next is not None and line.next.kind != "mark":
+        words.append(line.token(""))
+    if not words:
+        raise line.wrong("a category")
+    if len(words) == 1:
+        (word,) = words
+        return word.unquoted() if word.kind == "text" else _constant(word.text)
+    if any(word.kind == "text" for word in words):
+        raise line.back().wrong("',' or ']'")
+    return " ".join(word.text for word in words)
+
+
+def _constant(word: str) -> Any:
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    number = as_integer(word)
+    if number is None or isinstance(number, float):
+        number = as_number(word)
+    return word if number is None else number
+
+
+@dataclass(frozen=True, slots=True)
+class Texts(Space):
+    """Every text that can be written as UTF-8."""
+
+    @classmethod
+    def read(cls, line: Line) -> Self:
+        return cls()
+
+    def words(self) -> str:
+        return "text"
+
+    def contains(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    @property
+    def simplest(self) -> str:
+        return ""
+
+    def usual(self) -> str:
+        return "a"
+
+    def spread(self, number: int) -> list[str]:
+        return [chr(ord("a") + i % 26) * (1 + i // 26) for i in range(number)]
+
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        yield from (
+            ("", "the empty text"),
+            ("é☃", "a non-ASCII text"),
+            (" ", "a blank"),
+            ("A", "a text in capitals"),
+            ("0", "a digit"),
+            ("nan", "the text nan"),
+            ("\n", "the end of a line"),
+            ("\x00", "the character 0"),
+            ("'\",;", "quotes and separators"),
+            ("a" * _LONG, "a long text"),
+            (None, "missing"),
+        )
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        if not isinstance(value, str):
+            yield from ("", "a")
+            return
+        half = len(value) // 2
+        plain = "".join(letter if letter in "a " else "a" for letter in value)
+        parts = [value[:half], value[half:], value[:-1], value[1:], plain]
+        shorter = (text for text in distinct(["", "a", *parts]) if _cost(text) < _cost(value))
+        yield from sorted(shorter, key=_cost)
+
+    def strategy(self) -> Any:
+        st = strategies()
+        return st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+def _cost(text: str) -> tuple[int, int, str]:
+    return len(text), sum(letter != "a" for letter in text), text
+
+
+@dataclass(frozen=True, slots=True)
+class Users(Space):
+    """The name of the user to whom a record belongs: a number or a text."""
+
+    @classmethod
+    def read(cls, line: Line) -> Self:
+        return cls()
+
+    def words(self) -> str:
+        return "user"
+
+    def contains(self, value: Any) -> bool:
+        return isinstance(value, int | str) and not isinstance(value, bool)
+
+    @property
+    def simplest(self) -> int:
+        return 1
+
+    def usual(self) -> int:
+        return 1
+
+    def spread(self, number: int) -> list[int]:
+        return list(range(1, number + 1))
+
+    def all_edges(self) -> Iterator[tuple[Any, str]]:
+        yield 1, "user 1"
+
+    def simpler(self, value: Any) -> Iterator[Any]:
+        return iter(range(1, min(value, _USERS + 1)) if isinstance(value, int) else (1,))
+
+    def strategy(self) -> Any:
+        return strategies().integers(1, _USERS)

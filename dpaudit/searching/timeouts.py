@@ -1,0 +1,77 @@
+"""All limits of time: of a call of a user's code, which may never return, and of a search."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+from dpaudit.errors import DatasetError, DpauditError
+
+# Seconds after which a call for one input counts as one that never returns.
+SECONDS = 10.0
+
+
+class Ended(Exception):
+    """A limit was reached."""
+
+
+class Limit:
+    """A limit of a search: seconds from now on, and a number of trials."""
+
+    def __init__(self, seconds: float = math.inf, trials: float = math.inf) -> None:
+        self._began, self._trials = time.monotonic(), trials
+        self._end = self._began + seconds
+
+    def elapsed(self) -> float:
+        """Return the seconds since the limit was set."""
+        return time.monotonic() - self._began
+
+    def is_over(self) -> bool:
+        """Return whether the time is up."""
+        return time.monotonic() > self._end
+
+    def spend(self) -> None:
+        """Count a trial. Raises Ended where there are no more, or the time is up."""
+        self._trials -= 1
+        if self._trials < 0 or self.is_over():
+            raise Ended
+
+
+def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | None = None) -> Any:
+    """Return the value of a call. Raises DatasetError when it raises, or takes too long.
+
+    words: the call, in messages.  progress: returns how much the call has done so far; the time
+    runs from the last progress on.
+    """
+    values: list[Any] = []
+    raised: list[BaseException] = []
+
+    def called() -> None:
+        try:
+            values.append(call())
+        except BaseException as error:  # noqa: BLE001  # raised again below
+            raised.append(error)
+
+    # A thread, since a call that never returns cannot be left otherwise.
+    thread = Thread(target=called, daemon=True)
+    thread.start()
+    before, done = -1, progress or (lambda: 0)
+    while thread.is_alive() and done() > before:
+        before = done()
+        thread.join(SECONDS)
+    if raised:
+        error = raised[0]
+        if isinstance(error, DpauditError):
+            raise error
+        raise DatasetError(
+            f"{words} failed: {type(error).__name__}: {error}", code="generator-failed"
+        ) from error
+    if not values:
+        raise DatasetError(
+            f"{words} did not end in {SECONDS:g} s; let it give smaller inputs",
+            code="generator-failed",
+        )
+    return values[0]
