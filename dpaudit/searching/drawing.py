@@ -135,7 +135,7 @@ def _run(
     """Call a function with random values, as a test of Hypothesis."""
     import hypothesis
 
-    test = hypothesis.given(strategy)(call)
+    test: Any = hypothesis.given(strategy)(call)
     test = hypothesis.settings(
         database=None,
         deadline=None,

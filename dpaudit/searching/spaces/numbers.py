@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self
@@ -34,7 +34,7 @@ class _Bounded(Space):
     high: Any = math.inf
 
     word: ClassVar[str]
-    type: ClassVar[Callable[[Any], Any]]
+    of: ClassVar[type[int] | type[float]]
 
     def __post_init__(self) -> None:
         low, high = self.low, self.high
@@ -100,14 +100,14 @@ class _Bounded(Space):
 
     @property
     def simplest(self) -> Any:
-        return min(max(self.type(0), self.low), self.high)
+        return min(max(self.of(0), self.low), self.high)
 
     def usual(self) -> Any:
         if self.has_low and self.has_high:
             return self._middle()
         if self.has_low:
             return self.low + 1
-        return self.high - 1 if self.has_high else self.type(1)
+        return self.high - 1 if self.has_high else self.of(1)
 
     def _middle(self) -> Any:
         return self.low / 2 + self.high / 2
@@ -153,7 +153,7 @@ class Numbers(_Bounded):
     """Floats; without bounds every float, NaN included."""
 
     word: ClassVar[str] = "number"
-    type: ClassVar[Callable[[Any], Any]] = float
+    of: ClassVar[type[int] | type[float]] = float
 
     @property
     def is_bounded(self) -> bool:
@@ -215,7 +215,7 @@ class Integers(_Bounded):
     """Integers of any size."""
 
     word: ClassVar[str] = "integer"
-    type: ClassVar[Callable[[Any], Any]] = int
+    of: ClassVar[type[int] | type[float]] = int
 
     @staticmethod
     def parsed(word: str) -> Any:
