@@ -135,7 +135,8 @@ def _run(
     """Call a function with random values, as a test of Hypothesis."""
     import hypothesis
 
-    test: Any = hypothesis.given(strategy)(call)
+    given: Any = hypothesis.given(strategy)
+    test = given(call)
     test = hypothesis.settings(
         database=None,
         deadline=None,
@@ -144,7 +145,8 @@ def _run(
         **settings,
     )(test)
     with _without_constants_of_modules():
-        hypothesis.seed(seed)(test)()
+        seeded: Any = hypothesis.seed(seed)
+        seeded(test)()
 
 
 @contextmanager
