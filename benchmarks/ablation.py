@@ -75,7 +75,7 @@ FREEZING = "dpaudit.attacks.freezing"
 ADDITIVE = "dpaudit.attacks.additive"
 COLUMNS = "dpaudit.attacks.single_columns"
 OUTPUTS = "dpaudit.attacks.single_outputs"
-BLOCKS = "dpaudit.attacks.block_scores"
+BLOCKS = "dpaudit.attacks.blocks"
 CANDIDATES = "dpaudit.levels.candidates"
 TUNING = "dpaudit.levels.tuning"
 
@@ -166,7 +166,7 @@ SCORERS: dict[str, Patches] = {
 
 SMOOTHERS: dict[str, Patches] = {
     "smoother isotonic, of thresholds": _set(f"{COLUMNS}:pooled_counts", _as_floats),
-    "smoother isotonic, of columns in sums": _set(f"{ADDITIVE}:_in_order", _nothing),
+    "smoother isotonic, of columns in sums": _set(f"{ADDITIVE}:pooled_counts", _as_floats),
     "smoother piecewise fits of levels": _set(f"{CANDIDATES}:smoothed", _raw_counts),
     "smoother clusters of cells": _set(f"{CANDIDATES}:averaged", _plain_share),
     "smoother neighbours of cells": _set(f"{COLUMNS}:_WIDTHS", (0,)),

@@ -46,13 +46,11 @@ from benchmarks.whole_audits import (
     false_alarm_of_any,
     rare_at_the_claim,
 )
-from dpaudit.attacks import by_output_type as kinds
-from dpaudit.attacks import independent_blocks as parts
-from dpaudit.attacks.banded import banded
+from dpaudit.attacks import blocks
 from dpaudit.attacks.learning import SCORERS, learn_again
 from dpaudit.attacks.learning import learn as learn_orders
 from dpaudit.attacks.objective import Objective
-from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.prefixes import banded, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.whitened import innovations
@@ -509,16 +507,16 @@ def _with_gaps(rng: np.random.Generator) -> SelectionDraws:
 def _all_kinds(selection: SelectionDraws) -> Sequence[Candidate]:
     """Score each kind of outputs by itself, in one way, those that seem to tell nothing as well."""
     every = patch.object(tuning, "GAIN_OF_BLOCK", -math.inf)
-    with every, patch.multiple(kinds, _LEAST_DRAWS=0, SCORING=(innovations,)):
-        return kinds.kinds(selection)
+    with every, patch.multiple(blocks, _LEAST_DRAWS_OF_KINDS=0, SCORING=(innovations,)):
+        return blocks.kinds(selection)
 
 
 def _all_parts(selection: SelectionDraws) -> Sequence[Candidate]:
     """Add up all parts, of few draws and those that seem to tell nothing as well: of equal inputs
     all do."""
     every = patch.object(tuning, "GAIN_OF_BLOCK", -math.inf)
-    with every, patch.multiple(parts, _LEAST_DRAWS=FEW):
-        return parts.parts(selection)
+    with every, patch.multiple(blocks, _LEAST_DRAWS=FEW):
+        return blocks.parts(selection)
 
 
 def family(

@@ -4,7 +4,7 @@ Each column of the outcomes is cut into cells (`levels/cells.py`); the log-ratio
 its frequency on d1 and on d2. Their sum is the best score if columns are independent given the
 input, as in histograms and repeated releases. For lists of independent runs (`exchangeable`), one
 table of log-ratios is learned from all runs together. `learning.py` calls the scorers; other
-scorers use `summed` and `Total` for some columns.
+scorers use `summed` and `fitted_sum` for some columns.
 """
 
 from __future__ import annotations
@@ -58,11 +58,8 @@ def additive(
 
 def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
     """Return the score that sums the log-ratios of some columns, at least one."""
-    total = Total(selection)
-    for column in columns:
-        cells = make_cells(column, _CELLS)
-        total.add(cells, cells(column))
-    tables, spread, held_out, halves = total.settle()
+    terms = [Term.of(make_cells(column, _CELLS), column) for column in columns]
+    tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([one.name for one in tables], spread)
     said = with_most(f"adds up {len(tables):,} coordinates", importance)
     freeze = partial(Additive, tuple((one, one.name) for one in tables), importance, said)
@@ -94,109 +91,142 @@ class Additive:
         return self.said
 
 
-class Total:
-    """Fits the sum of the log-ratios of columns. Call `add` for every column, then `settle`
-    once."""
-
-    def __init__(self, selection: SelectionDraws) -> None:
-        self._is_d1, self._fold = selection.is_d1, folds(selection.size)
-        self._columns: list[_Divided] = []
-
-    def add(self, cells: Cells, *places: NDArray[np.integer]) -> None:
-        """Add a column, or several columns with one distribution.
-
-        cells: the cells of the column.
-        places: for each column, (draws,), the cell of every draw.
-        """
-        count = cells.intervals + len(cells.labels) + 1
-        small = [place.astype(np.int32) for place in places]
-        counts = np.sum([by_fold(place, count, self._is_d1) for place in small], axis=0)
-        # An absent entry gets log-ratio 0: the column of types or a length has counted it already.
-        for cell, label in enumerate(cells.labels, cells.intervals):
-            if label == ABSENT and not cells.name.startswith(KIND):
-                counts[:, cell] = 0
-        self._columns.append(_Divided(cells, small, counts))
-
-    def settle(self) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
-        """Return four parts of the fitted sum.
-
-        1. For every column its cells, with their log-ratios as values. Columns that may be noise
-           get 0.
-        2. For every column the standard deviation of its term over draws.
-        3. (draws,), the score of every draw by a fit to other folds, on the scale of the fit to all
-           draws.
-        4. (2, draws), the scores of all draws by fits to two halves of the draws.
-        """
-        tables, spread, halves = [], [], np.zeros((2, len(self._fold)))
-        held_out, kept = np.zeros(len(self._fold)), np.zeros(len(self._fold))
-        fitted = self._fitted()
-        telling = _telling([one.gain for one in fitted])
-        for column, fit, is_telling in zip(self._columns, fitted, telling, strict=True):
-            said = np.zeros(len(self._fold))
-            if is_telling:
-                first = self._fold * len(fit.weights)
-                for small in column.places:
-                    # `take` is several times slower with another type of index, or with two
-                    # indices.
-                    place = small.astype(np.intp)
-                    said += fit.by_fold.take(first + place)
-                    kept += fit.weights.take(place)
-                    for half, table in zip(halves, fit.halves, strict=True):
-                        half += table.take(place)
-            held_out += said
-            spread.append(float(said.std()))
-            tables.append(column.cells.with_values(is_telling * fit.weights))
-        return tuple(tables), spread, aligned(held_out, self._fold, kept), halves
-
-    def _fitted(self) -> list[_Fit]:
-        """Return the fit of each column. A close fit takes milliseconds, so of more than 128
-        columns only the 128 with the largest gain get a close fit."""
-        if len(self._columns) <= _CLOSELY:
-            return _closely(self._columns)
-        fits = [_best(one, _quickly(one)) for one in self._columns]
-        some = np.argsort([-fit.gain for fit in fits], kind="stable")[:_CLOSELY].tolist()
-        for place, fit in zip(some, _closely([self._columns[at] for at in some]), strict=True):
-            fits[place] = fit
-        return fits
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _Divided:
-    """A column divided into cells.
+class Term:
+    """A column of a sum, or several columns with one distribution, divided into cells.
 
-    places: the cell of every draw, (draws,); one array for each column with this distribution.
-    counts: (folds, cells, 2), draws by fold, cell and input, without absent entries.
+    places: for each column, (draws,), the cell of every draw.
     """
 
     cells: Cells
     places: list[NDArray[np.int32]]
-    counts: IntArray
+
+    @classmethod
+    def of(cls, cells: Cells, *columns: Column) -> Term:
+        return cls(cells, [cells(column).astype(np.int32) for column in columns])
+
+    def counts(self, is_d1: NDArray[np.bool_]) -> IntArray:
+        """Return draws by fold, cell and input, without absent entries: (folds, cells, 2).
+
+        is_d1: whether each draw was made on d1.
+        """
+        labels, intervals = self.cells.labels, self.cells.intervals
+        every = [by_fold(place, intervals + len(labels) + 1, is_d1) for place in self.places]
+        counts = np.sum(every, axis=0)
+        # An absent entry gets log-ratio 0: the column of types or a length has counted it already.
+        if ABSENT in labels and not self.cells.name.startswith(KIND):
+            counts[:, intervals + labels.index(ABSENT)] = 0
+        return counts
+
+
+def fitted_sum(
+    terms: Sequence[Term], is_d1: NDArray[np.bool_]
+) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
+    """Return four parts of the fitted sum of the log-ratios of columns.
+
+    1. For every term its cells, with their log-ratios as values. Columns that may be noise get 0.
+    2. For every term its standard deviation over draws.
+    3. (draws,), the score of every draw by a fit to other folds, on the scale of the fit to all
+       draws.
+    4. (2, draws), the scores of all draws by fits to two halves of the draws.
+
+    is_d1: (draws,), whether each draw was made on d1.
+    """
+    size, fold = len(is_d1), folds(len(is_d1))
+    tables, spread, halves = [], [], np.zeros((2, size))
+    held_out, kept = np.zeros(size), np.zeros(size)
+    fits = _fitted(terms, is_d1)
+    for term, fit, is_telling in zip(
+        terms, fits, _telling([one.gain for one in fits]), strict=True
+    ):
+        said, weights = np.zeros(size), fit.weights[FOLDS]
+        for small in term.places if is_telling else ():
+            # `take` is several times slower with another type of index, or with two indices.
+            place = small.astype(np.intp)
+            said += fit.weights.take(fold * len(weights) + place)
+            kept += weights.take(place)
+            for half, table in zip(halves, fit.weights[-2:], strict=True):
+                half += table.take(place)
+        held_out += said
+        spread.append(float(said.std()))
+        tables.append(term.cells.with_values(is_telling * weights))
+    return tuple(tables), spread, aligned(held_out, fold, kept), halves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """The counts of one term, to fit log-ratios to.
+
+    intervals: number of cells that are intervals of numbers, the first ones.
+    held_out: (folds, cells, 2), draws by fold, cell and input.
+    train: (fits, cells, 2), see `training_counts`.
+    free: (fits, cells), the log-ratio of every cell by itself.
+    """
+
+    intervals: int
+    held_out: IntArray
+    train: IntArray
+    free: FloatArray
 
     @property
-    def train(self) -> IntArray:
-        """Draws that fits are made from, by cell and input: (fits, cells, 2). The fits are, in
-        order: without each fold, to all draws, to the first half of the folds, to the second
-        half."""
-        total = self.counts.sum(axis=0)
-        halves = self.counts[:HALF].sum(axis=0), self.counts[HALF:].sum(axis=0)
-        return np.stack([*(total - self.counts), total, *halves])
+    def numbers(self) -> IntArray:
+        """The counts of the intervals, in the order in which they mostly rise from d2 to d1."""
+        return self.train[:, : self.intervals][:, :: self.step]
+
+    @property
+    def step(self) -> int:
+        """1 if the numbers of d1 are mostly larger, else -1."""
+        return 1 if larger_for_d1(self.train[FOLDS, : self.intervals]) else -1
+
+    def with_numbers(self, log_ratios: FloatArray) -> FloatArray:
+        """Return `free` with other log-ratios of the intervals.
+
+        log_ratios: (fits, intervals).
+        """
+        result = self.free.copy()
+        result[:, : self.intervals] = log_ratios
+        return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fit:
-    """The fitted log-ratios of the cells of one column.
+    """The fitted log-ratios of the cells of one term.
 
-    weights: (cells,), fitted to all draws.
-    by_fold: (folds, cells), fitted without each fold.
-    halves: (2, cells), fitted to each half of the folds.
+    weights: (fits, cells), see `training_counts` for the fits.
     gain: log-likelihood of the inputs of held-out draws minus the log-likelihood at even odds, in
         nats.
     """
 
     weights: FloatArray
-    by_fold: FloatArray
-    halves: FloatArray
     gain: float
+
+
+def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
+    """Return the fit of each term. A close fit takes milliseconds, so of more than 128 terms only
+    the 128 with the largest gain get a close fit."""
+    columns = []
+    for term in terms:
+        counts = term.counts(is_d1)
+        train = training_counts(counts)
+        columns.append(_Column(term.cells.intervals, counts, train, _shrunk(train)))
+    if len(columns) <= _CLOSELY:
+        return _closely(columns)
+    fits = [_best(one, _quickly(one)) for one in columns]
+    some = np.argsort([-fit.gain for fit in fits], kind="stable")[:_CLOSELY].tolist()
+    for place, fit in zip(some, _closely([columns[at] for at in some]), strict=True):
+        fits[place] = fit
+    return fits
+
+
+def training_counts(counts: IntArray) -> IntArray:
+    """Return the counts that fits are made from: (fits, …). The fits are, in order: without each
+    fold, to all draws, to the first half of the folds, to the second half.
+
+    counts: (folds, …), draws by fold.
+    """
+    total = counts.sum(axis=0)
+    halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
+    return np.stack([*(total - counts), total, *halves])
 
 
 def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
@@ -213,79 +243,48 @@ def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
     return p <= (np.sort(p)[passes[-1]] if len(passes) else -1.0)
 
 
-def _best(column: _Divided, fits: Sequence[FloatArray]) -> _Fit:
+def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
     """Return the fit with the largest held-out likelihood, multiplied by the constant that
     maximizes this likelihood; zeros if no fit is better than log-odds of 0.
 
-    column: the column as cells, with its draws by fold, cell and input.
     fits: log-odds by cell, each (fits, cells), from simple to complex. A fit replaces a simpler fit
         only if its log-likelihood is larger by more than a nat.
     """
     best, most_gained = np.zeros_like(fits[0]), 0.0
     for fit in fits:
-        scaled = scale_of(fit[:FOLDS], column.counts) * fit
-        gained = _gain(scaled[:FOLDS], column.counts)
+        scaled = scale_of(fit[:FOLDS], column.held_out) * fit
+        gained = _gain(scaled[:FOLDS], column.held_out)
         if gained > most_gained + tuning.COST_OF_PARAMETER:
             best, most_gained = scaled, gained
-    return _Fit(best[FOLDS], best[:FOLDS], best[-2:], most_gained)
+    return _Fit(best, most_gained)
 
 
-def _closely(columns: Sequence[_Divided]) -> list[_Fit]:
-    """Return the best fit of each column: piecewise linear, monotone, or free."""
-    trained = [one.train for one in columns]
-    every = zip(columns, trained, _in_ramps(columns, trained), strict=True)
-    return [
-        _best(column, [*in_ramps, *_in_order(column, train), _shrunk(train)])
-        for column, train, in_ramps in every
-    ]
+def _closely(columns: Sequence[_Column]) -> list[_Fit]:
+    """Return the best fit of each column: piecewise linear or monotone, if there are at least 3
+    intervals, or free. Piecewise linear fits of columns with equally many intervals are made
+    together, which is many times faster."""
+    fits = [[one.free] for one in columns]
+    for intervals in {one.intervals for one in columns if one.intervals >= _LEAST_INTERVALS}:
+        places = [at for at, one in enumerate(columns) if one.intervals == intervals]
+        every = log_odds_of_each(np.stack([columns[at].numbers for at in places]))
+        for at, odds in zip(places, every, strict=True):
+            column, arms = columns[at], columns[at].train.sum(axis=1)
+            even = np.log((arms[:, :1] + 1) / (arms[:, 1:] + 1))
+            ordered = np.stack([pooled_counts(one) for one in column.numbers])[:, :: column.step]
+            fits[at] = [
+                column.with_numbers(odds[:, :: column.step] - even),
+                column.with_numbers(log_ratio(ordered, arms[:, None])),
+                column.free,
+            ]
+    return [_best(column, own) for column, own in zip(columns, fits, strict=True)]
 
 
-def _quickly(column: _Divided) -> list[FloatArray]:
+def _quickly(column: _Column) -> list[FloatArray]:
     """Return one or two fits that take little time: log-ratios linear in the normal score of the
     rank, if there are at least 3 intervals; and free log-ratios."""
-    free, intervals = _shrunk(column.train), column.cells.intervals
-    if intervals < _LEAST_INTERVALS:
-        return [free]
-    along = free.copy()
-    along[:, :intervals] = _along(column.train[:, :intervals])
-    return [along, free]
-
-
-def _in_ramps(columns: Sequence[_Divided], trained: Sequence[IntArray]) -> list[list[FloatArray]]:
-    """Return for each column a list of its piecewise linear fit; an empty list if the column has
-    fewer than 3 intervals. Columns with equally many intervals are fitted together, which is many
-    times faster."""
-    result: list[list[FloatArray]] = [[] for _ in columns]
-    for intervals in {one.cells.intervals for one in columns}:
-        if intervals < _LEAST_INTERVALS:
-            continue
-        places = [at for at, one in enumerate(columns) if one.cells.intervals == intervals]
-        numbers = [trained[at][:, :intervals][:, :: _step(trained[at], intervals)] for at in places]
-        for at, odds in zip(places, log_odds_of_each(np.stack(numbers)), strict=True):
-            every = trained[at].sum(axis=1)
-            even = np.log((every[:, :1] + 1) / (every[:, 1:] + 1))
-            fit = _shrunk(trained[at])
-            fit[:, :intervals] = odds[:, :: _step(trained[at], intervals)] - even
-            result[at] = [fit]
-    return result
-
-
-def _in_order(column: _Divided, train: IntArray) -> list[FloatArray]:
-    """Return a list of the monotone fit of a column; an empty list if it has fewer than 3
-    intervals."""
-    intervals = column.cells.intervals
-    if intervals < _LEAST_INTERVALS:
-        return []
-    step, result = _step(train, intervals), _shrunk(train)
-    for ordered, one, arms in zip(result, train, train.sum(axis=1), strict=True):
-        ordered[:intervals] = log_ratio(pooled_counts(one[:intervals][::step])[::step], arms)
-    return [result]
-
-
-def _step(train: IntArray, intervals: int) -> int:
-    """Return 1 if the numbers of d1 are mostly larger, so that intervals rise from d2 to d1; else
-    -1."""
-    return 1 if larger_for_d1(train[FOLDS, :intervals]) else -1
+    if column.intervals < _LEAST_INTERVALS:
+        return [column.free]
+    return [column.with_numbers(_along(column.train[:, : column.intervals])), column.free]
 
 
 def _along(train: IntArray) -> FloatArray:
@@ -367,16 +366,16 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
     groups = _alike(selection.outcomes.columns)
     if not groups:
         return []
-    names, total = [], Total(selection)
+    terms = []
     for name, columns in groups.items():
         cells = make_cells(join([replace(one, name=name) for one in columns]), _CELLS_OF_RUN)
-        total.add(cells, *(cells(column) for column in columns))
-        names.append([column.name for column in columns])
-    tables, spread, held_out, halves = total.settle()
+        terms.append(Term.of(cells, *columns))
+    tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares(list(groups), spread)
-    what = f"adds up {max(map(len, names))} runs"
+    what = f"adds up {max(map(len, groups.values()))} runs"
     said = with_most(what, importance) if len(importance) > 1 else what
-    pairs = tuple((one, name) for one, own in zip(tables, names, strict=True) for name in own)
+    both = zip(tables, groups.values(), strict=True)
+    pairs = tuple((table, one.name) for table, columns in both for one in columns)
     freeze = partial(Additive, pairs, importance, said)
     return [by_score(Scored("sum over runs", held_out, freeze, halves), selection)]
 

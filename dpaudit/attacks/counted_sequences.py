@@ -4,7 +4,7 @@ The score of an entry, given the entries before it, follows from counts by state
 (`sequences.py`), so no draw has to be kept to refit it. How well a score orders outcomes is
 measured on draws that came after its fit. The frozen score is fitted to all draws; it is cut into
 intervals that hold the same shares of the kept draws as the intervals of the measured score.
-`prefixes.py`, `banded.py` and `independent_blocks.py` call `relearned`; `auditing/counting.py` then
+`prefixes.py` and `blocks.py` call `relearned`; `auditing/counting.py` then
 calls `add` of the candidate (docs/method.md §5, *Continued learning*).
 """
 
@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TypeVar
+from operator import itemgetter
 
 import numpy as np
 
 from dpaudit.attacks.additive import scale_of
 from dpaudit.attacks.sequences import MarkovStates, Prefixes, weights
 from dpaudit.draws import SelectionDraws, by_arm
-from dpaudit.levels.candidates import BinSource, OrderedBins, by_score
+from dpaudit.levels.candidates import Finer, OrderedBins, ScoreBins, by_score
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.intervals import Intervals
-from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, by_group, pieces
+from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
 from dpaudit.levels.limits import LARGEST_SCORE, TINY
 from dpaudit.levels.piecewise_logit import probability
 from dpaudit.levels.rules import evened
@@ -31,41 +31,17 @@ from dpaudit.levels.scores import Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 
-T = TypeVar("T")
-View = Callable[[Outcomes], Outcomes]
-
 # The draws after a fit replace the draws after the earlier fit as a measure once there are this
 # many, as a ratio to the draws after the earlier fit.
 _ENOUGH = 1 / 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SequenceView:
-    """Extracts sequences from outcomes by functions (views), and has the states of these sequences.
-
-    views: applied to outcomes in turn, such as "keep some columns" or "replace numbers by bands".
-    """
-
-    states: MarkovStates
-    views: tuple[View, ...] = ()
-
-    def through(self, view: View) -> SequenceView:
-        """Return a sequence view that applies one more function first."""
-        return replace(self, views=(view, *self.views))
-
-    def sequences(self, outcomes: Outcomes) -> Outcomes:
-        """Return the sequences that all functions, applied in turn, make from outcomes."""
-        for view in self.views:
-            outcomes = view(outcomes)
-        return outcomes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class SequenceScored(Scored):
-    """A score of sequences, with the view that extracts the sequences from outcomes."""
+    """A score of sequences, with the states of the sequences."""
 
     freeze: Callable[[], Prefixes]
-    sequence_view: SequenceView
+    states: MarkovStates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,19 +49,19 @@ class Sum:
     """A score that is a sum: of scores of sequences, which are refitted, and of a rest, which
     stays.
 
-    sequence_views: extract the sequences of each refitted score.
+    states: the states of the sequences of each refitted score.
     made: called with the refitted scores; returns the whole score.
     rest: the part that stays; None: no such part.
     """
 
-    sequence_views: tuple[SequenceView, ...]
+    states: tuple[MarkovStates, ...]
     made: Callable[[Sequence[Prefixes]], Score]
     rest: Score | None = None
 
     @classmethod
     def of(cls, scored: SequenceScored) -> Sum:
         """Return the sum that has a single score of sequences as its only term."""
-        return cls((scored.sequence_view,), _only_one)
+        return cls((scored.states,), itemgetter(0))
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
@@ -96,47 +72,33 @@ def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedB
     selection: the kept draws.
     total: the same score as a sum of refitted parts and a rest.
     """
-    source = _Refitted(scored, selection, total) if scored.has_finer else None
+    source = _Refitted(scored, selection.is_d1, selection, total) if scored.has_finer else None
     return by_score(scored, selection, source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Refitted(BinSource):
+class _Refitted(ScoreBins):
     """Source of levels (bins) of a score that was fitted to kept draws. Its `learner` refits the
     score when further draws are counted."""
 
     is_relearned = True
-    scored: Scored
     selection: SelectionDraws
     total: Sum
-
-    def level_map(self) -> LevelMap:
-        return self.scored.freeze_levels()
-
-    def intervals(self) -> Intervals:
-        return self.scored.intervals(self.selection.is_d1)
 
     def learner(self) -> CountedEntries | None:
         return CountedEntries.of(self.selection, self.scored, self.total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _AfterCounts(BinSource):
-    """Source of levels (bins) of a score that was refitted to counted draws.
+class _AfterCounts(Finer):
+    """Source of levels (bins) of a score that was refitted to counted draws. Its intervals hold
+    counts of draws that the score was not fitted to.
 
-    measured: intervals of the score, with counts of draws that it was not fitted to.
     entries: refits the score again.
     """
 
     is_relearned = True
-    measured: Intervals
     entries: CountedEntries
-
-    def level_map(self) -> LevelMap:
-        return self.measured.level_map()
-
-    def intervals(self) -> Intervals:
-        return self.measured
 
     def learner(self) -> CountedEntries:
         return self.entries
@@ -168,10 +130,10 @@ class ByEntry:
         for piece in pieces(outcomes):
             rest, result = self.total.rest, []
             said = np.zeros(piece.size) if rest is None else rest(piece)
-            for score, sequence_view in zip(self.scores, self.total.sequence_views, strict=True):
+            for score in self.scores:
                 # Added in the order that the score uses, since edges are exact scores of outcomes.
                 own = np.zeros(piece.size)
-                for step, cell in score.along(sequence_view.sequences(piece)):
+                for step, cell in score.along(piece):
                     own += step.weights.take(cell)
                     result.append(np.bincount(cell, minlength=step.cells))
                 said = said + own
@@ -203,29 +165,20 @@ class KeptOutcomes:
             known &= ~np.isnan(score(some))
         return cls(some.take(np.flatnonzero(known)), often[known])
 
-    def scored(self, score: Score) -> FloatArray:
-        """Return the score of each different outcome, clipped to finite numbers: (outcomes,)."""
-        return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
-
     @property
     def size(self) -> int:
         return int(self.often.sum())
 
-    def draws(self, result: FloatArray, edges: FloatArray) -> IntArray:
-        """Return the number of kept draws in each interval of a score: (intervals,).
-
-        result: (outcomes,), the score of each different outcome.
-        edges: edges between intervals, rising.
-        """
-        level = np.searchsorted(edges, np.repeat(result, self.often), side="right")
-        return np.bincount(level, minlength=len(edges) + 1)
+    def scored(self, score: Score) -> FloatArray:
+        """Return the score of each different outcome, clipped to finite numbers: (outcomes,)."""
+        return np.clip(score(self.outcomes), -LARGEST_SCORE, LARGEST_SCORE)
 
     def by_interval(self, result: FloatArray, edges: FloatArray, each: FloatArray) -> FloatArray:
-        """Return sums over kept draws by interval of their score: (intervals, 2).
+        """Return sums over kept draws by interval of their score: (intervals, numbers).
 
         result: (outcomes,), the score of each different outcome.
         edges: edges between intervals, rising.
-        each: (outcomes, 2), the numbers to add for one draw of each outcome.
+        each: (outcomes, numbers), the numbers to add for one draw of each outcome.
         """
         level = np.searchsorted(edges, result, side="right")
         return by_group(each * self.often[:, None], level, len(edges) + 1)
@@ -248,7 +201,7 @@ class MeasuredBins:
     def without_draws(cls, score: Score, kept: KeptOutcomes) -> MeasuredBins:
         """Return intervals with equal numbers of kept draws, and with counts of 0."""
         result = kept.scored(score)
-        scored = Scored(score.words(), np.repeat(result, kept.often), partial(_same, score), None)
+        scored = Scored(score.words(), np.repeat(result, kept.often), lambda: score, None)
         edges, cut = scored.finer_edges(), scored.intervals(np.zeros(kept.size, dtype=bool))
         each = np.stack([np.ones(len(result)), result], axis=1)
         draws, total = kept.by_interval(result, edges, each).T
@@ -289,26 +242,24 @@ class CountedEntries:
         scored: the score, fitted to the kept draws.
         total: the score as a sum of refitted parts and a rest.
         """
-        sequence_views, by_entry = [], []
-        for sequence_view in total.sequence_views:
-            states = sequence_view.states.finer(sequence_view.sequences(kept.outcomes))
-            counts = [
+        states = [one.finer(kept.outcomes) for one in total.states]
+        by_entry = tuple(
+            tuple(
                 by_arm(cell, step.cells, kept.is_d1).reshape(*step.shape, 2)
-                for cell, step in zip(states.cells, states.steps, strict=True)
-            ]
-            by_entry.append(tuple(counts))
-            sequence_views.append(replace(sequence_view, states=replace(states, cells=())))
-        total = replace(total, sequence_views=tuple(sequence_views))
-        scores, first = _fitted(total, by_entry), scored.freeze()
-        some = KeptOutcomes.of(
-            kept.outcomes, (first, *([] if total.rest is None else [total.rest]))
+                for cell, step in zip(one.cells, one.steps, strict=True)
+            )
+            for one in states
         )
+        total = replace(total, states=tuple(replace(one, cells=()) for one in states))
+        scores, first = _fitted(total, by_entry), scored.freeze()
+        rest = () if total.rest is None else (total.rest,)
+        some = KeptOutcomes.of(kept.outcomes, (first, *rest))
         if not some.size:
             return None
         intervals = scored.intervals(kept.is_d1)
         earlier = MeasuredBins(some.scored(first), scored.finer_edges(), intervals)
         trial = MeasuredBins.without_draws(total.made(scores), some)
-        return cls(some, total, tuple(by_entry), scores, kept.size, trial, earlier)
+        return cls(some, total, by_entry, scores, kept.size, trial, earlier)
 
     @property
     def counter(self) -> ByEntry:
@@ -381,7 +332,9 @@ class CountedEntries:
     def _edges(self) -> FloatArray:
         """Return the edges between intervals of the latest score, strictly rising."""
         measured, kept = self._measured, self.kept
-        upto = np.cumsum(kept.draws(measured.result, measured.edges))[:-1]
+        each = np.ones((len(measured.result), 1))
+        draws = kept.by_interval(measured.result, measured.edges, each)[:, 0]
+        upto = np.cumsum(draws).astype(np.intp)[:-1]
         edges = np.sort(np.repeat(self._latest_scores, kept.often))[np.minimum(upto, kept.size - 1)]
         # Empty intervals need different edges, too.
         for place in range(1, len(edges)):
@@ -410,14 +363,6 @@ class CountedEntries:
         return np.asarray(draws[:, None] * np.stack([share, 1 - share], axis=1))
 
 
-def _only_one(scores: Sequence[Prefixes]) -> Prefixes:
-    return scores[0]
-
-
-def _same(one: T) -> T:
-    return one
-
-
 def _shares(score: FloatArray) -> FloatArray:
     """Return the shares of d1 and d2 that log-ratios stand for: (outcomes, 2)."""
     share = probability(score)
@@ -430,11 +375,11 @@ def _fitted(total: Sum, by_entry: Sequence[Sequence[IntArray]]) -> tuple[Prefixe
     by_entry: for each sequence and entry, draws by state, symbol and input: (states, symbols, 2).
     """
     result = []
-    for sequence_view, counts in zip(total.sequence_views, by_entry, strict=True):
-        fits = [one[0] for one in weights([own[None] for own in counts], sequence_view.states)]
+    for states, counts in zip(total.states, by_entry, strict=True):
+        fits = [one[0] for one in weights([own[None] for own in counts], states)]
         spread = []
         for fit, own in zip(fits, counts, strict=True):
             share = own.sum(axis=2).ravel() / own.sum()
             spread.append(float(np.sqrt(share @ (fit - share @ fit) ** 2)))
-        result.append(Prefixes.of(sequence_view.states, fits, spread))
+        result.append(Prefixes.of(states, fits, spread))
     return tuple(result)

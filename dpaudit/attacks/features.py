@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -115,9 +116,7 @@ def with_sides(features: Iterable[Feature]) -> list[Feature]:
     on."""
     result: list[Feature] = []
     for one in features:
-        result.append(one)
-        if isinstance(one, Number):
-            result.append(Above(one.column, one.centre))
+        result += [one, Above(one.column, one.centre)] if isinstance(one, Number) else [one]
     return result
 
 
@@ -145,14 +144,10 @@ def with_columns(
     features: Sequence[Feature], outcomes: Outcomes
 ) -> Iterator[tuple[Feature, Column]]:
     """Yield (feature, column) pairs for all features. Features of one column must be adjacent."""
-    names = list(dict.fromkeys(one.column for one in features))
-    columns = zip(names, outcomes.named(names), strict=True)
-    name, column = next(columns, ("", None))
-    for feature in features:
-        while feature.column != name:
-            name, column = next(columns)
-        if column is not None:
-            yield feature, column
+    groups = [(name, [*own]) for name, own in groupby(features, key=lambda one: one.column)]
+    columns = outcomes.named(name for name, _ in groups)
+    for (_, own), column in zip(groups, columns, strict=True):
+        yield from ((feature, column) for feature in own)
 
 
 def _by_code(column: Column, known: Mapping[str, int], other: float) -> FloatArray:

@@ -30,15 +30,13 @@ from dataclasses import replace
 import numpy as np
 
 from dpaudit.attacks.additive import additive, exchangeable
-from dpaudit.attacks.banded import banded
-from dpaudit.attacks.bits import bits
-from dpaudit.attacks.by_output_type import kinds
+from dpaudit.attacks.blocks import kinds, parts
 from dpaudit.attacks.freezing import Stage, freeze
-from dpaudit.attacks.independent_blocks import parts
 from dpaudit.attacks.objective import Objective, best_of, refutes
-from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.prefixes import banded, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.attacks.single_columns import (
+    bits,
     elapsed,
     one_dimensional,
     represented,

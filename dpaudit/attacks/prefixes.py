@@ -1,38 +1,97 @@
-"""The scorer of sequences of few values: the log-ratio of each entry, given the entries before it.
+"""The scorers of sequences: the log-ratio of each entry, given the entries before it.
 
-The log-ratio of a sequence is the sum, over its entries, of the log-ratio of each entry given the
-earlier entries. A state sums up the earlier entries: by how often each value occurred. This loses
-nothing if entries are alike and independent except for a common number, such as the noisy threshold
-of the sparse vector technique. Where the last value predicts the next one better, as in a Markov
-chain, the state is the last value, or the last value and the counts. States are in `sequences.py`;
-`counted_sequences.py` refits the score when further draws are counted.
+`prefixes` is for sequences of few values. The log-ratio of a sequence is the sum, over its entries,
+of the log-ratio of each entry given a state, which sums up the earlier entries: by how often each
+value occurred. This loses nothing if entries are alike and independent except for a common number,
+such as the noisy threshold of the sparse vector technique. Where the last value predicts the next
+one better, as in a Markov chain, the state is the last value, or the last value and the counts.
+States are in `sequences.py`; `counted_sequences.py` refits the score when further draws are
+counted.
+
+`banded` is for sequences that mix numbers with a few special values, such as answers above a noisy
+threshold. The place of the first answer and its size tell more together than each alone: a low
+answer above the threshold shows that the threshold is low, so that the entries before it weigh
+more. So each number is replaced by its band (one of at most five intervals, see
+`outcomes/bands.py`), which makes a sequence of few values.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from dpaudit.attacks.counted_sequences import SequenceScored, SequenceView, Sum, relearned
-from dpaudit.attacks.sequences import NAME, MarkovStates, Prefixes, depend, weights
+from dpaudit.attacks.additive import training_counts
+from dpaudit.attacks.counted_sequences import SequenceScored, Sum, relearned
+from dpaudit.attacks.sequences import LEAST_DRAWS, NAME, MarkovStates, Prefixes, depend, weights
+from dpaudit.attacks.single_outputs import atoms
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import OrderedBins
-from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, by_fold, folds
+from dpaudit.levels.candidates import Candidate, OrderedBins
+from dpaudit.levels.level_map import FOLDS, FloatArray, by_fold, folds
+from dpaudit.levels.limits import FIRST_DRAWS, MOST_COLUMNS
 from dpaudit.levels.scores import aligned
-from dpaudit.outcomes import Outcomes
+from dpaudit.outcomes import KIND, Column, Outcomes
+from dpaudit.outcomes.columns import ELAPSED
+from dpaudit.outcomes.known import Bands
 
-# Least number of draws.
-_LEAST_DRAWS = 1_000
+# Prefix of the names of orders of banded sequences.
+BANDED = "numbers in bands: "
+# Least number of columns that have both numbers and special values.
+_FEWEST_COLUMNS = 2
+# A special value makes up at least 0.5 % of its column and is at least 4 times as frequent as any
+# ordinary value. A column has at most 3 special values.
+_OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
+# Least number of different ordinary values.
+_FEWEST_OTHERS = 16
+# Quantiles between the bands. The outer bands are narrow, since the rarest numbers tell most.
+_SHARES = (0.1, 0.3, 0.7, 0.9)
+# Largest ratio of different sequences to draws; with more, each sequence is too rare to be a cell.
+_MOST_SEQUENCES = 0.25
 
 
 def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
     """Order sequences of few values by the sum over entries of the log-ratio of each entry, given
     the entries before it."""
-    if selection.size < _LEAST_DRAWS:
+    return _by_entry(selection.outcomes, selection)
+
+
+def banded(selection: SelectionDraws) -> list[Candidate]:
+    """Order sequences of numbers and special values, after each number is replaced by its band.
+    Return an order of whole sequences, if they repeat, and the orders by sums over entries."""
+    bands = _bands_of(selection)
+    if bands is None:
         return []
-    states = MarkovStates.over(selection.outcomes)
+    sequences = bands(selection.outcomes)
+    some = sequences.take(slice(FIRST_DRAWS))
+    result: list[Candidate] = []
+    if len(np.unique(some.keys())) <= _MOST_SEQUENCES * some.size:
+        every = atoms(SelectionDraws(sequences, selection.is_d1), bands)
+        result += [replace(one, attack=BANDED + one.attack) for one in every]
+    return [*result, *_by_entry(sequences, selection, bands)]
+
+
+def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
+    """Order such sequences by the sum over entries of the log-ratio of each entry, given the
+    entries before it."""
+    bands = _bands_of(selection)
+    return [] if bands is None else _by_entry(bands(selection.outcomes), selection, bands)
+
+
+def _by_entry(
+    sequences: Outcomes, selection: SelectionDraws, bands: Bands | None = None
+) -> list[OrderedBins]:
+    """Return the order by the sum over entries; an empty list if the draws are no sequences of few
+    values, or if their entries do not depend on earlier entries.
+
+    sequences: the draws as sequences of few values.
+    selection: the draws as they are.
+    bands: intervals that have replaced numbers in `sequences`; None: no number was replaced.
+    """
+    if selection.size < LEAST_DRAWS:
+        return []
+    states = MarkovStates.over(sequences)
     if states is None:
         return []
     counts = [
@@ -41,7 +100,7 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
     ]
     if not depend([one.sum(axis=0) for one in counts]):
         return []
-    fits = weights([_trained(one) for one in counts], states)
+    fits = weights([training_counts(one) for one in counts], states)
     fold = folds(selection.size)
     held_out, kept = np.zeros(selection.size), np.zeros(selection.size)
     halves, spread = np.zeros((2, selection.size)), []
@@ -53,49 +112,69 @@ def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
             half += by_half.take(cell)
         spread.append(float(own.std()))
     states = replace(states, cells=())  # arrays as long as the draws are not kept
+    if bands is not None:
+        states = states.through(bands)
     freeze = partial(Prefixes.of, states, [fit[FOLDS] for fit in fits], spread)
-    scored = SequenceScored(
-        NAME, aligned(held_out, fold, kept), freeze, halves, sequence_view=SequenceView(states)
-    )
+    name = NAME if bands is None else BANDED + NAME
+    scored = SequenceScored(name, aligned(held_out, fold, kept), freeze, halves, states=states)
     return [relearned(scored, selection, Sum.of(scored))]
 
 
-def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> SequencePredictor | None:
-    """Return a predictor of the log-ratios of different outcomes as sequences; None if outcomes are
-    no sequences, or if entries do not depend on earlier entries.
-
-    counts: draws of each outcome by input, (outcomes, 2).
-    """
-    if counts.sum() < _LEAST_DRAWS:
+def _bands_of(selection: SelectionDraws) -> Bands | None:
+    if selection.size < LEAST_DRAWS:
         return None
-    states = MarkovStates.over(outcomes, counts.sum(axis=1))
-    if states is None or not depend([table[0] for table in states.tables(counts[None])]):
+    return _bands(selection.outcomes.take(slice(FIRST_DRAWS)).columns)
+
+
+def _bands(columns: Sequence[Column]) -> Bands | None:
+    """Return the bands for the numbers of columns that also have a few special values; None if
+    there are fewer than two such columns."""
+    if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
         return None
-    return SequencePredictor(states)
+    names, alone, rest = [], set[float](), [np.empty(0)]
+    for column in columns:
+        numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
+        often = _standing_alone(numbers, len(column.numbers))
+        others = numbers[~np.isin(numbers, often)]
+        has_both = len(others) > 0 and (len(often) > 0 or len(numbers) < len(column.numbers))
+        is_left = column.name == ELAPSED or column.name.startswith(KIND)
+        if has_both and not (is_left or _are_codes(others, len(numbers))):
+            names.append(column.name)
+            alone |= set(often.tolist())
+            rest.append(others)
+    every = np.concatenate(rest)
+    is_many = len(np.unique(every)) >= _FEWEST_OTHERS
+    if len(names) < _FEWEST_COLUMNS or len(alone) > _MOST_ALONE or not is_many:
+        return None
+    exact = np.unique(np.quantile(every, _SHARES))
+    if not np.isfinite(exact).all():
+        return None
+    # Short decimals, so that reports show the exact edges, except where two edges would become
+    # equal.
+    short = np.unique([float(f"{edge:.4g}") for edge in exact])
+    edges = short if len(short) == len(exact) else exact
+    return Bands(frozenset(names), tuple(sorted(alone)), tuple(edges.tolist()))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SequencePredictor:
-    """Predicts the log-ratio of every sequence of few values from the counts of all sequences."""
+def _are_codes(others: FloatArray, size: int) -> bool:
+    """Return whether the ordinary values of a column are codes with a meaning each: fewer than 16
+    values, none of them rare.
 
-    states: MarkovStates
-
-    def __call__(self, counts: IntArray) -> FloatArray:
-        """Return the predicted log-ratio of every sequence: (fits, sequences).
-
-        counts: draws of each sequence by input, for each fit: (fits, sequences, 2).
-        """
-        fits = weights(self.states.tables(counts), self.states)
-        both = zip(self.states.cells, fits, strict=True)
-        return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
-
-
-def _trained(counts: IntArray) -> IntArray:
-    """Return the draws that fits are made from: (fits, states, symbols, 2). The fits are, in order:
-    without each fold, to all draws, to the first half of the folds, to the second half.
-
-    counts: (folds, states, symbols, 2), draws by fold, state, symbol and input.
+    size: number of numbers in the column.
     """
-    everything = counts.sum(axis=0)
-    halves = counts[:HALF].sum(axis=0), counts[HALF:].sum(axis=0)
-    return np.stack([*(everything - counts), everything, *halves])
+    values, counts = np.unique(others, return_counts=True)
+    return len(values) < _FEWEST_OTHERS and bool((counts >= _OFTEN * size).all())
+
+
+def _standing_alone(numbers: FloatArray, size: int) -> FloatArray:
+    """Return the special values of a column: at most three numbers that are each frequent and much
+    more frequent than all others. Whole numbers with wide noise have none.
+
+    size: number of entries of the column, labels included.
+    """
+    values, counts = np.unique(numbers, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[: _MOST_ALONE + 1]
+    many = np.append(counts[order], 0)
+    stands = (many[:-1] >= _OFTEN * size) & (many[:-1] >= _TIMES_AS_OFTEN * many[1:])
+    last = np.flatnonzero(stands[:_MOST_ALONE])
+    return values[order[: last[-1] + 1]] if len(last) else values[:0]

@@ -5,20 +5,23 @@ A symbol is the number of a value of an entry. A state is what is kept of the ea
 count of each value, the last value, or both. States are made without a look at the inputs. The
 log-ratio of each symbol given the state is fitted to counts of draws by state, symbol and input,
 and shrunk along rows of related states. `prefixes.py` makes scores from kept draws,
-`counted_sequences.py` refits them to counts (docs/method.md §5, *Scorers*).
+`counted_sequences.py` refits them to counts, and `single_outputs.py` lets whole sequences predict
+each other (docs/method.md §5, *Scorers*).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.levels.candidates import Predictor
 from dpaudit.levels.level_map import FloatArray, IntArray
 from dpaudit.levels.limits import FIRST_DRAWS, MOST_COLUMNS, TINY
 from dpaudit.levels.piecewise_smoothing import expected
@@ -36,6 +39,8 @@ _MOST_VALUES = 8
 _MOST_PASTS, _DRAWS_OF_A_PAST, _FEW_DRAWS = 64, 50, 5
 # Largest number of parameters of all entries together: more take long.
 _MOST_TABLES = 200
+# Least number of draws that sequences predict each other from.
+LEAST_DRAWS = 1_000
 # Entries depend on their states if χ² exceeds its mean by more than this many standard deviations.
 _DEPENDENT = 6.0
 # Number of the state that stands for all rare or unknown pasts.
@@ -100,14 +105,6 @@ class Step:
         known."""
         symbols = len(self.symbols.values) + 1
         return self.cells // symbols, symbols
-
-    def weighing(self, weights: FloatArray) -> Step:
-        """Return this step with other log-ratios."""
-        return Step(self.symbols, weights, self.following)
-
-    def through(self, bands: Bands) -> Step:
-        """Return this step for entries whose numbers are replaced by bands (intervals)."""
-        return Step(self.symbols.through(bands), self.weights, self.following)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +194,8 @@ class MarkovStates:
 
     def through(self, bands: Bands) -> MarkovStates:
         """Return the states for entries whose numbers are replaced by bands (intervals)."""
-        return replace(self, steps=tuple(step.through(bands) for step in self.steps))
+        steps = [replace(step, symbols=step.symbols.through(bands)) for step in self.steps]
+        return replace(self, steps=tuple(steps))
 
     def tables(self, counts: IntArray) -> list[IntArray]:
         """Return a table of draws for each entry, (fits, states, symbols, 2).
@@ -293,18 +291,13 @@ def _entries(column: Column) -> Counter[float | str] | None:
         return None
     codes = column.codes
     numbers = column.numbers if codes is None else column.numbers[codes == 0]
-    own: Counter[float | str] = Counter()
-    rest = numbers
-    while len(rest):
-        if len(own) == _MOST_VALUES:
-            return None
-        is_one = rest == rest[0]
-        own[float(rest[0])] = int(is_one.sum())
-        rest = rest[~is_one]
+    values, counts = np.unique(numbers, return_counts=True)
+    if len(values) > _MOST_VALUES or np.isnan(values).any():
+        return None
+    own = Counter[float | str](dict(zip(values.tolist(), counts.tolist(), strict=True)))
     if codes is not None:
-        counts = np.bincount(codes, minlength=len(column.labels) + 1)[1:].tolist()
-        every = zip(column.labels, counts, strict=True)
-        own.update({label: many for label, many in every if many})
+        labels = np.bincount(codes, minlength=len(column.labels) + 1)[1:].tolist()
+        own.update({label: many for label, many in zip(column.labels, labels, strict=True) if many})
     return own
 
 
@@ -337,10 +330,8 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
     shrunk along the entries. Then the deviation of each state from this mean is shrunk along rows
     of related states, which differ only in the count of their most frequent value.
     """
-    ahead, behind, shapes = [], [], []
-    rows: dict[tuple[int, ...], list[int]] = {}
-    entries: dict[tuple[int, int], list[int]] = {}
-    place = 0
+    ahead, behind, rows, entries, shapes = [], [], list[int](), list[int](), []
+    known: dict[tuple[int, ...], int] = {}
     for entry, (one, before) in enumerate(zip(trained, states.pasts, strict=True)):
         train = one.copy()
         train[:, LOST] = 0
@@ -351,13 +342,12 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
         for last, *times in before:
             most = max(range(len(times)), key=times.__getitem__)
             for value in range(train.shape[2] - 1):
-                key = (value, last, most, *times[:most], *times[most + 1 :])
-                rows.setdefault(key, []).append(place)
-                entries.setdefault((value, entry), []).append(place)
-                place += 1
+                row = (value, last, most, *times[:most], *times[most + 1 :])
+                rows.append(known.setdefault(row, len(known)))
+                entries.append(value * len(trained) + entry)
     every = np.concatenate(ahead, axis=1), np.concatenate(behind, axis=1)
-    tables = _Tables.of(*every, list(rows.values()), entries)
-    of_value, of_later = _log_ratios(*every, tables)
+    places = np.array(entries), np.array(entries) // len(trained), np.array(rows)
+    of_value, of_later = _log_ratios(*every, _odds_ratios(*every, *places))
     result, start = [], 0
     for many, symbols in shapes:
         own = slice(start, start + many * (symbols - 1))
@@ -371,100 +361,61 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
     return result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tables:
-    """Tables of two by two: draws of one value, and of the values after it, by input, in one state
-    of one entry.
+def _odds_ratios(
+    ahead: IntArray, behind: IntArray, entries: IntArray, values: IntArray, rows: IntArray
+) -> FloatArray:
+    """Return the expected log odds ratio of each table of two by two, (fits, tables): the draws of
+    one value, and of the values after it, by input, in one state of one entry.
 
-    tells: (all tables,), whether a table has enough draws to be fitted.
-    rows: (rows, length), fitted tables that may have similar odds ratios, filled up with -1.
-    entry: (fitted tables,), the number of the value and entry of each table.
-    along: (values, length), these numbers along the entries for each value, filled up with -1.
+    ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
+    entries: (tables,), the number of the value and entry of each table.
+    values: (tables,), the value of each table.
+    rows: (tables,), the number of the row of states with similar odds ratios.
     """
-
-    tells: NDArray[np.bool_]
-    rows: IntArray
-    entry: IntArray
-    along: IntArray
-
-    @classmethod
-    def of(
-        cls,
-        ahead: IntArray,
-        behind: IntArray,
-        rows: Sequence[Sequence[int]],
-        entries: Mapping[tuple[int, int], Sequence[int]],
-    ) -> _Tables:
-        """Return the tables.
-
-        ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
-        rows: lists of tables that may have similar odds ratios.
-        entries: for each (value, entry), its tables.
-        """
-        least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
-        tells = np.zeros(len(least), dtype=bool)
-        tells[np.argsort(-least, kind="stable")[:_MOST_FITTED_TABLES]] = True
-        tells &= least > 0
-        place = np.cumsum(tells) - 1
-        entry = np.zeros(int(tells.sum()), dtype=np.int64)
-        along: dict[int, list[int]] = {}
-        known = 0
-        for value, number in sorted(entries):
-            inside = [place[one] for one in entries[value, number] if tells[one]]
-            if inside:
-                entry[inside] = known
-                along.setdefault(value, []).append(known)
-                known += 1
-        kept = [[int(place[one]) for one in row if tells[one]] for row in rows]
-        return cls(tells, _filled(kept), entry, _filled(list(along.values())))
-
-    def expected(self, seen: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return the expected log odds ratio of each fitted table: (fits, tables).
-
-        seen, variance: (fits, tables), observed log odds ratios, and the variances of their errors.
-        """
-        weight = 1 / variance
-        of_entry = _summed(weight, self.entry)
-        common = expected(_summed(weight * seen, self.entry) / of_entry, 1 / of_entry, self.along)
-        own = seen - common[:, self.entry]
-        # Where one state has nearly all draws of an entry, the mean over states is the state's own
-        # value.
-        others = np.maximum(1 - weight / of_entry[:, self.entry], TINY)
-        return np.asarray(common[:, self.entry] + expected(own, variance / others, self.rows))
+    value, later = ahead + 0.5, behind + 0.5
+    seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
+    variance = (1 / value + 1 / later).sum(axis=2)
+    result = np.zeros_like(seen)
+    # The tables with enough draws to be fitted; others keep log odds ratios of 0.
+    least = np.minimum(ahead.sum(axis=(0, 2)), behind.sum(axis=(0, 2)))
+    kept = np.sort(np.argsort(-least, kind="stable")[:_MOST_FITTED_TABLES])
+    kept = kept[least[kept] > 0]
+    if len(kept) == 0:
+        return result
+    seen, variance = seen[:, kept], variance[:, kept]
+    _, first, entry = np.unique(entries[kept], return_index=True, return_inverse=True)
+    weight = 1 / variance
+    of_entry, total = (
+        np.stack([np.bincount(entry, weights=one) for one in numbers])
+        for numbers in (weight, weight * seen)
+    )
+    along = _in_rows(values[kept][first])
+    common = expected(total / of_entry, 1 / of_entry, along)[:, entry]
+    # Where one state has nearly all draws of an entry, the mean over states is the state's own
+    # value.
+    others = np.maximum(1 - weight / of_entry[:, entry], TINY)
+    result[:, kept] = common + expected(seen - common, variance / others, _in_rows(rows[kept]))
+    return result
 
 
-def _filled(rows: Sequence[Sequence[int]]) -> IntArray:
-    """Return rows as one array, filled up with -1, without empty rows."""
-    rows = [row for row in rows if row]
-    table = np.full((len(rows), max(map(len, rows), default=0)), -1)
-    for own, places in zip(table, rows, strict=True):
-        own[: len(places)] = places
+def _in_rows(row: IntArray) -> IntArray:
+    """Return the places of equal numbers, a row for each number: (rows, length), filled up with
+    -1."""
+    _, counts = np.unique(row, return_counts=True)
+    table = np.full((len(counts), counts.max(initial=0)), -1)
+    table[np.arange(table.shape[1]) < counts[:, None]] = np.argsort(row, kind="stable")
     return table
 
 
-def _summed(numbers: FloatArray, group: IntArray) -> FloatArray:
-    """Return sums over groups of tables: (fits, groups).
-
-    numbers: (fits, tables).
-    group: (tables,), the group of each table.
-    """
-    return np.stack([np.bincount(group, weights=one) for one in numbers])
-
-
 def _log_ratios(
-    ahead: IntArray, behind: IntArray, tables: _Tables
+    ahead: IntArray, behind: IntArray, odds_ratio: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return two arrays of log-ratios of d1 and d2, both (fits, tables): of a value, and of the
     values after it.
 
     ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
+    odds_ratio: (fits, tables), the log odds ratio of each table.
     """
-    value, later = ahead + 0.5, behind + 0.5
-    seen = np.log(value[..., 0] * later[..., 1] / (value[..., 1] * later[..., 0]))
-    variance = (1 / value + 1 / later).sum(axis=2)
-    odds_ratio, tells = np.zeros_like(seen), tables.tells
-    if tells.any():
-        odds_ratio[:, tells] = tables.expected(seen[:, tells], variance[:, tells])
     # The log-odds of the value midway between both inputs, chosen so that the value has as many
     # draws of both inputs together as observed.
     draws = (ahead + behind).astype(np.float64)
@@ -472,18 +423,37 @@ def _log_ratios(
     centre = np.log(wanted / (behind.sum(axis=2) + 0.5))
     draws += 0.5
     for _ in range(_NEWTON_STEPS):
-        of_d1, of_d2 = _share(centre + odds_ratio / 2), _share(centre - odds_ratio / 2)
+        of_d1, of_d2 = (
+            1 / (1 + np.exp(-(centre + off))) for off in (odds_ratio / 2, -odds_ratio / 2)
+        )
         off = wanted - draws[..., 0] * of_d1 - draws[..., 1] * of_d2
         bend = draws[..., 0] * of_d1 * (1 - of_d1) + draws[..., 1] * of_d2 * (1 - of_d2)
         centre += np.clip(off / np.maximum(bend, 1e-9), -1, 1)
     of_d2, of_d1 = centre - odds_ratio / 2, centre + odds_ratio / 2
     of_value = np.logaddexp(0, -of_d2) - np.logaddexp(0, -of_d1)
-    of_later = np.logaddexp(0, of_d2) - np.logaddexp(0, of_d1)
-    return np.where(tells, of_value, 0.0), np.where(tells, of_later, 0.0)
+    return of_value, np.logaddexp(0, of_d2) - np.logaddexp(0, of_d1)
 
 
-def _share(odds: FloatArray) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(-odds)))
+def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> Predictor | None:
+    """Return the function that predicts the log-ratio of every sequence, (fits, sequences), from
+    the counts of all, (fits, sequences, 2); None if outcomes are no sequences of few values, or if
+    entries do not depend on earlier entries.
+
+    outcomes: different sequences.
+    counts: draws of each sequence by input, (sequences, 2).
+    """
+    if counts.sum() < LEAST_DRAWS:
+        return None
+    states = MarkovStates.over(outcomes, counts.sum(axis=1))
+    if states is None or not depend([table[0] for table in states.tables(counts[None])]):
+        return None
+    return partial(_predicted, states)
+
+
+def _predicted(states: MarkovStates, counts: IntArray) -> FloatArray:
+    fits = weights(states.tables(counts), states)
+    both = zip(states.cells, fits, strict=True)
+    return np.asarray(np.sum([fit[:, cell] for cell, fit in both], axis=0))
 
 
 NAME = "sum over entries, each given those before it"
@@ -512,12 +482,9 @@ class Prefixes:
         spread: for each entry, the standard deviation of its term of the sum over draws.
         """
         importance = shares([one.symbols.name for one in states.steps], spread)
-        steps = [step.weighing(own) for step, own in zip(states.steps, fit, strict=True)]
-        return cls(tuple(steps), states.summary, importance)
-
-    def through(self, bands: Bands) -> Prefixes:
-        """Return this score for sequences whose numbers are replaced by their bands (intervals)."""
-        return replace(self, steps=tuple(step.through(bands) for step in self.steps))
+        both = zip(states.steps, fit, strict=True)
+        steps = tuple(replace(step, weights=own) for step, own in both)
+        return cls(steps, states.summary, importance)
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.zeros(outcomes.size)

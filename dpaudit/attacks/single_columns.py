@@ -2,21 +2,26 @@
 
 `one_dimensional` looks at the only column of outcomes, `single_columns` at the most telling columns
 of wider outcomes, `represented` at how outputs are represented (types, signs of zero, orders of
-keys), and `elapsed` at how long calls took. Each cuts a column into cells without a look at the
-inputs, and orders the cells by size, or by their log-ratios of d1 and d2. `learning.py` calls all
-four.
+keys), `elapsed` at how long calls took, and `bits` at the low-order bits of numbers. Each cuts a
+column into cells without a look at the inputs, and orders the cells by size, or by their log-ratios
+of d1 and d2. `learning.py` calls all five.
+
+The last bits of a float show how it was computed. Noise added in floating point leaves gaps that
+depend on the input (Mironov 2012, "On significance of the least significant bits for differential
+privacy"); rounding to few decimals may, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.additive import additive, training_counts
 from dpaudit.attacks.features import on_scale
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
@@ -31,6 +36,7 @@ from dpaudit.levels.candidates import (
 from dpaudit.levels.cells import Cells, make_cells
 from dpaudit.levels.intervals import Intervals, filled
 from dpaudit.levels.level_map import (
+    FOLDS,
     FloatArray,
     IntArray,
     LevelMap,
@@ -42,12 +48,13 @@ from dpaudit.levels.level_map import (
     log_ratio,
 )
 from dpaudit.levels.rules import pooled_counts
-from dpaudit.outcomes import KIND, Column, Outcomes
-from dpaudit.outcomes.aspects import prefix_of
+from dpaudit.outcomes import KIND, Column, NamedColumns, Outcomes
+from dpaudit.outcomes.aspects import ASPECTS, SPAN, prefix_of
 from dpaudit.outcomes.columns import ELAPSED
 
 # Prefixes of the names of attacks.
 ONE_COLUMN, REPRESENTATION, _TIME = "one column: ", "representation: ", "time: "
+_LOW_BITS = "low-order bits: "
 # Beginnings of the names of orders: by size, and of single cells or values.
 _BY_SIZE, _SINGLE = "threshold", "single "
 # Standard deviations, in cells, of the Gaussian windows that smooth counts; 0: no smoothing.
@@ -59,6 +66,10 @@ _TIE_BREAK = 1e-9
 # The 2 most telling columns are ordered: found by 20,000 draws in at most 32 intervals. With 2,000
 # draws or more these are 2 columns of entries, and 2 columns that give the type of an entry.
 _DRAWS_TO_RANK, _CELLS_TO_RANK, _DRAWS_FOR_TYPES, _COLUMNS = 20_000, 32, 2_000, 2
+# Largest number of columns derived from bits for which every column gets all orders.
+_FEW_DERIVED = 20
+# Largest number of different values of a column that is a bit, not a number with noise.
+_VALUES_OF_BIT = 2
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
@@ -92,6 +103,49 @@ def elapsed(selection: SelectionDraws) -> list[Candidate]:
     """Order outcomes by the duration of their calls."""
     durations = selection.outcomes.column(ELAPSED)
     return [replace(one, attack=_TIME + one.attack) for one in orders_of(durations, selection)]
+
+
+def bits(selection: SelectionDraws) -> list[Candidate]:
+    """Order outcomes by the low-order bits and the decimals of their numbers, column by column and
+    summed over columns."""
+    columns = bit_columns(selection.outcomes, ASPECTS)
+    if len(columns) <= _FEW_DERIVED:
+        result = [one for column in columns for one in orders_of(column, selection)]
+    else:
+        result = single_columns(selection, columns)
+    result += additive(selection, bit_columns(selection.outcomes, [SPAN]))
+    names = [one.attack.removeprefix(ONE_COLUMN) for one in result]
+    return [replace(one, attack=_LOW_BITS + name) for one, name in zip(result, names, strict=True)]
+
+
+def bit_columns(outcomes: Outcomes, aspects: Iterable[str]) -> NamedColumns:
+    """Return derived columns: one for each column with numbers and each aspect.
+
+    aspects: prefixes of the names of derived columns, such as `decimal places of `.
+    """
+    names = [column.name for column in outcomes.columns if _has_numbers(column)]
+    return NamedColumns(outcomes, [f"{aspect}{name}" for name in names for aspect in aspects])
+
+
+def has_fractions(outcomes: Outcomes) -> bool:
+    """Return whether some number is not an integer, and so has low-order bits."""
+    return any(_is_fractional(column) for column in outcomes.columns)
+
+
+def has_integers(outcomes: Outcomes) -> bool:
+    """Return whether all numbers are integers, and some column has more than two values."""
+    finite = [column.numbers[np.isfinite(column.numbers)] for column in outcomes.columns]
+    are_whole = all((one == np.rint(one)).all() for one in finite)
+    return are_whole and any(len(np.unique(one)) > _VALUES_OF_BIT for one in finite)
+
+
+def _has_numbers(column: Column) -> bool:
+    return column.name != ELAPSED and (column.codes is None or not column.codes.all())
+
+
+def _is_fractional(column: Column) -> bool:
+    finite = column.numbers[np.isfinite(column.numbers)]
+    return bool((finite != np.rint(finite)).any())
 
 
 def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
@@ -183,7 +237,7 @@ def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
     counts: (folds, cells, 2), draws by fold, cell and input.
     """
     everything = counts.sum(axis=0)
-    train = np.concatenate([everything - counts, everything[None]])
+    train = training_counts(counts)[: FOLDS + 1]
     arms = train.sum(axis=1, keepdims=True)
     numeric = train[:, : cells.intervals]
     occupied = np.flatnonzero(everything[: cells.intervals].sum(axis=1))
@@ -296,11 +350,9 @@ def _candidate(
     penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
     final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
     level_map = CellLevels(final, levels + 1)
-    if counted is not None:
-        if name.startswith(_SINGLE):
-            return UnorderedCells(name, held_out, penalty, level_map, counted)
-        return OrderedBins(name, held_out, penalty, Fixed(level_map))
-    if not by_size:
+    if counted is not None and name.startswith(_SINGLE):
+        return UnorderedCells(name, held_out, penalty, level_map, counted)
+    if counted is not None or not by_size:
         return OrderedBins(name, held_out, penalty, Fixed(level_map))
     rising = name.endswith("rising")
     numbers = (1 if rising else -1) * on_scale(column)(column)

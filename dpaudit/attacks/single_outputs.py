@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.prefixes import sequence_predictor
+from dpaudit.attacks.additive import training_counts
+from dpaudit.attacks.sequences import sequence_predictor
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
@@ -47,15 +48,14 @@ class AtomCounts:
     """Counts of outcomes that were seen at least twice.
 
     keys: (outcomes,), hashes of the outcomes, rising.
-    counts: (folds, outcomes, 2), draws by fold, outcome and input.
+    counts: (folds, outcomes + 1, 2), draws by fold, outcome and input; the last ones are of all
+        other outcomes.
     outcomes: one of each.
-    rest: (2,), draws of all other outcomes, by input.
     """
 
     keys: KeyArray
     counts: IntArray
     outcomes: Outcomes
-    rest: IntArray
 
 
 def count_atoms(selection: SelectionDraws) -> AtomCounts:
@@ -70,8 +70,7 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
     column = np.full(len(distinct), len(frequent))
     column[frequent] = np.arange(len(frequent))
     table = by_fold(column[place], len(frequent) + 1, selection.is_d1)
-    each = selection.outcomes.take(first[frequent])
-    return AtomCounts(distinct[frequent], table[:, :-1], each, table[:, -1].sum(axis=0))
+    return AtomCounts(distinct[frequent], table, selection.outcomes.take(first[frequent]))
 
 
 def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
@@ -86,13 +85,11 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     result = count_atoms(selection)
     if len(result.keys) == 0:
         return []
-    everything = result.counts.sum(axis=0)
-    arms = everything.sum(axis=0) + result.rest
-    fits = np.concatenate([everything - result.counts, everything[None]])
-    level, levels = cut_by_mass(log_ratio(fits, arms), everything.sum(axis=1).astype(np.float64))
-    rest = np.zeros((FOLDS, 1, 2), dtype=np.int64)
-    rest[0] = result.rest
-    held_out = held_out_tally(level[:-1], np.append(result.counts, rest, axis=1), levels)
+    counts, everything = result.counts, result.counts.sum(axis=0)
+    arms, each_draws = everything.sum(axis=0), everything[:-1]
+    fits = training_counts(counts[:, :-1])[: FOLDS + 1]
+    level, levels = cut_by_mass(log_ratio(fits, arms), each_draws.sum(axis=1).astype(np.float64))
+    held_out = held_out_tally(level[:-1], counts, levels)
     final = np.append(level[-1], levels).astype(np.intp)
     known, each = Known.of(result.keys, result.outcomes), result.outcomes.trimmed()
     if bands is not None:
@@ -100,9 +97,9 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     level_map = AtomLevels(known, final, each)
     penalty = tuning.PENALTY if len(result.keys) <= tuning.FEW_CELLS else tuning.PENALTY_ANY_ORDER
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
-    are_all = result.rest.sum() <= _FEW_OTHERS * arms.sum()
-    predictor = sequence_predictor(result.outcomes, everything) if are_all else None
-    counted = CellCounts(every, np.append(everything, result.rest[None], axis=0), predictor)
+    are_all = everything[-1].sum() <= _FEW_OTHERS * arms.sum()
+    predictor = sequence_predictor(result.outcomes, each_draws) if are_all else None
+    counted = CellCounts(every, everything, predictor)
     return [UnorderedCells("single outputs", held_out, penalty, level_map, counted)]
 
 
@@ -172,8 +169,8 @@ def choose_single_outputs(selection: SelectionDraws, point: ProfilePoint) -> Sin
     way."""
     result = count_atoms(selection)
     raw = ~raised(result.outcomes)
-    counts = result.counts.sum(axis=0)
-    arms = counts.sum(axis=0) + result.rest
+    every = result.counts.sum(axis=0)
+    counts, arms = every[:-1], every.sum(axis=0)
     masks = np.zeros((2, len(counts)), dtype=bool)
     for mask, step in zip(masks, (1, -1), strict=True):
         mask[_accused(counts[:, ::step], arms[::step], raw, point)] = True
@@ -186,7 +183,7 @@ def has_atoms(selection: SelectionDraws) -> bool:
     """Return whether more than a tenth of the draws are outputs that repeat, so that single outputs
     can be counted."""
     result = count_atoms(selection)
-    return bool(result.counts[:, ~raised(result.outcomes)].sum() > selection.size / 10)
+    return bool(result.counts[:, :-1][:, ~raised(result.outcomes)].sum() > selection.size / 10)
 
 
 def _accused(

@@ -25,7 +25,7 @@ from dpaudit.attacks.objective import Objective, best_predicted, promise
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
 from dpaudit.levels.cells import equal_mass_groups, listed
-from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.portfolio import Tried
 from dpaudit.levels.rules import predicted_growth
 from dpaudit.levels.scores import MOST_ROWS, Score, Scored, cross_fitted, most, shares
@@ -49,9 +49,8 @@ _NEARLY_ALL, _PLENTY = 0.98, 15.0
 _SHARE_OF_PAIR, _LEAST_INFORMATION = 0.02, 3.0
 # Probability that some pair of columns looks telling by chance, over all pairs together.
 _LUCK = 0.003
-# Number of draws that show how far each input moves the log-odds; number of inputs that are
-# shuffled in one call.
-_SHUFFLED_ROWS, _SHUFFLED_TOGETHER = 2_000, 8
+# Number of draws that show how far each input moves the log-odds.
+_SHUFFLED_ROWS = 2_000
 _SETTINGS: dict[str, Any] = {
     "learning_rate": 0.1,
     "max_iter": 100,
@@ -88,15 +87,14 @@ def propose_trees(
     best = max(candidates, key=lambda one: promise(one, objective))
     base = _most_explaining(candidates, best)
     reason = _why_no_trees(selection, objective, best, base, thorough=thorough)
-    if reason is not None:
-        return [], [Tried(NAME, None, reason)]
-    scores = [one.scored for one in candidates if isinstance(one, OrderedBins) and one.scored]
-    result = trees(selection, scores)
-    wanted = _wanted_likelihood(base, selection.size)
-    promised = promise(best, objective)
-    if any(promise(one, objective) > promised or one.smoothed.worth > wanted for one in result):
-        return list(result), []
-    return [], [Tried(NAME, None, f"they tell no more than {base.attack}")]
+    if reason is None:
+        scores = [one.scored for one in candidates if isinstance(one, OrderedBins) and one.scored]
+        (result,) = trees(selection, scores)
+        is_better = promise(result, objective) > promise(best, objective)
+        if is_better or result.smoothed.worth > _wanted_likelihood(base, selection.size):
+            return [result], []
+        reason = f"they tell no more than {base.attack}"
+    return [], [Tried(NAME, None, reason)]
 
 
 def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBins]:
@@ -110,7 +108,7 @@ def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBi
         selection.size,
         MOST_ROWS,
         lambda rows: _fitted(table[rows], selection.is_d1[rows], features),
-        lambda one, rows: _odds_at(one, table, rows),
+        lambda model, rows: _odds(model, table[rows]),
     )
     freeze = partial(_frozen, features, scores, model, table[-_SHUFFLED_ROWS:].copy())
     return [by_score(Scored(NAME, held_out, freeze, halves), selection)]
@@ -253,9 +251,10 @@ def _why_no_trees(
         return f"{best.attack} is enough for a refutation"
     # `best` comes first, since `base` (the candidate with the largest likelihood) takes longer to
     # check.
-    for known in dict.fromkeys([best, base] if best.is_smooth else [base]):
-        if not has_interplay(selection, known):
-            return f"no two columns tell more together than {known.attack} makes of them"
+    known = [best, base] if best.is_smooth else [base]
+    enough = next((one for one in dict.fromkeys(known) if not has_interplay(selection, one)), None)
+    if enough is not None:
+        return f"no two columns tell more together than {enough.attack} makes of them"
     return None if is_installed() else f"scikit-learn is not there: {install_command('learned')}"
 
 
@@ -269,17 +268,10 @@ def _fitted(table: FloatArray, is_d1: np.ndarray[Any, Any], features: Sequence[F
 
 
 def _odds(model: Any, table: FloatArray) -> FloatArray:
+    """Return the log-odds of d1 for every row of a table, computed in pieces to save memory."""
+    pieces = (table[start : start + MOST_ROWS] for start in range(0, len(table), MOST_ROWS))
     with _one_thread():
-        return np.asarray(model.decision_function(_bounded(table)), dtype=np.float64)
-
-
-def _odds_at(model: Any, table: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the log-odds of d1 at some rows of a table, in pieces to save memory."""
-    odds = np.empty(len(rows))
-    for start in range(0, len(rows), MOST_ROWS):
-        piece = slice(start, start + MOST_ROWS)
-        odds[piece] = _odds(model, table[rows[piece]])
-    return odds
+        return np.concatenate([model.decision_function(_bounded(piece)) for piece in pieces])
 
 
 def _bounded(table: FloatArray) -> FloatArray:
@@ -316,14 +308,9 @@ def _frozen(
 def _importances(model: Any, sample: FloatArray) -> list[float]:
     """Return for every input of the model how far the log-odds move (root mean square) when its
     entries are shuffled."""
-    rng = np.random.default_rng(0)
-    plain, moved = _odds(model, sample), []
-    # Several inputs in one call, since a call takes as long as following a thousand rows.
-    for start in range(0, sample.shape[1], _SHUFFLED_TOGETHER):
-        places = range(start, min(start + _SHUFFLED_TOGETHER, sample.shape[1]))
-        shuffled = np.repeat(sample[None], len(places), axis=0)
-        for one, place in zip(shuffled, places, strict=True):
-            one[:, place] = rng.permutation(one[:, place])
-        odds = _odds(model, shuffled.reshape(-1, sample.shape[1])).reshape(len(places), -1)
-        moved += [float(np.sqrt(np.mean((one - plain) ** 2))) for one in odds]
-    return moved
+    rng, plain, result = np.random.default_rng(0), _odds(model, sample), []
+    for place in range(sample.shape[1]):
+        shuffled = sample.copy()
+        shuffled[:, place] = rng.permutation(sample[:, place])
+        result.append(float(np.sqrt(np.mean((_odds(model, shuffled) - plain) ** 2))))
+    return result

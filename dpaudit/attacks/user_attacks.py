@@ -28,7 +28,7 @@ from dpaudit.levels.candidates import OrderedBins, by_score
 from dpaudit.levels.level_map import FloatArray, larger_for_d1
 from dpaudit.levels.scores import MOST_ROWS, Scored, cross_fitted
 from dpaudit.outcomes import Outcomes
-from dpaudit.wording import did_you_mean, on_one_line, shortened, shown
+from dpaudit.wording import did_you_mean, shortened, shown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -85,10 +85,9 @@ class UsersAttack:
             with user_errstate():
                 scorer = getattr(attack, "fit", attack)(selection)
         except Exception as error:
+            message = f"{_words(error)} when it was fitted to {selection.size} draws"
             raise AttackError(
-                f"the attack {self.name} raised {_words(error)} when it was fitted to "
-                f"{selection.size} draws",
-                code="attack-raised",
+                f"the attack {self.name} raised {message}", code="attack-raised"
             ) from error
         if not callable(scorer):
             raise AttackError(
@@ -125,16 +124,14 @@ class UsersScore:
                 returned = self.scorer(outcomes)
             scores = np.asarray(returned, dtype=np.float64)
         except Exception as error:
+            message = f"{_words(error)} when it scored {outcomes.size} outcomes"
             raise AttackError(
-                f"the attack {self.name} raised {_words(error)} when it scored {outcomes.size} "
-                "outcomes",
-                code="attack-raised",
+                f"the attack {self.name} raised {message}", code="attack-raised"
             ) from error
         if scores.shape != (outcomes.size,):
             raise AttackError(
-                f"the attack {self.name} returned scores of shape {scores.shape} for "
-                f"{outcomes.size} outcomes; it must return one number for each: "
-                f"({outcomes.size},)",
+                f"the attack {self.name} returned scores of shape {scores.shape}; it must return "
+                f"a number for each outcome: ({outcomes.size},)",
                 code="attack-returned-no-score",
             )
         return scores * self.sign
@@ -215,36 +212,27 @@ def installed_attacks() -> dict[str, EntryPoint]:
 def _loaded(given: Any) -> UsersAttack:
     if not isinstance(given, str):
         return _fitting(given, getattr(given, "__qualname__", type(given).__qualname__))
-    if ":" not in given and not given.endswith(".py"):
-        return _installed(given)
-    source = partial(resolve, given)
+    is_installed = ":" not in given and not given.endswith(".py")
+    if is_installed and given not in (installed := installed_attacks()):
+        known = f"; installed: {', '.join(installed)}" if installed else "; none is installed"
+        raise UsageError(
+            f"attacks: {given!r} is neither an import path, package.module:Attack, nor an "
+            f"installed attack{known}.{did_you_mean(given, installed)}",
+            code="attack-not-found",
+        )
+    source = partial(_load if is_installed else resolve, given)
     try:
         attack = source()
-    except TargetError as error:
+    except Exception as error:
+        if is_installed:
+            message = f"attacks: the installed attack {given!r} cannot be loaded: {_words(error)}"
+            raise UsageError(message, code="attack-not-loadable") from error
+        if not isinstance(error, TargetError):
+            raise
         # The error calls every import path a target; this one is an attack.
         message = f"attacks: {str(error).replace('target ', 'attack ', 1)}"
         raise UsageError(message, code=error.code) from error
     return _fitting(attack, given, source)
-
-
-def _installed(name: str) -> UsersAttack:
-    installed = installed_attacks()
-    if name not in installed:
-        known = f"; installed: {', '.join(installed)}" if installed else "; none is installed"
-        raise UsageError(
-            f"attacks: {name!r} is neither an import path, package.module:Attack, nor an installed "
-            f"attack{known}.{did_you_mean(name, installed)}",
-            code="attack-not-found",
-        )
-    source = partial(_load, name)
-    try:
-        attack = source()
-    except Exception as error:
-        raise UsageError(
-            f"attacks: the installed attack {name!r} cannot be loaded: {_error_words(error)}",
-            code="attack-not-loadable",
-        ) from error
-    return _fitting(attack, name, source)
 
 
 def _load(name: str) -> Any:
@@ -252,40 +240,33 @@ def _load(name: str) -> Any:
 
 
 def _fitting(attack: Any, name: str, source: Any = None) -> UsersAttack:
-    """Return the attack after checking that `fit` takes one argument. Raise UsageError if it does
-    not."""
+    """Return the attack after checking that `fit` takes one argument. A class is called without
+    arguments. Raise UsageError if either fails."""
+
+    def refused(message: str, code: str = "attack-without-fit") -> UsageError:
+        return UsageError(f"attacks: {message}", code=code)
+
     if inspect.isclass(attack):
-        attack = _made(attack, name)
+        if not hasattr(attack, "fit"):
+            raise refused(f"the class {name} has no method fit(selection)")
+        try:
+            attack = attack()
+        except Exception as error:
+            raise refused(
+                f"the class {name} cannot be made without arguments: {_words(error)}; name an "
+                "instance or a function instead",
+                "attack-not-loadable",
+            ) from error
     fit = getattr(attack, "fit", attack)
     if not callable(fit):
-        raise UsageError(
-            f"attacks: {name} is of type {type(attack).__name__}; it must have a method "
-            "fit(selection), or be a function of that kind",
-            code="attack-without-fit",
+        raise refused(
+            f"{name} is of type {type(attack).__name__}; it must have a method fit(selection), or "
+            "be a function of that kind"
         )
     try:
         inspect.signature(fit).bind(None)
     except TypeError as error:
-        message = f"attacks: {name}: fit must take one argument, but: {error}"
-        raise UsageError(message, code="attack-without-fit") from None
+        raise refused(f"{name}: fit must take one argument, but: {error}") from None
     except ValueError:
         pass  # a built-in function without a signature
     return UsersAttack(name, attack, source)
-
-
-def _made(attack: type[Any], name: str) -> Any:
-    if not hasattr(attack, "fit"):
-        message = f"attacks: the class {name} has no method fit(selection)"
-        raise UsageError(message, code="attack-without-fit")
-    try:
-        return attack()
-    except Exception as error:
-        raise UsageError(
-            f"attacks: the class {name} cannot be made without arguments: {_error_words(error)}; "
-            "name an instance or a function instead",
-            code="attack-not-loadable",
-        ) from error
-
-
-def _error_words(error: Exception) -> str:
-    return f"{type(error).__name__}: {on_one_line(str(error))}"

@@ -43,28 +43,20 @@ _LEAST_ROWS = 8
 _PRECISE, _ROUNDS = 1e-8, 3
 
 
-def gram(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return leftᵀ · right for two matrices with equally many rows."""
-    width = left.shape[1], right.shape[1]
-    rows = ONE_THREAD // (width[0] * width[1])
-    if rows < _LEAST_ROWS:
-        return np.asarray(left.T @ right)
-    total = np.zeros(width)
-    for start in range(0, len(left), rows):
-        total += left[start : start + rows].T @ right[start : start + rows]
-    return total
+def gram(matrix: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Return matrixᵀ · diag(weights) · matrix, computed in pieces to save memory.
 
-
-def weighted_gram(matrix: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return matrixᵀ · diag(weights) · matrix, computed in pieces to save memory."""
+    weights: (rows,); None: 1 each.
+    """
     width = matrix.shape[1]
-    rows = max(1, ONE_THREAD // width**2)
+    rows = ONE_THREAD // width**2
     if rows < _LEAST_ROWS:
-        rows = len(matrix)
+        rows = max(1, len(matrix))
     total = np.zeros((width, width))
     for start in range(0, len(matrix), rows):
         piece = matrix[start : start + rows]
-        total += (piece * weights[start : start + rows, None]).T @ piece
+        weighted = piece if weights is None else piece * weights[start : start + rows, None]
+        total += weighted.T @ piece
     return total
 
 
@@ -236,12 +228,10 @@ def _fitted(
     design = design_of(features, selection.outcomes)
     target = selection.is_d1.astype(np.float64)
     fitted = min(selection.size, _MOST_ENTRIES // design.shape[1])
-    kinds = np.array(
-        [-1, *(_POOLED.index(type(one)) if type(one) in _POOLED else -1 for one in features)]
-    )
+    alike = [np.array([False, *(isinstance(one, kind) for one in features)]) for kind in _POOLED]
     seen = slice(fitted)
     likeliest = _fit(design[seen], target[seen], start)
-    held_out, weights, halves = _cross_fitted(design, target, fitted, kinds, likeliest)
+    held_out, weights, halves = _cross_fitted(design, target, fitted, alike, likeliest)
     freeze = partial(Linear.of, features, weights, selection.outcomes)
     loss = float(np.sum(softplus(held_out) - target * held_out))
     return _Fitted(Scored(NAME, held_out, freeze, halves), loss, likeliest)
@@ -251,7 +241,7 @@ def _cross_fitted(
     design: FloatArray,
     is_d1: FloatArray,
     rows: int,
-    kinds: NDArray[np.intp],
+    alike: Sequence[NDArray[np.bool_]],
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return three arrays: the log-odds of every draw by a fit to other folds, (draws,); the final
@@ -260,7 +250,7 @@ def _cross_fitted(
 
     is_d1: (draws,), 1.0 for a draw of d1, 0.0 for d2.
     rows: number of draws to fit to.
-    kinds: for each weight, the index of its feature's type in `_POOLED`; -1 for no shrinkage.
+    alike: for each type of feature, which weights are of this type and shrunk towards their mean.
     weights: unshrunk weights fitted to the first `rows` draws.
     """
     seen, target = design[:rows], is_d1[:rows]
@@ -278,7 +268,7 @@ def _cross_fitted(
         _corrected(seen[half], target[half], weights, total / 2, summed(by_row[half], left[half]))
         for half in (slice(None, None, 2), slice(1, None, 2))
     ]
-    pooled = partial(_pooled, spreads=_spreads(weights, both, kinds))
+    pooled = partial(_pooled, likeliest=weights, halves=both, alike=alike)
     held_out = times(design, pooled(weights, 1.0))
     for one, (part, own) in enumerate(zip(parts, slopes, strict=True)):
         without = _corrected(by_row, target, weights, total - part, slope - own, fold != one)
@@ -290,47 +280,30 @@ def _cross_fitted(
     return held_out, pooled(weights, 1.0), np.stack(halves)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Spread:
-    """The weights of one type of feature.
-
-    of_kind: which weights are of this type.
-    truth: variance of the true weights.
-    error: variance of the errors of the weights.
-    """
-
-    of_kind: NDArray[np.bool_]
-    truth: float
-    error: float
-
-
-def _spreads(
-    weights: FloatArray, halves: list[FloatArray], kinds: NDArray[np.intp]
-) -> list[_Spread]:
-    """Return the variances for each type of feature. Fits to two halves of the draws differ by
-    errors alone, which gives the variance of the errors."""
-    result = []
-    for kind in range(len(_POOLED)):
-        of_kind = kinds == kind
-        if of_kind.sum() >= _FEWEST_POOLED:
-            error = float(np.mean((halves[0] - halves[1])[of_kind] ** 2)) / 4
-            truth = max(0.0, float(np.var(weights[of_kind])) - error)
-            result.append(_Spread(of_kind, truth, error))
-    return result
-
-
-def _pooled(weights: FloatArray, times_error: float, spreads: list[_Spread]) -> FloatArray:
+def _pooled(
+    weights: FloatArray,
+    times_error: float,
+    likeliest: FloatArray,
+    halves: Sequence[FloatArray],
+    alike: Sequence[NDArray[np.bool_]],
+) -> FloatArray:
     """Return weights, each shrunk towards the mean of its type (James & Stein 1961): if all columns
     have noise of one distribution, the true weights are often similar.
 
     times_error: factor on the variance of the errors, for fits to fewer draws.
-    spreads: the variances for each type of feature.
+    likeliest: weights fitted to all draws.
+    halves: weights fitted to two halves of the draws. They differ by errors alone, which gives the
+        variance of the errors.
+    alike: for each type of feature, which weights are of this type.
     """
     weights = weights.copy()
-    for one in spreads:
-        own = weights[one.of_kind]
-        kept = one.truth / max(one.truth + times_error * one.error, 1e-300)
-        weights[one.of_kind] = own.mean() + kept * (own - own.mean())
+    for kind in alike:
+        if kind.sum() >= _FEWEST_POOLED:
+            error = float(np.mean((halves[0] - halves[1])[kind] ** 2)) / 4
+            truth = max(0.0, float(np.var(likeliest[kind])) - error)
+            own = weights[kind]
+            kept = truth / max(truth + times_error * error, 1e-300)
+            weights[kind] = own.mean() + kept * (own - own.mean())
     return weights
 
 
@@ -345,24 +318,15 @@ def _fit(design: FloatArray, target: FloatArray, start: FloatArray | None = None
     for _ in range(_NEWTON_STEPS):
         rates = probability(times(design, weights))
         step = _solved(_information(design, rates), _slope(design, target - rates, weights))
-        moved, lower = _shortened(design, target, weights, step, loss)
+        for halving in range(_HALVINGS):
+            moved = weights + step / 2**halving
+            lower = _loss(design, target, moved)
+            if lower <= loss:
+                break
         if lower > loss - _CLOSE * len(target):
             return weights if lower > loss else moved
         weights, loss = moved, lower
     return weights
-
-
-def _shortened(
-    design: FloatArray, target: FloatArray, weights: FloatArray, step: FloatArray, loss: float
-) -> tuple[FloatArray, float]:
-    """Return the weights after a Newton step, and their loss. The step is halved, at most 7 times,
-    while it would raise the loss."""
-    for halving in range(_HALVINGS):
-        moved = weights + step / 2**halving
-        lower = _loss(design, target, moved)
-        if lower <= loss:
-            break
-    return moved, lower
 
 
 def _corrected(
@@ -392,7 +356,7 @@ def _corrected(
 
 
 def _information(design: FloatArray, rates: FloatArray) -> FloatArray:
-    return weighted_gram(design, rates * (1 - rates))
+    return gram(design, rates * (1 - rates))
 
 
 def _slope(design: FloatArray, left: FloatArray, weights: FloatArray) -> FloatArray:

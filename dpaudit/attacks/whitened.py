@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.additive import Total
+from dpaudit.attacks.additive import Term, fitted_sum
 from dpaudit.attacks.features import Number, matrix, on_scale, without_gaps
 from dpaudit.attacks.single_columns import orders_of
 from dpaudit.attacks.weighted_sums import gram
@@ -57,12 +57,9 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
     steps = _steps(numbers, selection.is_d1)
     if not any(one.terms for one in steps):
         return []
-    total = Total(selection)
-    for step in steps:
-        column = step(features, numbers)
-        cells = make_cells(column, _CELLS)
-        total.add(cells, cells(column))
-    tables, spread, held_out, halves = total.settle()
+    new = (step(features, numbers) for step in steps)
+    terms = [Term.of(make_cells(column, _CELLS), column) for column in new]
+    tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([features[one.place].column for one in steps], spread)
     freeze = partial(Innovations, features, steps, tables, importance)
     score = by_score(Scored(NAME, held_out, freeze, halves), selection)
@@ -224,7 +221,7 @@ def _steps(numbers: FloatArray, is_d1: NDArray[np.bool_]) -> tuple[Step, ...]:
     numbers: (draws, columns).
     """
     count = len(numbers)
-    covariance = gram(centred := _centred(numbers, is_d1), centred) / count
+    covariance = gram(_centred(numbers, is_d1)) / count
     inverse, new = _decorrelated(covariance)
     # The variance of a regression coefficient is the variance of its row's residual, times an entry
     # of the diagonal of the inverse covariance of the earlier columns, over the number of draws.

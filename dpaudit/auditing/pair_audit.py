@@ -15,9 +15,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.bits import has_fractions, has_integers
 from dpaudit.attacks.learning import best_point, learn, scorers_for
 from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.single_columns import has_fractions, has_integers
 from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
 from dpaudit.auditing.checks import DrawChecks, Refutation, check_inputs
 from dpaudit.auditing.counting import CountingStage, Counts, Ledger, PairProgress

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.banded import NAME, _standing_alone, banded
 from dpaudit.attacks.objective import Objective, promise
+from dpaudit.attacks.prefixes import BANDED, _standing_alone, banded
 from dpaudit.attacks.sequences import Prefixes
 from dpaudit.attacks.single_outputs import AtomLevels
 from dpaudit.claims import ProfilePoint
@@ -55,7 +55,7 @@ def best(found: Sequence[Candidate]) -> Candidate:
 def test_where_a_number_stands_and_how_large_it_is_tell_together(kind: str) -> None:
     draws = answers(kind, 40_000)
     found = best(banded(draws))
-    assert found.attack.startswith(NAME)
+    assert found.attack.startswith(BANDED)
     # Beside integers a single column tells more.
     least = 1.7 if kind == "integers" else 2.0
     assert promise(found, AIM)[0] > least * promise(best(additive(draws)), AIM)[0]

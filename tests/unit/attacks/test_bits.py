@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.attacks.bits import bits, has_fractions
+from dpaudit.attacks.single_columns import bits, has_fractions
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import OrderedBins
 from dpaudit.outcomes import from_raw

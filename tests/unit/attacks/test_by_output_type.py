@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks.block_scores import Fit
-from dpaudit.attacks.by_output_type import NAME, ByKind, _offsets, kinds
-from dpaudit.attacks.independent_blocks import Parts
+from dpaudit.attacks.blocks import KINDS, ByKind, Fit, Parts, _offsets, kinds
 from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective, promise
 from dpaudit.attacks.weighted_sums import logistic
@@ -80,7 +78,7 @@ def test_outputs_of_each_kind_tell_more_by_themselves(
 ) -> None:
     draws = drawn(mechanism, size)
     (found,) = kinds(draws)
-    assert found.attack == NAME
+    assert found.attack == KINDS
     others = [promised(one) for attack in OTHERS for one in attack(draws)]
     assert promised(found) > 1.05 * max(others)
 
@@ -168,7 +166,7 @@ def test_how_often_a_kind_is_drawn_is_counted_once(
     attack: Scorer, of_d1: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Log-odds of logistic regression have it in them, sums of log-ratios have not."""
-    monkeypatch.setattr("dpaudit.attacks.by_output_type.SCORING", (attack,))
+    monkeypatch.setattr("dpaudit.attacks.blocks.SCORING", (attack,))
     draws = drawn(unequal_gaps, 20_000, of_d1=of_d1)
     (found,) = kinds(draws)
     is_walk = np.array(draws.outcomes.column("output[0]").codes) == 0
@@ -203,7 +201,7 @@ def test_offsets_are_held_out() -> None:
     scores = rng.normal(size=4_000)
     half = np.stack([scores, scores])
     scored = Scored("any", scores, lambda: pytest.fail("not frozen"), half)
-    fit = Fit(["output"], kinds, scored, half, 9.0)
+    fit = Fit(kinds, scored, half, 9.0)
     fold = folds(4_000)
     by_fold, by_half = _offsets(fit, is_d1, 0.0)
     for one in range(FOLDS):

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks import sequences as weights_module
-from dpaudit.attacks.banded import banded_sums
-from dpaudit.attacks.block_scores import only
+from dpaudit.attacks.blocks import only, parts
 from dpaudit.attacks.counted_sequences import CountedEntries, SequenceScored, Sum
-from dpaudit.attacks.independent_blocks import parts
 from dpaudit.attacks.learning import learn_again
 from dpaudit.attacks.objective import Objective, best_predicted
-from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.prefixes import banded_sums, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, pool
@@ -207,7 +205,7 @@ def side_by_side(size: int, seed: int) -> SelectionDraws:
 
 @pytest.fixture
 def goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.attacks.independent_blocks._ENOUGH_TO_GO_ON", KEPT)
+    monkeypatch.setattr("dpaudit.attacks.blocks._ENOUGH_TO_GO_ON", KEPT)
 
 
 @pytest.mark.usefixtures("goes_on")
@@ -256,8 +254,7 @@ def test_an_order_in_which_no_outcome_has_a_score_stays_as_it_is() -> None:
 
 def test_numbers_beside_flags_are_learned_anew_by_their_bands() -> None:
     def drawn_so(size: int, seed: int) -> SelectionDraws:
-        draws = side_by_side(size, seed)
-        return SelectionDraws(only([f"output[{n}]" for n in range(8)], draws.outcomes), draws.is_d1)
+        return only([f"output[{n}]" for n in range(8)], side_by_side(size, seed))
 
     first, *_ = banded_sums(drawn_so(KEPT, 0))
     last = first

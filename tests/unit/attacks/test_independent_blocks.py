@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import pickle
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks.independent_blocks import NAME, _parts, parts
+from dpaudit.attacks.blocks import PARTS, _parts, gain, log_odds, offset, parts
 from dpaudit.attacks.learning import SCORERS
 from dpaudit.attacks.objective import Objective, promise
 from dpaudit.attacks.whitened import innovations
@@ -63,8 +64,8 @@ def drawn(size: int, *releases: Any, seed: int = 1, as_lists: bool = False) -> S
     return SelectionDraws(from_raw(raw), is_d1)
 
 
-def names(*places: int) -> list[str]:
-    return [f"output[{place}]" for place in places]
+def names(*places: int) -> tuple[str, ...]:
+    return tuple(f"output[{place}]" for place in places)
 
 
 def best(draws: SelectionDraws, *attacks: Scorer) -> Candidate:
@@ -108,7 +109,7 @@ def test_rare_values_do_not_look_as_if_they_hang_together(share: float) -> None:
 def test_what_parts_tell_adds_up(size: int) -> None:
     draws = drawn(size, numbers, prefix_sums)
     (found,) = parts(draws)
-    assert found.attack == NAME
+    assert found.attack == PARTS
     others = [one for one in SCORERS if one is not parts]
     assert promised(found) > 1.05 * promised(best(draws, *others))
 
@@ -162,8 +163,8 @@ def test_attacks_that_do_not_apply_to_all_draws_are_left_out(
     def of_few(selection: SelectionDraws) -> list[Candidate]:
         return innovations(selection) if selection.size <= 10_000 else []
 
-    monkeypatch.setattr("dpaudit.attacks.independent_blocks.SCORING", (of_few,))
-    monkeypatch.setattr("dpaudit.attacks.independent_blocks._LEAST_DRAWS", 8_000)
+    monkeypatch.setattr("dpaudit.attacks.blocks.SCORING", (of_few,))
+    monkeypatch.setattr("dpaudit.attacks.blocks._LEAST_DRAWS", 8_000)
     assert parts(drawn(9_000, prefix_sums, prefix_sums))
     assert parts(drawn(30_000, prefix_sums, prefix_sums)) == []
 
@@ -195,3 +196,36 @@ def test_of_many_parts_none_is_looked_at() -> None:
 def test_few_draws_and_many_columns_are_not_looked_at() -> None:
     assert parts(drawn(9_000, answers, prefix_sums)) == []
     assert parts(drawn(12_000, answers, prefix_sums, *[noise] * 45)) == []
+
+
+@pytest.mark.parametrize("added", [-3.0, 0.0, 5.0])
+def test_an_offset_takes_back_what_was_added(added: float) -> None:
+    rng = np.random.default_rng(0)
+    odds = rng.normal(0.5, 1.0, 50_000)
+    is_d1 = rng.random(50_000) < 1 / (1 + np.exp(-odds))
+    assert offset(odds + added, is_d1) == pytest.approx(-added, abs=0.05)
+    # What was added does not count as an explanation.
+    assert gain(odds + added, is_d1) == pytest.approx(gain(odds, is_d1), rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_noise_explains_nothing(share: float) -> None:
+    rng = np.random.default_rng(1)
+    is_d1 = rng.random(20_000) < share
+    assert abs(gain(np.full(20_000, log_odds(is_d1)), is_d1)) < 1e-6
+    assert abs(gain(np.zeros(20_000), is_d1)) < 1e-6
+    assert gain(rng.normal(0.0, 0.5, 20_000), is_d1) < 0
+
+
+def test_a_draw_without_a_score_is_explained_by_how_often_each_input_came_up() -> None:
+    is_d1 = np.array([True, False, True, True])
+    assert gain(np.full(4, math.nan), is_d1) == pytest.approx(0.0)
+    some = gain(np.array([2.0, -2.0, math.nan, 2.0]), is_d1)
+    assert 0 < some < gain(np.array([2.0, -2.0, 2.0, 2.0]), is_d1)
+
+
+def test_scores_without_bounds_and_one_input_alone() -> None:
+    is_d1 = np.array([True, False, True, False])
+    assert gain(np.array([math.inf, -math.inf, math.inf, -math.inf]), is_d1) > 2
+    assert math.isfinite(offset(np.zeros(5), np.ones(5, dtype=bool)))
+    assert math.isfinite(gain(np.array([math.inf, 0.0]), np.array([False, False])))

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.prefixes import prefixes, sequence_predictor
+from dpaudit.attacks.prefixes import prefixes
+from dpaudit.attacks.sequences import sequence_predictor
 from dpaudit.attacks.single_outputs import atoms
 from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws

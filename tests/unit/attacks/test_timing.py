@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from dpaudit.adapters.loading import load_mechanism, timed_calls
-from dpaudit.attacks.bits import bit_columns
-from dpaudit.attacks.single_columns import elapsed
+from dpaudit.attacks.single_columns import bit_columns, elapsed
 from dpaudit.draws import SelectionDraws
 from dpaudit.outcomes import concatenate, from_raw, timed
 from dpaudit.outcomes.aspects import ASPECTS

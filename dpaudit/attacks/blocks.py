@@ -1,0 +1,513 @@
+"""Scorers that divide outcomes: into independent blocks of columns, and by the type of the output.
+
+Each part is scored by the scorer that explains it best (`fits`). A score explains draws well if the
+log-likelihood of their inputs, given the score, is large (`gain`). `learning.py` calls `parts` and
+`kinds`.
+
+`parts` is for several releases in one output, such as a histogram, a winner and a sparse vector.
+Given the input, the entries of one release depend on each other, but not on the entries of another
+release. So the columns are divided into independent blocks by χ² tests of pairs, and the scores of
+the blocks are added up. Blocks that are sequences are refitted when further draws are counted
+(`counted_sequences.py`).
+
+`kinds` is for outputs of several types: vectors and None, lists of different lengths, dicts,
+exceptions. The type of an output has a log-ratio of d1 and d2. In addition, the outputs of one type
+can be scored by scorers that need complete vectors, since in a vector with a gap the evidence of an
+entry given the entries before it is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from dpaudit.attacks.additive import additive, summed
+from dpaudit.attacks.counted_sequences import SequenceScored, Sum, relearned
+from dpaudit.attacks.prefixes import banded_sums, prefixes
+from dpaudit.attacks.sequences import Prefixes
+from dpaudit.attacks.weighted_sums import logistic
+from dpaudit.attacks.whitened import innovations
+from dpaudit.draws import SelectionDraws
+from dpaudit.levels import tuning
+from dpaudit.levels.candidates import OrderedBins, Scorer, by_score
+from dpaudit.levels.cells import equal_mass_groups
+from dpaudit.levels.level_map import FOLDS, HALF, FloatArray, IntArray, folds
+from dpaudit.levels.limits import ENOUGH_TO_COMPARE, FIRST_DRAWS, LARGEST_SCORE, MOST_COLUMNS
+from dpaudit.levels.piecewise_logit import probability, softplus
+from dpaudit.levels.scores import Score, Scored, shares, with_most
+from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
+from dpaudit.outcomes.columns import kind_word, mix, text_key
+from dpaudit.outcomes.tables import Table
+from dpaudit.stats.p_values import chi_squared
+
+PARTS = "sum over independent parts"
+KINDS = "outputs of each kind by themselves"
+
+# Scorers that are tried for a block with several columns.
+SCORING: tuple[Scorer, ...] = (additive, innovations, prefixes, banded_sums, logistic)
+# Number of scorers that are fitted to all draws, after a comparison on some of the draws.
+_CLOSER = 2
+# Newton's method for the offset: number of steps, longest step, and a step small enough to end
+# with, in nats.
+_NEWTON_STEPS, _FARTHEST, _CLOSE = 40, 1.0, 1e-7
+# Least number of draws for `parts`.
+_LEAST_DRAWS = 10_000
+# Least number of columns.
+_FEWEST_COLUMNS = 3
+# Number of groups of neighbouring values that a column is cut into for the table of two columns.
+_GROUPS = 4
+# Probability that some pair of independent columns looks dependent, over all pairs together.
+_LUCK = 0.001
+# Least number of expected draws of a cell that counts in the χ² test.
+_LEAST_EXPECTED = 4.0
+# A column varies if its most frequent group has less than this share of the draws.
+_VARIES = 0.98
+# Number of kept draws from which on further draws are likely to be counted.
+_ENOUGH_TO_GO_ON = 65_000
+# Largest number of blocks of dependent columns: more take seconds.
+_MOST_PARTS = 8
+
+# The names of the columns of a block.
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A score of some columns.
+
+    attack: the scorer that made the score.
+    scored: the score of every draw.
+    halves: (2, draws), the scores by fits to two halves of the draws.
+    gain: log-likelihood of the inputs of held-out draws given the score, minus that given only the
+        frequency of each input, in nats.
+    """
+
+    attack: Scorer
+    scored: Scored
+    halves: FloatArray
+    gain: float
+
+
+def fits(selection: SelectionDraws, attacks: Iterable[Scorer]) -> list[Fit]:
+    """Return the at most two scores that explain held-out draws best, the better score first.
+
+    attacks: the scorers to try. For a single column, its log-ratios are used instead.
+    """
+    known = [
+        (attack, one.scored)
+        for attack in (attacks if len(selection.outcomes.columns) > 1 else (_alone,))
+        for one in attack(selection)
+        if isinstance(one, OrderedBins)
+    ]
+    result = [
+        Fit(attack, one, one.halves, gain(one.held_out, selection.is_d1))
+        for attack, one in known
+        if one is not None and one.halves is not None
+    ]
+    return sorted(result, key=lambda one: -one.gain)[:_CLOSER]
+
+
+def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
+    """Return draws with outcomes reduced to the columns with these names."""
+    outcomes = Table(tuple(selection.outcomes.named(names)), selection.size)
+    return SelectionDraws(outcomes, selection.is_d1)
+
+
+def _alone(selection: SelectionDraws) -> list[OrderedBins]:
+    """Order outcomes by the log-ratios of a single column."""
+    return [by_score(summed(selection, selection.outcomes.columns), selection)]
+
+
+def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
+    """Return the log-likelihood of the inputs given held-out scores plus a constant, minus that
+    given only the frequency of each input, in nats. A draw without a score (NaN) adds 0."""
+    usual, scores = (
+        np.full(len(is_d1), log_odds(is_d1)),
+        np.clip(held_out, -LARGEST_SCORE, LARGEST_SCORE),
+    )
+    odds = np.where(np.isnan(scores), usual, scores + offset(scores, is_d1))
+    return float(np.sum(softplus(usual) - softplus(odds) + is_d1 * (odds - usual)))
+
+
+def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
+    """Return the constant to add to scores, so that they are log-odds of d1 that predict as many
+    draws of d1 as observed. (Some scorers include the frequency of the inputs in the score, others
+    do not.)"""
+    known = ~np.isnan(scores)
+    scores, odds = scores[known], log_odds(is_d1[known])
+    wanted = len(scores) * float(probability(np.array([odds]))[0])
+    result = 0.0
+    for _ in range(_NEWTON_STEPS):
+        share = probability(scores + result)
+        bend = max(1e-9, float(np.sum(share * (1 - share))))
+        step = min(_FARTHEST, max(-_FARTHEST, (wanted - float(share.sum())) / bend))
+        result += step
+        if abs(step) < _CLOSE:
+            break
+    return result
+
+
+def log_odds(is_d1: NDArray[np.bool_]) -> float:
+    """Return the log-odds of d1, smoothed by adding ½ to both numbers of draws."""
+    first = int(np.count_nonzero(is_d1))
+    return math.log((first + 0.5) / (len(is_d1) - first + 0.5))
+
+
+def parts(selection: SelectionDraws) -> list[OrderedBins]:
+    """Order outcomes by the sum of the best scores of their independent blocks of columns."""
+    if selection.size < _LEAST_DRAWS:
+        return []
+    first = selection.take(slice(FIRST_DRAWS))
+    blocks = _parts(first)
+    # With many draws, compare the scorers on some of them, then fit the best ones to all.
+    is_some = selection.size > 2 * ENOUGH_TO_COMPARE
+    some = selection.take(slice(ENOUGH_TO_COMPARE)) if is_some else selection
+    least = tuning.GAIN_OF_BLOCK * (ENOUGH_TO_COMPARE / selection.size if is_some else 1)
+    every = {names: fits(only(names, some), SCORING) for names in blocks}
+    tried = {names: own for names, own in every.items() if own and own[0].gain > least}
+    # Blocks that form a sequence are kept for learning from further draws even if the first draws
+    # show no difference between d1 and d2.
+    goes_on = selection.size >= _ENOUGH_TO_GO_ON and _all_vary(first)
+    sequences = _sequences(blocks, selection) if goes_on else {}
+    if len({*sequences, *tried}) < 2:
+        return []
+    if is_some:
+        for names, own in tried.items():
+            known = [sequences[names]] if names in sequences else []
+            attacks = [
+                one.attack for one in own if all(one.attack is not fit.attack for fit in known)
+            ]
+            tried[names] = [*known, *fits(only(names, selection), attacks)]
+    best = {names: max(own, key=lambda one: one.gain) for names, own in tried.items() if own}
+    telling = {names: one for names, one in best.items() if one.gain > tuning.GAIN_OF_BLOCK}
+    best = {**sequences, **telling}
+    if len(best) < 2:
+        return []
+    # Until further draws are counted, a sequence that tells nothing yet is in the sum only if fewer
+    # than two other blocks tell something.
+    shown = list((telling if len(telling) > 1 else best).values())
+    held_out = np.asarray(sum(one.scored.held_out for one in shown))
+    halves = np.asarray(sum(one.halves for one in shown))
+    scored = Scored(PARTS, held_out, partial(_frozen_parts, [one.scored for one in shown]), halves)
+    later = [_more_telling(one, sequences.get(names)).scored for names, one in best.items()]
+    refitted = [one for one in later if isinstance(one, SequenceScored)]
+    if not sequences or not refitted:
+        return [by_score(scored, selection)]
+    others = [one for one in later if not isinstance(one, SequenceScored)]
+    rest = _frozen_parts(others) if others else None
+    total = Sum(tuple(one.states for one in refitted), partial(_added_up, rest), rest)
+    return [relearned(scored, selection, total)]
+
+
+def _all_vary(some: SelectionDraws) -> bool:
+    """Return whether every column varies. It cannot be seen whether a nearly constant column
+    depends on others, and its evidence might be counted twice."""
+    columns = (one for one in some.outcomes.columns if not one.name.startswith(KIND))
+    most = (np.bincount(equal_mass_groups(one, _GROUPS)).max() for one in columns)
+    return all(often < _VARIES * some.size for often in most)
+
+
+def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names, Fit]:
+    """Return the fits of all blocks that are sequences."""
+    result = {}
+    for names in blocks:
+        own = only(names, selection)
+        every = (fits(own, [prefixes]) or fits(own, [banded_sums])) if len(names) > 1 else []
+        if every and isinstance(every[0].scored, SequenceScored):
+            result[names] = every[0]
+    return result
+
+
+def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
+    """Return the fit of a block that is likely to be best after further draws: the fit as a
+    sequence, if its gain is about half of the best gain or more; else the best fit so far."""
+    if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
+        return best
+    return sequence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """The score that sums the scores of independent blocks of columns; NaN if a block has no score.
+
+    scores: the score of each block.
+    columns: (name, share) of the columns that the score depends on most.
+    """
+
+    scores: tuple[Score, ...]
+    columns: tuple[tuple[str, float], ...]
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        return np.asarray(np.sum([score(outcomes) for score in self.scores], axis=0))
+
+    def words(self) -> str:
+        what = f"adds up what {len(self.scores)} independent parts of the output tell"
+        return with_most(what, self.columns)
+
+
+def _frozen_parts(best: Sequence[Scored]) -> Parts:
+    scores = tuple(one.freeze() for one in best)
+    spread = [float(np.nanstd(one.held_out)) for one in best]
+    return Parts(scores, shares_of(scores, spread))
+
+
+def _added_up(rest: Parts | None, sequences: Sequence[Prefixes]) -> Parts:
+    """Return the sum of the scores that stay and the refitted scores of sequences.
+
+    rest: the scores that stay; None: no such scores.
+    """
+    every: tuple[Score, ...] = (*(() if rest is None else (rest,)), *sequences)
+    columns = shares_of(every, [1.0] * len(every))
+    return Parts((*(() if rest is None else rest.scores), *sequences), columns)
+
+
+def shares_of(scores: Sequence[Score], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
+    """Return (column, share) pairs for several scores together, the largest share first.
+
+    weights: how much each score counts.
+    """
+    own = [
+        (name, weight * share)
+        for score, weight in zip(scores, weights, strict=True)
+        for name, share in score.columns
+    ]
+    return shares([name for name, _ in own], [weight for _, weight in own])
+
+
+def _parts(some: SelectionDraws) -> list[Names]:
+    """Return the names of the columns of each independent block. All columns that depend on no
+    other column form one block together.
+
+    The list is empty if all columns are one block, if no columns depend on each other, or if there
+    are more than 8 blocks.
+    """
+    if len(some.outcomes.columns) > 2 * MOST_COLUMNS:
+        return []
+    columns = [one for one in some.outcomes.columns if not one.name.startswith(KIND)]
+    if not _FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS:
+        return []
+    arm = some.is_d1.astype(np.intp)
+    groups = [equal_mass_groups(one, _GROUPS) for one in columns]
+    left, result, alone = set(range(len(columns))), list[list[int]](), list[int]()
+    while left:
+        part = _reached(min(left), left, groups, arm)
+        left -= part
+        if len(part) > 1:
+            result.append(sorted(part))
+        else:
+            alone += part
+    if not 0 < len(result) <= _MOST_PARTS or len(result[0]) == len(columns):
+        return []
+    return [tuple(columns[place].name for place in part) for part in (*result, alone) if part]
+
+
+def _reached(
+    first: int, left: Iterable[int], groups: Sequence[IntArray], arm: IntArray
+) -> set[int]:
+    """Return the indices of a column and of all columns that depend on it, directly or through
+    others.
+
+    first: index of the column.
+    left: indices of the columns that have no block yet.
+    groups: for each column, (draws,), the group of the entry of each draw.
+    arm: (draws,), 1 for a draw of d1, 0 for d2.
+    """
+    luck = 2 * _LUCK / (len(groups) * (len(groups) - 1))
+    result, others, open_ = {first}, set(left) - {first}, [first]
+    while open_ and others:
+        place = open_.pop()
+        new = {one for one in others if _depend(groups[place], groups[one], arm, luck)}
+        result, others, open_ = result | new, others - new, [*open_, *new]
+    return result
+
+
+def _depend(one: IntArray, other: IntArray, arm: IntArray, luck: float) -> bool:
+    """Return whether two columns depend on each other, given the input, by Pearson's χ².
+
+    one, other: (draws,), the group of the entry of each draw in either column.
+    arm: (draws,), 1 for a draw of d1, 0 for d2.
+    luck: false-alarm probability of the test.
+    """
+    cell = (arm * _GROUPS + one) * _GROUPS + other
+    tables = np.bincount(cell, minlength=2 * _GROUPS**2).reshape(2, _GROUPS, -1)
+    total, freedom = chi_squared(tables, _LEAST_EXPECTED)
+    return freedom > 0 and bool(chdtrc(freedom, total) < luck)
+
+
+# Least number of draws for `kinds`.
+_LEAST_DRAWS_OF_KINDS = 2_000
+# Largest number of types with a score of their own, and the least share of the draws of such a
+# type.
+_MOST_KINDS, _SHARE = 3, 0.1
+
+
+def kinds(selection: SelectionDraws) -> list[OrderedBins]:
+    """Order outcomes by type: an outcome of a frequent type by the best score for this type plus
+    the log-ratio of the type, any other outcome by the sum over columns."""
+    outcomes = selection.outcomes
+    columns = outcomes.columns
+    if selection.size < _LEAST_DRAWS_OF_KINDS or not 1 < len(columns) <= MOST_COLUMNS:
+        return []
+    if all(one.codes is None for one in columns):
+        return []
+    names = tuple(dict.fromkeys(one.name.removeprefix(KIND) for one in columns))
+    keys = _kinds(names, outcomes)
+    usual = _usual(keys)
+    if not usual:
+        return []
+    result = [(key, _fit(key, keys, names, selection)) for key in usual]
+    telling = [(key, fit) for key, fit in result if fit is not None]
+    if not telling:
+        return []
+    rest = summed(selection, columns)
+    if rest.halves is None:
+        return []
+    held_out, halves, every = rest.held_out.copy(), rest.halves.copy(), []
+    for key, fit in telling:
+        rows = np.flatnonzero(keys == np.uint64(key))
+        by_fold, by_half = _offsets(fit, selection.is_d1[rows], log_odds(selection.is_d1))
+        held_out[rows] = fit.scored.held_out + by_fold[folds(len(rows))]
+        halves[:, rows] = fit.halves + by_half[:, None]
+        every.append((key, float(by_fold[-1]), fit.scored))
+    least = gain(rest.held_out, selection.is_d1) + tuning.GAIN_OF_BLOCK
+    if gain(held_out, selection.is_d1) < least:
+        return []
+    freeze = partial(_frozen_kinds, names, every, rest)
+    return [by_score(Scored(KINDS, held_out, freeze, halves), selection)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """The score of outputs of one type.
+
+    key: hash of the type.
+    offset: constant that makes the score a log-ratio, which includes the log-ratio of the type.
+    score: the score of outputs of this type.
+    """
+
+    key: int
+    offset: float
+    score: Score
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByKind:
+    """The score of outputs of several types.
+
+    names: names of the columns that types are recognised by.
+    kinds: the types with a score of their own.
+    rest: the score of outputs of all other types.
+    columns: (name, share) of the columns that the score depends on most.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    rest: Score
+    columns: tuple[tuple[str, float], ...]
+
+    def __call__(self, outcomes: Outcomes) -> FloatArray:
+        keys = _kinds(self.names, outcomes)
+        result = np.empty(outcomes.size)
+        left = np.ones(outcomes.size, dtype=bool)
+        for one in self.kinds:
+            is_own = keys == np.uint64(one.key)
+            if is_own.any():
+                result[is_own] = one.offset + one.score(outcomes.take(np.flatnonzero(is_own)))
+                left &= ~is_own
+        if left.any():
+            result[left] = self.rest(outcomes.take(np.flatnonzero(left)))
+        return result
+
+    def words(self) -> str:
+        some = f"{len(self.kinds)} kinds" if len(self.kinds) > 1 else "the usual kind"
+        return with_most(f"scores outputs of {some} by themselves", self.columns)
+
+
+def _frozen_kinds(
+    names: tuple[str, ...], every: Sequence[tuple[int, float, Scored]], rest: Scored
+) -> ByKind:
+    made = tuple(Kind(key, added, scored.freeze()) for key, added, scored in every)
+    held_out = [one.held_out for _, _, one in every]
+    spread = [float(np.nanstd(one)) * len(one) / len(rest.held_out) for one in held_out]
+    columns = shares_of([one.score for one in made], spread)
+    return ByKind(names, made, rest.freeze(), columns)
+
+
+def _kinds(names: Iterable[str], outcomes: Outcomes) -> KeyArray:
+    """Return a hash of the type of every outcome: (size,). The type is, for each column, whether
+    the entry is a number, text, None, or absent."""
+    total = np.zeros(outcomes.size, dtype=np.uint64)
+    for column in outcomes.named(names):
+        if column.codes is None:
+            continue
+        every = list(map(kind_word, column.labels))
+        known = {one: text_key(f"{column.name} is {one}") for one in set(every)}
+        own = np.array([0, *(known[one] for one in every)], dtype=np.uint64)
+        total += mix(own)[column.codes]
+    return total
+
+
+def _usual(keys: KeyArray) -> list[int]:
+    """Return the hashes of at most three types, each with at least a tenth of the draws and 1,000
+    draws; an empty list if there is only one type.
+
+    keys: (draws,), the hash of the type of each draw.
+    """
+    values, counts = np.unique(keys, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_MOST_KINDS]
+    often = counts[order] >= max(_SHARE * len(keys), _LEAST_DRAWS_OF_KINDS / 2)
+    return [] if len(values) == 1 else [int(key) for key in values[order][often]]
+
+
+def _fit(key: int, keys: KeyArray, names: Sequence[str], selection: SelectionDraws) -> Fit | None:
+    """Return the score that explains the outputs of one type best; None if no score explains 3
+    nats.
+
+    key: hash of the type.
+    keys: (draws,), the hash of the type of each draw.
+    names: names of the columns to use.
+    """
+    rows = np.flatnonzero(keys == np.uint64(key))
+    columns = [_without_labels(one.take(rows)) for one in selection.outcomes.named(names)]
+    varying = tuple(one for one in columns if _varies(one))
+    if not varying:
+        return None
+    own = SelectionDraws(Table(varying, len(rows)), selection.is_d1[rows])
+    some, attacks = own.take(slice(ENOUGH_TO_COMPARE)), (*SCORING, parts)
+    result = fits(some, attacks)
+    if some.size < own.size:
+        result = fits(own, [one.attack for one in result])
+    return result[0] if result and result[0].gain > tuning.GAIN_OF_BLOCK else None
+
+
+def _without_labels(column: Column) -> Column:
+    """Return a column without labels if all its entries are numbers."""
+    has_labels = column.codes is not None and column.codes.any()
+    return column if has_labels else Column(column.name, column.numbers)
+
+
+def _varies(column: Column) -> bool:
+    entries = column.numbers if column.codes is None else column.codes
+    return bool((entries != entries[0]).any())
+
+
+def _offsets(fit: Fit, is_d1: NDArray[np.bool_], usual: float) -> tuple[FloatArray, FloatArray]:
+    """Return the constants that make the scores of one type log-ratios, the log-ratio of the type
+    included: (folds + 1,), from the draws without each fold, then from all draws; and (2,), from
+    each half of the draws.
+
+    is_d1: whether each draw of this type was made on d1.
+    usual: log-odds of d1 among draws of all types.
+    """
+    fold, held_out = folds(len(is_d1)), fit.scored.held_out
+    without = [fold != one for one in range(FOLDS)]
+    every = [offset(held_out[some], is_d1[some]) for some in without]
+    own = fold < HALF, fold >= HALF
+    halves = [offset(fit.halves[n][some], is_d1[some]) for n, some in enumerate(own)]
+    return np.array([*every, offset(held_out, is_d1)]) - usual, np.array(halves) - usual
