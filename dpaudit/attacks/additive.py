@@ -61,8 +61,8 @@ def summed(selection: SelectionDraws, columns: Sequence[Column]) -> Scored:
     terms = [Term.of(make_cells(column, _CELLS), column) for column in columns]
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares([one.name for one in tables], spread)
-    said = with_most(f"adds up {len(tables):,} coordinates", importance)
-    freeze = partial(Additive, tuple((one, one.name) for one in tables), importance, said)
+    text = with_most(f"adds up {len(tables):,} coordinates", importance)
+    freeze = partial(Additive, tuple((one, one.name) for one in tables), importance, text)
     return Scored("sum over coordinates", held_out, freeze, halves)
 
 
@@ -72,12 +72,12 @@ class Additive:
 
     tables: for each term of the sum, the log-ratio of every cell, and the name of the column.
     columns: (name, share) of the columns that the score depends on most.
-    said: the score in words.
+    text: the score in words.
     """
 
     tables: tuple[tuple[Cells, str], ...]
     columns: tuple[tuple[str, float], ...]
-    said: str
+    text: str
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.zeros(outcomes.size)
@@ -88,7 +88,7 @@ class Additive:
         return total
 
     def words(self) -> str:
-        return self.said
+        return self.text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,16 +139,16 @@ def fitted_sum(
     for term, fit, is_telling in zip(
         terms, fits, _telling([one.gain for one in fits]), strict=True
     ):
-        said, weights = np.zeros(size), fit.weights[FOLDS]
+        total, weights = np.zeros(size), fit.weights[FOLDS]
         for small in term.places if is_telling else ():
             # `take` is several times slower with another type of index, or with two indices.
             place = small.astype(np.intp)
-            said += fit.weights.take(fold * len(weights) + place)
+            total += fit.weights.take(fold * len(weights) + place)
             kept += weights.take(place)
             for half, table in zip(halves, fit.weights[-2:], strict=True):
                 half += table.take(place)
-        held_out += said
-        spread.append(float(said.std()))
+        held_out += total
+        spread.append(float(total.std()))
         tables.append(term.cells.with_values(is_telling * weights))
     return tuple(tables), spread, aligned(held_out, fold, kept), halves
 
@@ -373,10 +373,10 @@ def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
     tables, spread, held_out, halves = fitted_sum(terms, selection.is_d1)
     importance = shares(list(groups), spread)
     what = f"adds up {max(map(len, groups.values()))} runs"
-    said = with_most(what, importance) if len(importance) > 1 else what
+    text = with_most(what, importance) if len(importance) > 1 else what
     both = zip(tables, groups.values(), strict=True)
     pairs = tuple((table, one.name) for table, columns in both for one in columns)
-    freeze = partial(Additive, pairs, importance, said)
+    freeze = partial(Additive, pairs, importance, text)
     return [by_score(Scored("sum over runs", held_out, freeze, halves), selection)]
 
 

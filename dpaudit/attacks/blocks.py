@@ -327,14 +327,14 @@ def _reached(
     return result
 
 
-def _depend(one: IntArray, other: IntArray, arm: IntArray, luck: float) -> bool:
+def _depend(left: IntArray, right: IntArray, arm: IntArray, luck: float) -> bool:
     """Return whether two columns depend on each other, given the input, by Pearson's χ².
 
-    one, other: (draws,), the group of the entry of each draw in either column.
+    left, right: (draws,), the group of the entry of each draw in either column.
     arm: (draws,), 1 for a draw of d1, 0 for d2.
     luck: false-alarm probability of the test.
     """
-    cell = (arm * _GROUPS + one) * _GROUPS + other
+    cell = (arm * _GROUPS + left) * _GROUPS + right
     tables = np.bincount(cell, minlength=2 * _GROUPS**2).reshape(2, _GROUPS, -1)
     total, freedom = chi_squared(tables, _LEAST_EXPECTED)
     return freedom > 0 and bool(chdtrc(freedom, total) < luck)
@@ -415,10 +415,10 @@ class ByKind:
         keys = _kinds(self.names, outcomes)
         result = np.empty(outcomes.size)
         left = np.ones(outcomes.size, dtype=bool)
-        for one in self.kinds:
-            is_own = keys == np.uint64(one.key)
+        for kind in self.kinds:
+            is_own = keys == np.uint64(kind.key)
             if is_own.any():
-                result[is_own] = one.offset + one.score(outcomes.take(np.flatnonzero(is_own)))
+                result[is_own] = kind.offset + kind.score(outcomes.take(np.flatnonzero(is_own)))
                 left &= ~is_own
         if left.any():
             result[left] = self.rest(outcomes.take(np.flatnonzero(left)))

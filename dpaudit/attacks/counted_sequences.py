@@ -129,16 +129,16 @@ class ByEntry:
         counts = np.zeros(self.levels, dtype=np.int64)
         for piece in pieces(outcomes):
             rest, result = self.total.rest, []
-            said = np.zeros(piece.size) if rest is None else rest(piece)
+            total = np.zeros(piece.size) if rest is None else rest(piece)
             for score in self.scores:
                 # Added in the order that the score uses, since edges are exact scores of outcomes.
                 own = np.zeros(piece.size)
                 for step, cell in score.along(piece):
                     own += step.weights.take(cell)
                     result.append(np.bincount(cell, minlength=step.cells))
-                said = said + own
-            gaps = np.isnan(said)
-            level = np.bincount(self.digitise(said[~gaps]), minlength=self.intervals)
+                total = total + own
+            gaps = np.isnan(total)
+            level = np.bincount(self.digitise(total[~gaps]), minlength=self.intervals)
             level[-1] = np.count_nonzero(gaps)
             counts += np.concatenate([level, *result])
         return counts

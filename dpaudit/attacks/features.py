@@ -115,8 +115,10 @@ def with_sides(features: Iterable[Feature]) -> list[Feature]:
     """Return the features, and after every number a feature for the side of the median that it is
     on."""
     result: list[Feature] = []
-    for one in features:
-        result += [one, Above(one.column, one.centre)] if isinstance(one, Number) else [one]
+    for feature in features:
+        result.append(feature)
+        if isinstance(feature, Number):
+            result.append(Above(feature.column, feature.centre))
     return result
 
 

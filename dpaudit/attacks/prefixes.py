@@ -12,7 +12,7 @@ counted.
 threshold. The place of the first answer and its size tell more together than each alone: a low
 answer above the threshold shows that the threshold is low, so that the entries before it weigh
 more. So each number is replaced by its band (one of at most five intervals, see
-`outcomes/bands.py`), which makes a sequence of few values.
+`outcomes/known.py`), which makes a sequence of few values.
 """
 
 from __future__ import annotations

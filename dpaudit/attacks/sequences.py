@@ -332,8 +332,8 @@ def weights(trained: Sequence[IntArray], states: MarkovStates) -> list[FloatArra
     """
     ahead, behind, rows, entries, shapes = [], [], list[int](), list[int](), []
     known: dict[tuple[int, ...], int] = {}
-    for entry, (one, before) in enumerate(zip(trained, states.pasts, strict=True)):
-        train = one.copy()
+    for entry, (counts, before) in enumerate(zip(trained, states.pasts, strict=True)):
+        train = counts.copy()
         train[:, LOST] = 0
         later = np.cumsum(train[:, :, ::-1], axis=2)[:, :, ::-1]
         ahead.append(train[:, :, :-1].reshape(len(train), -1, 2))

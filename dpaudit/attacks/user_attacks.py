@@ -137,8 +137,8 @@ class UsersScore:
         return scores * self.sign
 
     def words(self) -> str:
-        said = getattr(self.scorer, "words", None)
-        what = said if isinstance(said, str) and said else f"that of the attack {self.name}"
+        words = getattr(self.scorer, "words", None)
+        what = words if isinstance(words, str) and words else f"that of the attack {self.name}"
         return f"is {what}" if self.sign > 0 else f"is minus {what}"
 
     def check(self, outcomes: Outcomes) -> None:

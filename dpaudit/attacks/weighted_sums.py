@@ -270,10 +270,10 @@ def _cross_fitted(
     ]
     pooled = partial(_pooled, likeliest=weights, halves=both, alike=alike)
     held_out = times(design, pooled(weights, 1.0))
-    for one, (part, own) in enumerate(zip(parts, slopes, strict=True)):
-        without = _corrected(by_row, target, weights, total - part, slope - own, fold != one)
-        held_out[:rows][one::FOLDS] = times(
-            by_row[one::FOLDS], pooled(without, FOLDS / (FOLDS - 1))
+    for number, (part, own) in enumerate(zip(parts, slopes, strict=True)):
+        without = _corrected(by_row, target, weights, total - part, slope - own, fold != number)
+        held_out[:rows][number::FOLDS] = times(
+            by_row[number::FOLDS], pooled(without, FOLDS / (FOLDS - 1))
         )
     del by_row
     halves = [times(design, pooled(half, 2.0)) for half in both]
@@ -403,8 +403,8 @@ def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
     parts = np.stack([_sums(design[fold == one], is_d1[fold == one]) for one in range(FOLDS)])
     total = parts.sum(axis=0)
     held_out = np.empty(selection.size)
-    for one, part in enumerate(parts):
-        held_out[fold == one] = times(design[fold == one], _weights(total - part, variance))
+    for number, part in enumerate(parts):
+        held_out[fold == number] = times(design[fold == number], _weights(total - part, variance))
     weights = _weights(total, variance)
     both = [_sums(design[half::2], is_d1[half::2]) for half in (0, 1)]
     halves = np.stack([times(design, _weights(half, variance)) for half in both])

@@ -34,6 +34,8 @@ from dpaudit.outcomes.tables import Table
 NAME = "sum over what is new in each coordinate"
 ONE = "one new coordinate: "
 
+# The label of a difference that is not a number.
+_GAP = "not a number"
 # Largest number of intervals that a difference is cut into.
 _CELLS = 32
 # Least number of draws.
@@ -75,13 +77,13 @@ def _by_itself(
 
     step: the whitened coordinate.
     """
-    plain = _plain(step, features, float(np.std(step(features, numbers).numbers)))
-    new = plain(selection.outcomes)
-    if not np.isfinite(new).all():
+    difference = _plain(step, features, float(np.std(step(features, numbers).numbers)))
+    new = difference(selection.outcomes)
+    (column,) = new.all_columns
+    if not np.isfinite(column.numbers).all():
         return []
-    outcomes = Table((Column(plain.words, new),), len(new))
-    result = orders_of(outcomes.all_columns[0], SelectionDraws(outcomes, selection.is_d1))
-    of_new = partial(NewLevels, plain)
+    result = orders_of(column, SelectionDraws(new, selection.is_d1))
+    of_new = partial(NewLevels, difference)
     return [replace(one.mapped(of_new), attack=f"{ONE}{one.attack}") for one in result]
 
 
@@ -114,15 +116,19 @@ class Difference:
     column: str
     terms: tuple[tuple[str, float], ...]
 
-    def __call__(self, outcomes: Outcomes) -> FloatArray:
-        """Return the number of every outcome; NaN if an entry is not a number."""
+    def __call__(self, outcomes: Outcomes) -> Table:
+        """Return the number of every outcome as a column; a label if an entry is not a number."""
         names = [self.column, *(name for name, _ in self.terms)]
         numbers = matrix([Number(name) for name in names], outcomes)
         new = numbers[:, 0].copy()
         with np.errstate(invalid="ignore", over="ignore"):
             for place, (_, coefficient) in enumerate(self.terms, 1):
                 new += coefficient * numbers[:, place]
-        return new
+        gaps = np.isnan(new)
+        column = Column(self.words, new)
+        if gaps.any():
+            column = replace(column, codes=gaps.astype(np.int32), labels=(_GAP,))
+        return Table((column,), len(new))
 
     @property
     def words(self) -> str:
@@ -141,7 +147,7 @@ class Difference:
 @dataclass(frozen=True, slots=True, eq=False)
 class NewLevels(LevelMap):
     """Level map by a difference of columns. An outcome in which the difference is not a number has
-    the last level.
+    the last level, as a label that learning never saw.
 
     level: level map of the difference.
     """
@@ -154,11 +160,7 @@ class NewLevels(LevelMap):
         return self.level.levels
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        new = self.difference(outcomes)
-        gaps = np.isnan(new)
-        known = np.where(gaps, 0.0, new)
-        result = self.level(Table((Column(self.difference.words, known),), len(known)))
-        return np.where(gaps, self.levels - 1, result).astype(np.intp)
+        return self.level(self.difference(outcomes))
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.level.words(chosen)

@@ -171,8 +171,8 @@ def fails(scores: Callable[[Outcomes], Any]) -> Callable[[SelectionDraws], Any]:
     [
         (Raising, r"the attack Raising raised ValueError: no way when it was fitted to \d+ draws"),
         (fails(lambda outcomes: 1 / 0), "raised ZeroDivisionError: division by zero when it scor"),
-        (fails(lambda outcomes: np.zeros((outcomes.size, 2))), r"scores of shape \(\d+, 2\) for"),
-        (fails(lambda outcomes: 0.0), r"scores of shape \(\) for \d+ outcomes; it must return"),
+        (fails(lambda outcomes: np.zeros((outcomes.size, 2))), r"scores of shape \(\d+, 2\);"),
+        (fails(lambda outcomes: 0.0), r"scores of shape \(\); it must return"),
         (fails(lambda outcomes: ["a"] * outcomes.size), "could not convert string to float"),
         (lambda selection: None, "returned None from fit; it must return a function"),
         (
