@@ -112,7 +112,7 @@ class Term:
         """
         labels, intervals = self.cells.labels, self.cells.intervals
         every = [by_fold(place, intervals + len(labels) + 1, is_d1) for place in self.places]
-        counts = np.sum(every, axis=0)
+        counts: IntArray = np.sum(every, axis=0)
         # An absent entry gets log-ratio 0: the column of types or a length has counted it already.
         if ABSENT in labels and not self.cells.name.startswith(KIND):
             counts[:, intervals + labels.index(ABSENT)] = 0
