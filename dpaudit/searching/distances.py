@@ -183,9 +183,9 @@ def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
         for key in dict.fromkeys([*first, *second]):
             inside = f"{at}[{shown(key, 20)}]"
             # A missing key counts as 0: many functions leave out groups without records.
-            one = first[key] if key in first else _zero(second[key])
-            other = second[key] if key in second else _zero(first[key])
-            yield from _differences(one, other, inside)
+            ours = first[key] if key in first else _zero(second[key])
+            theirs = second[key] if key in second else _zero(first[key])
+            yield from _differences(ours, theirs, inside)
     elif isinstance(first, _Number) and isinstance(second, _Number):
         yield from _difference(first, second, at)
     elif first is not None or second is not None:

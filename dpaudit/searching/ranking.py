@@ -1,7 +1,7 @@
 """Rounds of trials, which put pairs in order: many are halved, and the last few compared.
 
-Estimates from few draws mislead, so many pairs get few draws, the best eighth of them four times
-as many, and so on (successive halving, Jamieson & Talwalkar 2016): each round costs half of the one
+Estimates from few draws mislead. So all pairs get few draws, the best eighth of them four times
+these, and so on (successive halving, Jamieson & Talwalkar 2016): each round costs half of the one
 before. docs/method.md says why the audit of the winner is valid nevertheless.
 """
 
@@ -124,8 +124,8 @@ class Ranking:
 
 
 def tried_most(ranked: list[Contender]) -> list[Contender]:
-    """Return contenders, first those with the most draws, or half as many: what the others promise
-    is rather luck."""
+    """Return contenders, first those with at least half of the most draws: the bounds of the others
+    are more likely to be luck."""
     most = max(one.draws for one in ranked)
     return sorted(ranked, key=lambda one: 2 * one.draws < most)
 

@@ -1,11 +1,13 @@
-"""What a search has found, beside the journal of its audit: so that a run which goes on audits the
-same pairs, and none is chosen after draws that certify."""
+"""The result of a search in a file next to the journal of its audit.
+
+A run that is resumed audits the same pairs, so that none is chosen after draws that certify.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +23,16 @@ _TUPLE = "tuple"
 
 
 def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
-    """Return what the search of an audit has found before, if its journal is to go on, and the
-    audit with the seed of then, where any would do.
+    """Return an audit with the seed of its record, and the result of its search, or None where
+    there is no record to resume.
 
-    Raises JournalError for what was found for another request, or by another release, and for a
-    journal that is there and is not to go on.
+    Raises JournalError for a record of another request or another release, and for a journal that
+    is there but not to be resumed.
     """
     path = _path(spec)
     if path is None:
         return spec, None
-    check_free([spec])  # or what a journal goes on with would be lost
+    check_free([spec])  # a new search would overwrite the record of a journal
     if not spec.resume:
         return spec, None
     if not path.exists():
@@ -38,7 +40,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
         if journal.exists() and journal.stat().st_size > 0:
             raise JournalError(
                 f"the journal {journal} is of pairs that were not searched for, or {path.name} "
-                "beside it is lost; start again in another folder",
+                "next to it is lost; start again in another folder",
                 code="journal-damaged",
             )
         return spec, None
@@ -52,48 +54,43 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
         )
     if isinstance(spec.seed, DrawnSeed):
         spec = replace(spec, seed=int(kept["seed"]))
-    found = differences(kept["request"], request(spec))
-    if found:
+    if difference := differences(kept["request"], request(spec)):
         raise JournalError(
-            f"the search of {path} belongs to another audit: {found}; give the same options as "
-            "before, or name another folder",
+            f"the search of {path} belongs to another audit: {difference}; give the same options "
+            "as before, or name another folder",
             code="journal-of-another-audit",
         )
     return spec, searched
 
 
 def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
-    """Return what a search has found, and the record that it stands in."""
+    """Return the result of a search, and its whole record."""
     with guarded(path):
         text = path.read_bytes()
     try:
         kept: dict[str, Any] = json.loads(text.decode("utf-8"))
-        recorded = kept["searched"]
-        pairs = tuple((_value(d1), _value(d2)) for d1, d2 in recorded.pop("found"))
-        leaders = tuple(Leader(**one) for one in recorded.pop("leaders"))
-        outside, kept_state = tuple(recorded.pop("outside")), tuple(recorded.pop("kept"))
-        beyond = recorded.pop("beyond")
-        searched = Searched(
-            **recorded,
-            leaders=leaders,
-            found=pairs,
-            outside=outside,
-            kept=kept_state,
-            beyond=None if beyond is None else Leader(**beyond),
-        )
+        recorded, beyond = kept["searched"], kept["searched"]["beyond"]
+        parsed = {
+            "found": tuple((_value(d1), _value(d2)) for d1, d2 in recorded["found"]),
+            "leaders": tuple(Leader(**leader) for leader in recorded["leaders"]),
+            "outside": tuple(recorded["outside"]),
+            "kept": tuple(recorded["kept"]),
+            "beyond": None if beyond is None else Leader(**beyond),
+        }
+        searched = Searched(**{**recorded, **parsed})
         if not {"dpaudit", "request"} <= kept.keys():
             raise KeyError("dpaudit")
         int(kept["seed"])
     except (KeyError, TypeError, ValueError) as error:
-        why = "is damaged; delete it and the journal beside it, and start again"
+        why = "is damaged; delete it and the journal next to it, and start again"
         raise JournalError(f"{path} {why}", code="journal-damaged") from error
     return searched, kept
 
 
 def write(spec: AuditSpec, searched: Searched) -> None:
-    """Keep what was found, if the audit has a journal; before any draw that certifies.
+    """Write the result of a search, if the audit has a journal, before any draw that certifies.
 
-    Raises JournalError for inputs that no file can hold.
+    Raises JournalError for inputs of types that JSON cannot hold.
     """
     path = _path(spec)
     if path is None:
@@ -103,9 +100,7 @@ def write(spec: AuditSpec, searched: Searched) -> None:
         "seed": int(spec.seed),
         "request": request(spec),
         "searched": {
-            **{field.name: getattr(searched, field.name) for field in fields(searched)},
-            "leaders": [asdict(one) for one in searched.leaders],
-            "beyond": None if searched.beyond is None else asdict(searched.beyond),
+            **asdict(replace(searched, found=())),
             "found": [[_written(d1), _written(d2)] for d1, d2 in searched.found],
         },
     }
@@ -126,7 +121,7 @@ def _path(spec: AuditSpec) -> Path | None:
 
 
 def _written(value: Any) -> Any:
-    """Return a dataset as JSON has it, exactly. Raises JournalError."""
+    """Return a dataset as JSON, without loss. Raises JournalError."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:

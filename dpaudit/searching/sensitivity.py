@@ -492,7 +492,7 @@ class _Search:
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
         """Return a small pair above the claim; inside the space one with the whole distance, if
-        that makes it hardly longer."""
+        it is not much longer."""
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):
             far = self._shrunk(pair, kind, lambda other: other >= distance * (1 - _ROUNDING))

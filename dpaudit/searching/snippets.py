@@ -1,8 +1,7 @@
-"""Values and calls as Python that somebody can paste."""
+"""Values and calls as Python code that can be pasted into a program."""
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -12,7 +11,7 @@ from dpaudit.inputs.frames import ARRAYS, LIBRARIES
 from dpaudit.targets.construction import is_made
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# More equal values than these are written with their number.
+# Longer lists of equal values are written as [value] * length.
 _MANY = 6
 
 
@@ -32,15 +31,13 @@ def as_python(value: Any) -> str:
         items = (f"{as_python(name)}: {as_python(part)}" for name, part in value.items())
         return f"{{{', '.join(items)}}}"
     if isinstance(value, list):
-        # Scalars alone, since a row that stands there twice would be one object.
+        # Scalars only: a repeated row would be one object.
         if len(value) > _MANY and len(set(map(repr, value))) == 1 and _is_scalar(value[0]):
             return f"[{as_python(value[0])}] * {len(value)}"
         return f"[{', '.join(map(as_python, value))}]"
     if isinstance(value, tuple):
         comma = "," if len(value) == 1 else ""
         return f"({', '.join(map(as_python, value))}{comma})"
-    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
-        return repr(value)
     return repr(value)
 
 
@@ -62,15 +59,15 @@ def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str
 
 
 def columns_of(*datasets: Any) -> list[str]:
-    """Return the columns of the first row in some tables, which are those of a table without rows,
-    too; none for datasets that are no tables."""
+    """Return the columns of the first row of some tables, which a table without rows has as well;
+    [] for datasets that are no tables."""
     rows = (row for data in datasets if isinstance(data, list) for row in data)
     return list(next((row for row in rows if isinstance(row, Mapping)), {}))
 
 
 def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
-    """Return a dataset as plain values that a library takes: rows of a table as lists for an array,
-    and as a list for each column for a data frame."""
+    """Return a table as the values that a library takes: a list of rows for an array, a list for
+    each column for a data frame."""
     if not columns or not isinstance(dataset, list):
         return dataset
     if form in LIBRARIES:
@@ -79,7 +76,7 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
 
 
 def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
-    """Return an expression for a dataset that is made into a form, as `forming` makes it."""
+    """Return an expression for a dataset in a form, equal to that of `settings.formed`."""
     if form in ARRAYS and columns and dataset == []:
         return f"np.empty((0, {len(columns)}))"
     plain = as_python(as_given(dataset, form, columns))
@@ -87,7 +84,7 @@ def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
 
 
 def imports(form: str | None, *datasets: Any) -> list[str]:
-    """Return the lines that import what datasets in a form are written with."""
+    """Return the import lines that the expressions of datasets in a form need."""
     lines = [] if form is None else [_FORMS[form][0]]
     uses_dates = any("datetime." in as_python(data) for data in datasets)
     return [*lines, *(["import datetime"] if uses_dates else [])]
@@ -106,7 +103,7 @@ def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]
     given = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
     if isinstance(target, CallableTarget):
         name = target.name.rpartition(".")[2]
-        # One without a name of its own is called as the keyword is that it was given by.
+        # A lambda is named after the parameter of `sensitivity`.
         return [], f"{name if name.isidentifier() else 'function'}({data}{given})"
     module, _, attribute = target.path.partition(":")
     name = attribute.partition(".")[0]
@@ -132,5 +129,5 @@ def _made(attribute: str, target: ImportedTarget) -> str:
 
 
 def _escaped(value: Any) -> str:
-    """Return a value as an expression in a text with places to fill in."""
+    """Return a value as an expression in a format string."""
     return as_python(value).replace("{", "{{").replace("}", "}}")

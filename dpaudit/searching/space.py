@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from dpaudit.errors import UsageError
 from dpaudit.inputs.values import IMPORT
@@ -43,15 +43,22 @@ class Edge:
 class Space(ABC):
     """A set of values: scalars, records or whole datasets, all in plain Python.
 
-    A subclass is frozen, compares by value, and has a class method `read(line)`, which reads what
-    follows the word of its kind. The methods from `extremes` on have defaults.
+    A subclass is frozen, and compares by value. Only the abstract methods are needed for a kind of
+    space that is written as its word alone.
     """
 
     __slots__ = ()
+    # The word that a line begins with.
+    word: ClassVar[str]
 
-    @abstractmethod
+    @classmethod
+    def read(cls, line: Line) -> Self:
+        """Return the space that a line describes, from after the word of its kind on."""
+        return cls()
+
     def words(self) -> str:
         """Return the space as one line, from which `parse_space` makes an equal space."""
+        return self.word
 
     @abstractmethod
     def contains(self, value: Any) -> bool:
@@ -61,14 +68,6 @@ class Space(ABC):
     @abstractmethod
     def simplest(self) -> Any:
         """The value that shrinking moves towards."""
-
-    @abstractmethod
-    def usual(self) -> Any:
-        """Return a harmless value in the middle of the space."""
-
-    @abstractmethod
-    def spread(self, number: int) -> list[Any]:
-        """Return a number of harmless values, different ones as far as the space has them."""
 
     @abstractmethod
     def all_edges(self) -> Iterator[tuple[Any, str]]:
@@ -82,6 +81,15 @@ class Space(ABC):
     @abstractmethod
     def strategy(self) -> Any:
         """Return a strategy of Hypothesis. Raises MissingLibrary."""
+
+    def usual(self) -> Any:
+        """Return a harmless value in the middle of the space."""
+        return self.simplest
+
+    def spread(self, number: int) -> list[Any]:
+        """Return a number of harmless values, different ones as far as the space has them."""
+        values = self.all_values() or [self.simplest]
+        return [values[i % len(values)] for i in range(number)]
 
     def edges(self) -> Iterator[Edge]:
         """Yield the edges, those inside the space first, each value once."""

@@ -70,12 +70,12 @@ class AddRemove(Relation):
         low, high = space.item.extremes()
         usual = space.item.usual()
         for record, words in ((usual, "equal"), (low, "lowest"), (high, "highest")):
-            more = [record] * space.most
-            yield more[1:], more, f"the most {words} records"
+            full = [record] * space.most
+            yield full[1:], full, f"the most {words} records"
         lengths = range(space.least, space.most)
         for size in lengths if len(lengths) <= _LENGTHS else ():
-            more = [usual] * (size + 1)
-            yield more[1:], more, f"{size} equal records, then one more"
+            longer = [usual] * (size + 1)
+            yield longer[1:], longer, f"{size} equal records, then one more"
 
     def pattern_pairs(self) -> Pairs:
         space = self.inner
@@ -101,8 +101,8 @@ def _with_or_without_a_record(relation: Relation, dataset: Any, by: Ingredients)
 def _added(edge: Edge, base: str) -> str:
     what = f"'s {edge.words}" if " is " in edge.words else f" is {edge.words}"
     if not base:
-        return f"empty beside one record: the record{what}"
-    return f"the added record{what}, beside {base}"
+        return f"empty, then one record: the record{what}"
+    return f"the added record{what}, next to {base}"
 
 
 def _shapes(space: Lists) -> Pairs:
@@ -110,7 +110,7 @@ def _shapes(space: Lists) -> Pairs:
     item = space.item
     usual, few = item.usual(), item.spread(FEW)
     (low, high), other = item.extremes(), item.spread(2)[-1]
-    yield [], [usual], "empty beside one record"
+    yield [], [usual], "empty, then one record"
     yield [usual], [usual, other], "a single record, then two"
     yield [usual] * FEW, [usual] * (FEW + 1), "all records are equal, and one more like them"
     yield few[:2], [*few[:2], few[0]], "a duplicate comes"
@@ -190,7 +190,7 @@ class Replace(Relation):
         if inner is not self.space and self.adjacency.kind == "replace":
             special = next(self.space.edges())
             for edge in inner.edges():
-                yield special.value, edge.value, f"{special.words} beside {edge.words}"
+                yield special.value, edge.value, f"{special.words}, then {edge.words}"
 
     def _in_lists(self, space: Lists) -> Pairs:
         yield from _shapes_replaced(space)
@@ -285,7 +285,7 @@ def _shapes_replaced(space: Lists) -> Pairs:
         yield [*one, one[0]][-size:], other[-size:], why.replace("comes", "is replaced")
     if space.most > size + 1:
         most = item.spread(space.most)
-        yield most, [*most[:-1], usual], "as many records as there may be, one replaced"
+        yield most, [*most[:-1], usual], "the most records, one replaced"
 
 
 def _exchanged(space: Space) -> Pairs:
@@ -294,12 +294,12 @@ def _exchanged(space: Space) -> Pairs:
     usual, (low, high) = space.usual(), space.extremes()
     yield low, high, "from the lowest to the highest value"
     for edge in edges:
-        yield usual, edge.value, f"a usual value beside {edge.words}"
+        yield usual, edge.value, f"a usual value, then {edge.words}"
     inside = [edge for edge in edges if edge.inside]
     for one, other in islice(permutations(inside, 2), _EXCHANGES):
-        yield one.value, other.value, f"{one.words} beside {other.words}"
+        yield one.value, other.value, f"{one.words}, then {other.words}"
     for edge in edges:
-        yield low, edge.value, f"the lowest value beside {edge.words}"
+        yield low, edge.value, f"the lowest value, then {edge.words}"
 
 
 class Imported(Relation):

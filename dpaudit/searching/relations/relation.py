@@ -226,7 +226,8 @@ def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return records, as many as the space and the room allow; None if they allow none."""
+    """Return records, cut or filled to the sizes that the space and the room allow; None if they
+    allow none."""
     most = space.most - room
     if most < space.least:
         return None

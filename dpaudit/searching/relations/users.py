@@ -66,7 +66,7 @@ class OneUser(Relation):
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
         """Yield sets of records that a user may have: each record alone, records in two groups, and
-        as many as the relation allows."""
+        the most that the relation allows."""
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
         yield from ([row] for row in rows)
@@ -107,26 +107,26 @@ class OneUser(Relation):
         item, users = self.item, self.users
         user, *others = self._some_users()
         usual = {**item.usual(), users.column: user}
-        beside = [{**usual, users.column: other} for other in others]
-        yield [], [usual], "empty beside one user with one record"
+        of_others = [{**usual, users.column: other} for other in others]
+        yield [], [usual], "empty, then one user with one record"
         for column, groups in self._group_columns():
-            yield from _in_groups(usual, beside[0], column, groups)
+            yield from _in_groups(usual, of_others[0], column, groups)
         edges = list(item.edges())
         few = [edge.value for edge in edges if edge.inside][:FEW] or [item.usual()]
         for words, base in (
-            ("nobody", []),
-            ("another user", beside[:1]),
-            ("several users", beside),
+            ("no other user", []),
+            ("another user", of_others[:1]),
+            ("several users", of_others),
         ):
             for edge in edges:
                 added = [{**edge.value, users.column: user}] if isinstance(edge.value, dict) else []
-                yield base, base + added, f"the user's {edge.words}, beside {words}"
+                yield base, base + added, f"the user's {edge.words}, next to {words}"
             for rows in self._contributions(user, few):
                 if len(rows) > 1:
-                    yield base, base + rows, f"a user with {len(rows)} records, beside {words}"
+                    yield base, base + rows, f"a user with {len(rows)} records, next to {words}"
         many = [dict(usual) for _ in range(users.per_group or _MANY)]
-        yield [], many, "empty beside a user with many records"
-        yield beside[:1], [*beside[:1], *many], "a user with many records, and one with one"
+        yield [], many, "empty, then a user with many records"
+        yield of_others[:1], [*of_others[:1], *many], "a user with many records, and one with one"
 
     def extreme_pairs(self) -> Pairs:
         """Yield pairs of no records of a user and one record in every category, as far as a table
@@ -191,9 +191,9 @@ def _in_groups(usual: Any, other: Any, column: str, groups: Space) -> Pairs:
     """Yield pairs of records that a user has in two groups of a column, low and high."""
     low, high = groups.extremes()
     at = [{**usual, column: low}, {**usual, column: high}]
-    beside = [{**other, column: low}, {**other, column: high}]
-    yield beside[:1], [*beside[:1], at[1]], f"a user alone in a group ({column})"
-    yield [], at, f"empty beside a user with two groups ({column})"
+    of_other = [{**other, column: low}, {**other, column: high}]
+    yield of_other[:1], [*of_other[:1], at[1]], f"a user alone in a group ({column})"
+    yield [], at, f"empty, then a user with two groups ({column})"
     why = f"a user with two groups, alone in one of them ({column})"
-    yield beside[:1], [*beside[:1], *at], why
-    yield beside, [*beside, *at], f"a user with two groups ({column})"
+    yield of_other[:1], [*of_other[:1], *at], why
+    yield of_other, [*of_other, *at], f"a user with two groups ({column})"

@@ -118,7 +118,7 @@ def _as_line(value: dict[str, Any], base: Path | None, depth: int) -> str:
         if key not in known:
             near = did_you_mean(key, known)
             raise NotUnderstood(
-                f"{key!r} is not known beside {kind!r}; known: {', '.join(known)}.{near}"
+                f"{key!r} is not known next to {kind!r}; known: {', '.join(known)}.{near}"
             )
     line = f"{kind} {_sizes(value, kind)}{_rest(kind, value[kind], base, depth)}"
     for key in ALSO:

@@ -290,7 +290,7 @@ class Lists(Space):
         if self.most:
             for edge in list(self.item.edges())[:_EDGES_OF_ITEMS]:
                 yield [edge.value] * size, f"all records are {edge.words}"
-            yield self.item.spread(self.most), "as many records as there may be"
+            yield self.item.spread(self.most), "the most records"
 
     def simpler(self, value: Any) -> Iterator[Any]:
         if not isinstance(value, list):

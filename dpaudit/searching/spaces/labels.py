@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dpaudit.errors import DatasetError
 from dpaudit.searching.space import Line, Space, distinct, identity, quoted, strategies
@@ -65,12 +65,6 @@ class Categories(Space):
     @property
     def simplest(self) -> Any:
         return self.values[0]
-
-    def usual(self) -> Any:
-        return self.values[0]
-
-    def spread(self, number: int) -> list[Any]:
-        return [self.values[i % len(self.values)] for i in range(number)]
 
     def extremes(self) -> tuple[Any, Any]:
         return self.values[0], self.values[-1]
@@ -150,12 +144,7 @@ def _constant(word: str) -> Any:
 class Texts(Space):
     """Every text that can be written as UTF-8."""
 
-    @classmethod
-    def read(cls, line: Line) -> Self:
-        return cls()
-
-    def words(self) -> str:
-        return "text"
+    word: ClassVar[str] = "text"
 
     def contains(self, value: Any) -> bool:
         return isinstance(value, str)
@@ -208,21 +197,13 @@ def _cost(text: str) -> tuple[int, int, str]:
 class Users(Space):
     """The name of the user to whom a record belongs: a number or a text."""
 
-    @classmethod
-    def read(cls, line: Line) -> Self:
-        return cls()
-
-    def words(self) -> str:
-        return "user"
+    word: ClassVar[str] = "user"
 
     def contains(self, value: Any) -> bool:
         return isinstance(value, int | str) and not isinstance(value, bool)
 
     @property
     def simplest(self) -> int:
-        return 1
-
-    def usual(self) -> int:
         return 1
 
     def spread(self, number: int) -> list[int]:

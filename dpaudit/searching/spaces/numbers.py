@@ -33,7 +33,6 @@ class _Bounded(Space):
     low: Any = -math.inf
     high: Any = math.inf
 
-    word: ClassVar[str]
     of: ClassVar[type[int] | type[float]]
 
     def __post_init__(self) -> None:
@@ -280,12 +279,7 @@ class Integers(_Bounded):
 class Booleans(Space):
     """False and True."""
 
-    @classmethod
-    def read(cls, line: Line) -> Self:
-        return cls()
-
-    def words(self) -> str:
-        return "boolean"
+    word: ClassVar[str] = "boolean"
 
     def contains(self, value: Any) -> bool:
         return isinstance(value, bool)
@@ -293,12 +287,6 @@ class Booleans(Space):
     @property
     def simplest(self) -> bool:
         return False
-
-    def usual(self) -> bool:
-        return False
-
-    def spread(self, number: int) -> list[bool]:
-        return [i % 2 == 1 for i in range(number)]
 
     def all_values(self) -> list[Any]:
         return [False, True]

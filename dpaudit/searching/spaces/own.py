@@ -59,9 +59,6 @@ class Own(Space):
     def simplest(self) -> Any:
         return self.generated(0)
 
-    def usual(self) -> Any:
-        return self.generated(0)
-
     def spread(self, number: int) -> list[Any]:
         if _is_strategy(self.made_by):
             return self._given(number)
