@@ -1,5 +1,4 @@
-"""Whole searches: what they find, what they certify it on, and that runs which go on do not choose
-anew."""
+"""Whole searches: the pairs that they find and certify, and that a resumed run keeps its pairs."""
 
 from __future__ import annotations
 
@@ -19,11 +18,10 @@ import pytest
 from numpy.typing import NDArray
 
 import dpaudit
-from dpaudit import DpauditError, PureDP, UsageError, Verdict, ZeroConcentratedDP
+from dpaudit import DpauditError, PureDP, Verdict, ZeroConcentratedDP
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
-from dpaudit.errors import JournalError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import confirming, proposals
 from dpaudit.searching import search as searching
@@ -37,6 +35,7 @@ from mechanisms.neighbours.planted import PLANTED
 from mechanisms.noisy_max import winning_law
 from mechanisms.truth import epsilon_of
 from tests.neighbouring import relation
+from tests.raising import code, refusal
 
 UNIT = "list of number in [0, 1]"
 Draws = NDArray[np.float64]
@@ -181,7 +180,7 @@ def law_of_direction(answers: list[float]) -> dict[int, float]:
 def test_the_pair_is_as_bad_as_the_worst_pattern(
     name: str, law: Callable[[list[float]], dict[int, float]], seed: int
 ) -> None:
-    """By exact laws, on pairs that few draws hardly tell apart."""
+    """Judged by exact laws, on pairs that differ little after few draws."""
     (planted,) = (one for one in PLANTED if one.name == name)
     given = {"space": planted.space, "adjacency": planted.adjacency}
     result = search(planted.broken, samples=2_000_000, seed=seed, **given)
@@ -389,8 +388,8 @@ def test_a_best_pair_that_promises_nothing_is_still_audited() -> None:
 def test_inputs_that_raise_on_both_sides_are_warned_of() -> None:
     result = search(raises_for_two, adjacency="replace", samples=10_000, confidence=0.9999)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
-    (said,) = (one for one in result.warnings if "no output came" in one)
-    assert "ValueError: two are too few" in said
+    (warning,) = (one for one in result.warnings if "no output came" in one)
+    assert "ValueError: two are too few" in warning
 
 
 def test_a_leak_outside_the_space_hides_none_inside() -> None:
@@ -425,8 +424,7 @@ def test_exceptions_that_are_failures_are_no_finds() -> None:
 def test_a_journal_that_is_there_keeps_what_was_found(journal: Path) -> None:
     (record,) = journal.glob("*.search")
     before = record.read_text()
-    with pytest.raises(JournalError, match="exists already"):
-        search(correct, journal=journal, name="one", inside=True)
+    assert code(search, correct, journal=journal, name="one", inside=True) == "journal-exists"
     assert record.read_text() == before
 
 
@@ -447,7 +445,7 @@ def test_attacks_of_a_user_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen
 
 
-def test_where_every_input_raises_it_is_said() -> None:
+def test_a_search_in_which_every_input_raises_is_an_error() -> None:
     result = search(never, samples=2_000)
     assert result.verdict is Verdict.ERROR
     assert "no output came for either input" in str(result.error)
@@ -533,17 +531,16 @@ def test_a_run_that_goes_on_audits_the_same_pair(
 
 
 def test_what_was_found_for_another_request_is_not_taken(journal: Path) -> None:
-    words = r"search was list of number in \[0, 1\] \(add-remove\), is .*, inside it alone\)"
-    with pytest.raises(JournalError, match=words):
-        search(correct, journal=journal, name="one", resume=True, inside=True)
+    error = refusal(search, correct, journal=journal, name="one", resume=True, inside=True)
+    assert error.code == "journal-of-another-audit"
+    assert f"{UNIT} (add-remove)" in str(error)
 
 
 def test_a_journal_without_what_was_found_is_refused(journal: Path) -> None:
     """Lest another pair be chosen after draws that certify were seen."""
     (record,) = journal.glob("*.search")
     record.unlink()
-    with pytest.raises(JournalError, match="is lost; start again in another folder"):
-        search(correct, journal=journal, name="one", resume=True)
+    assert code(search, correct, journal=journal, name="one", resume=True) == "journal-damaged"
 
 
 def test_a_damaged_record_is_refused(journal: Path) -> None:
@@ -551,8 +548,7 @@ def test_a_damaged_record_is_refused(journal: Path) -> None:
     kept = json.loads(record.read_text())
     del kept["searched"]["found"]
     record.write_text(json.dumps(kept))
-    with pytest.raises(JournalError, match="is damaged; delete it"):
-        search(correct, journal=journal, name="one", resume=True)
+    assert code(search, correct, journal=journal, name="one", resume=True) == "journal-damaged"
 
 
 def test_a_search_by_the_clock_ends_in_time() -> None:
@@ -563,24 +559,23 @@ def test_a_search_by_the_clock_ends_in_time() -> None:
     assert result.searched.pairs >= 2
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"space": "list of number in [1, 0]"}, "lower bound is above"),
-        ({"space": "list of numbr"}, "Did you mean 'number'"),
-        ({"adjacency": None}, "needs the relation"),
-        ({"adjacency": "coordinate:1", "space": "list of text"}, "holds no numbers"),
-        ({"keep": 0}, "number of pairs"),
-        ({"inside": "yes"}, "must be true or false"),
-        ({"outside": 1}, "outside=1 must be true or false"),
-        ({"inside": True, "outside": True}, "either inside"),
-        ({"form": "pandas"}, "can be handed over as pandas"),
-        ({"exact": True}, "makes no draws"),
-    ],
-)
-def test_wrong_requests(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        search(correct, **given)
+def test_wrong_requests_are_refused_with_a_code() -> None:
+    wrong: list[tuple[dict[str, Any], str, str]] = [
+        ({"space": "list of number in [1, 0]"}, "space-invalid", "number in [0, 1]"),
+        ({"space": "list of numbr"}, "space-invalid", "'number'"),
+        ({"adjacency": None}, "option-missing", "adjacency"),
+        ({"adjacency": "coordinate:1", "space": "list of text"}, "space-without-neighbours", ""),
+        ({"keep": 0}, "option-invalid", "keep=0"),
+        ({"inside": "yes"}, "option-invalid", "inside='yes'"),
+        ({"outside": 1}, "option-invalid", "outside=1"),
+        ({"inside": True, "outside": True}, "options-conflict", "outside"),
+        ({"form": "pandas"}, "form-impossible", "pandas"),
+        ({"exact": True}, "options-conflict", "exact"),
+    ]
+    for given, expected, named in wrong:
+        error = refusal(search, correct, **given)
+        assert error.code == expected, given
+        assert named in str(error)
 
 
 def test_unknown_keywords() -> None:
@@ -626,8 +621,9 @@ def test_a_journal_holds_no_inputs_of_unknown_types(tmp_path: Path) -> None:
         ),
         journal=tmp_path,
     )
-    with pytest.raises(JournalError, match="ndarray"):
-        write(spec, found)
+    error = refusal(write, spec, found)
+    assert error.code == "input-not-plain"
+    assert "ndarray" in str(error)
 
 
 def test_a_lucky_pair_inside_the_space_hides_none_outside(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.errors import UsageError
 from dpaudit.searching.distances import metric, plain_numbers, plain_records
+from tests.raising import refusal
 
 NAN, INF = math.nan, math.inf
 
@@ -122,8 +122,9 @@ def test_dataclasses() -> None:
 
 @pytest.mark.parametrize("output", ["north", b"a", {1, 2}, object(), 1j, np.array(["a"]), ["a"]])
 def test_what_is_no_number_is_refused(output: Any) -> None:
-    with pytest.raises(UsageError, match=r"^f returned .* norms are of numbers.* --norm records"):
-        plain_numbers(output, "f")
+    error = refusal(plain_numbers, output, "f")
+    assert error.code == "answer-without-distance"
+    assert "--norm records" in str(error)
 
 
 def test_later_changes_of_an_output_do_not_reach_what_was_read() -> None:
@@ -158,5 +159,6 @@ def test_records_that_differ(first: Any, second: Any, added: int, replaced: int)
 
 @pytest.mark.parametrize("output", [3, None, "abc", {"a": 1}])
 def test_what_has_no_records_is_refused(output: Any) -> None:
-    with pytest.raises(UsageError, match=r"has no records to compare.* --norm l1"):
-        plain_records(output, "f")
+    error = refusal(plain_records, output, "f")
+    assert error.code == "answer-without-distance"
+    assert "--norm l1" in str(error)

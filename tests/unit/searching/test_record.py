@@ -9,10 +9,10 @@ import pytest
 from dpaudit import PureDP
 from dpaudit.auditing.journal import SEARCH_SUFFIX, journal_path
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.errors import JournalError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching import record
 from dpaudit.targets.target import CallableTarget
+from tests.raising import code
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe{}", b'{"seed": "\xe9"}'])
@@ -26,6 +26,4 @@ def test_a_damaged_file_is_an_error_with_a_code(tmp_path: Path, content: bytes) 
         resume=True,
     )
     journal_path(tmp_path, "audit").with_suffix(SEARCH_SUFFIX).write_bytes(content)
-    with pytest.raises(JournalError) as error:
-        record.read(spec)
-    assert error.value.code == "journal-damaged"
+    assert code(record.read, spec) == "journal-damaged"

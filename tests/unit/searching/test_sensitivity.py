@@ -435,7 +435,7 @@ def test_random_pairs_find_what_no_edge_and_no_climb_shows(
 def test_inputs_that_a_generator_makes_are_not_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody but the generator knows what else there may be."""
+    """Only the generator knows which other inputs there may be."""
     (tmp_path / "made.py").write_text(
         "def even(rng):\n    return [2 * int(x) for x in rng.integers(0, 5, size=rng.integers(5))]"
     )

@@ -1,18 +1,20 @@
-"""Halving: who goes on, and why."""
+"""Halving: which pairs stay, with how many draws; and inputs that are written alike."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from dpaudit.searching.proposals import Origin, Proposal
 from dpaudit.searching.ranking import halved, split
-from dpaudit.searching.trials import Contender, Input
+from dpaudit.searching.trials import Contender, Input, Inputs
 
 ENOUGH = 20.0
 
 
 def contender(number: int, evidence: float, hope: float, origin: Origin = "edge") -> Contender:
-    """Return one whose trials say so; evidence grows with its draws."""
+    """Return a contender whose evidence grows with its draws."""
     proposal = Proposal(number, -number, str(number), origin, True)
     side = Input(number, number)
     return Contender(proposal, side, Input(-number, -number), number, evidence, hope, hope)
@@ -74,7 +76,7 @@ def test_what_is_compared_later_has_no_last_round() -> None:
     whole, more = ranked(given, of_answers=True)
     assert max(len(one) for one in more.values()) == 3
     assert sorted(order[:8]) == sorted(n for n in whole if len(more[n]) > 1)
-    # One that is left alone has all attacks against it, all the same.
+    # A single pair that is left is still tried with all scorers.
     order, draws = ranked(given[:4], of_answers=True, until=8)
     assert draws[order[0]] == [100, 400]
 
@@ -87,3 +89,12 @@ def test_half_of_the_places_are_for_hope() -> None:
     best, rest = split(given, 3, by_hope=False)
     assert [one.order for one in best] == [0, 1, 2]
     assert [one.order for one in rest] == [3, 4, 5]
+
+
+def test_arrays_that_differ_where_repr_leaves_out_are_two_inputs() -> None:
+    inputs = Inputs(lambda dataset: dataset)
+    other = np.zeros(3_000)
+    other[1_500] = 1
+    first = inputs.of(np.zeros(3_000))
+    assert inputs.of(other) is not first
+    assert inputs.of(np.zeros(3_000)) is first

@@ -1,4 +1,4 @@
-"""Pairs that traces suggest: of the catalogue, and climbed to."""
+"""Pairs that traces suggest: from the catalogue, and by climbing."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_can_be_scored() -> None:
 
 @pytest.mark.parametrize("no_trace", [False, True])
 def test_a_search_tries_them(no_trace: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that nothing else proposes."""
+    """The pair is one that nothing else proposes."""
 
     def rare(numbers: Sequence[float], size: int, rng: Rng) -> Any:
         return 9.0 * (0.1234 in numbers) + rng.laplace(size=size)
