@@ -70,7 +70,6 @@ PROTECTED = "tests/statistical/test_protected_features.py"
 # Where things are. A module that moves is changed here alone.
 LEARNING = "dpaudit.attacks.learning"
 OBJECTIVE = "dpaudit.attacks.objective"
-CONTINUED = "dpaudit.attacks.continued_learning"
 FREEZING = "dpaudit.attacks.freezing"
 ADDITIVE = "dpaudit.attacks.additive"
 COLUMNS = "dpaudit.attacks.single_columns"

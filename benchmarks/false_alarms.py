@@ -74,7 +74,7 @@ from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCe
 from dpaudit.levels.level_map import Grouped, LevelMap, by_input
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.levels.rare_filter import RareFilter
-from dpaudit.levels.witnesses import most_telling_witness
+from dpaudit.levels.rules import most_telling_witness
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.sampler import rare
 from dpaudit.stats.betting import log_wealth, stakes

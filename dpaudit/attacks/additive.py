@@ -32,7 +32,6 @@ from dpaudit.levels.level_map import (
     larger_for_d1,
     log_ratio,
 )
-from dpaudit.levels.piecewise_logit import log_odds_of_each
 from dpaudit.levels.rules import pooled_counts
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes

@@ -22,12 +22,11 @@ from dpaudit.attacks.sequences import MarkovStates, Prefixes, weights
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Finer, OrderedBins, ScoreBins, by_score
 from dpaudit.levels.digitiser import Digitiser
-from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
 from dpaudit.levels.limits import LARGEST_SCORE, TINY
 from dpaudit.levels.piecewise_logit import probability
 from dpaudit.levels.rules import evened
-from dpaudit.levels.scores import Score, Scored, ScoreLevels
+from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 

@@ -11,7 +11,7 @@ of the exact test. `learning.py` calls `freeze`; the result is a `Learned` (docs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -21,12 +21,10 @@ from dpaudit.attacks.objective import (
     best_predicted,
     promise,
     refutes,
-    without_penalty,
 )
-from dpaudit.attacks.rare_outputs import NAME as RARE
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, OrderedBins, UnorderedCells
+from dpaudit.levels.candidates import Candidate, OrderedBins, RareOutputs, UnorderedCells
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.portfolio import (
     OTHER_SHARE,
@@ -92,18 +90,21 @@ def freeze(
     share = 1 - sum(one.share for one in sides)
     main = Rule("main", best.attack, level, rule, share, _expected_guesses(sharp.held_out, rule))
     portfolio = Portfolio.of([main, *sides])
-    extra = _ExtraLevels.of(portfolio, sides, level.levels)
-    rows = extra.bets(bets)
+    guesses, extra = _extra_levels(portfolio, sides)
+    # At the additional levels the first bet follows the main rule, the other bets the side rules.
+    at_extra = np.repeat(guesses[None, :], len(bets), axis=0)
+    at_extra[0] = portfolio.guesses[level.levels :]
+    rows = np.concatenate([bets, at_extra], axis=1)
     if objective.reserve:
         rows = np.concatenate([rows, _bets_on_rare(portfolio, objective, stage)])
-    beliefs = Beliefs(_posteriors(sharp.held_out, extra.expected), rows)
+    beliefs = Beliefs(_posteriors(sharp.held_out, extra), rows)
     tried = [*(Tried(one.attack, best_predicted(one, objective)) for one in candidates), *skipped]
     return Learned(
         portfolio,
         beliefs,
         tuple(tried),
         _distributions(sharp, level),
-        np.concatenate([_expected_draws(sharp), extra.expected]),
+        np.concatenate([_expected_draws(sharp), extra]),
         _leading(best, candidates, objective),
         None if rare is None else rare[1],
         any(one.predicted for one in tried),
@@ -140,19 +141,17 @@ def _other_rule(
     """
     if refutes(main, objective):
         return None
-    is_of_cells = isinstance(main, UnorderedCells)
-    others = [one for one in candidates if isinstance(one, UnorderedCells) is not is_of_cells]
-    if not is_of_cells:
-        others = [
-            UnorderedCells.of(one.attack, one.counted)
-            if isinstance(one, UnorderedCells) and one.counted
-            else one
-            for one in others
-        ]
+    is_of_bins = isinstance(main, OrderedBins)
+    others = [
+        UnorderedCells.of(one.attack, one.counted) if isinstance(one, UnorderedCells) else one
+        for one in candidates
+        if isinstance(one, OrderedBins) is not is_of_bins
+    ]
     best = max(others, key=lambda one: promise(one, objective), default=None)
     if best is None:
         return None
-    if promise(best, objective)[0] <= 0 or without_penalty(best, objective) <= objective.needed:
+    unpenalised = float(np.max(objective.lowered(best.table, 0.0)))
+    if promise(best, objective)[0] <= 0 or unpenalised <= objective.needed:
         return None
     low, high, _ = objective.best_rule(best)
     table, levels = best.table, len(best.held_out)
@@ -231,42 +230,21 @@ def _bets_on_rare(portfolio: Portfolio, objective: Objective, stage: Stage) -> I
     return np.repeat(portfolio.table[:1] * is_main, rows, axis=0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ExtraLevels:
-    """The levels that a portfolio has in addition to the levels of the main rule.
-
-    guesses: (extra levels,), at each level the guess of the first side rule that guesses there.
-    of_main: (extra levels,), the guess of the main rule.
-    expected: (extra levels, 2), expected draws by level and input.
-    """
-
-    guesses: IntArray
-    of_main: IntArray
-    expected: FloatArray
-
-    @classmethod
-    def of(cls, portfolio: Portfolio, sides: Sequence[Rule], main_levels: int) -> _ExtraLevels:
-        table = portfolio.table[:, main_levels:]
-        guesses = np.zeros(table.shape[1], dtype=np.int64)
-        expected = np.zeros((table.shape[1], 2))
-        for place, side in enumerate(sides, start=1):
-            for row, guess in enumerate((1, -1)):
-                own = (guesses == 0) & (table[place] == guess)
-                if side.expected is not None and own.any():
-                    # How draws divide among these levels is unknown; log-ratios do not need it.
-                    expected[own] = side.expected[row] / own.sum()
-                guesses[own] = guess
-        return cls(guesses, table[0], expected)
-
-    def bets(self, rules: IntArray) -> IntArray:
-        """Return rules to bet on at all levels of the portfolio: (rules, levels).
-
-        rules: (rules, main levels), the same rules at the levels of the main rule; the first one is
-            the rule of the exact test.
-        """
-        extra = np.repeat(self.guesses[None, :], len(rules), axis=0)
-        extra[0] = self.of_main
-        return np.concatenate([rules, extra], axis=1)
+def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray, FloatArray]:
+    """Return two arrays about the levels that a portfolio has in addition to the levels of the main
+    rule: the guess of the first side rule that guesses there, (levels,), and expected draws by
+    level and input, (levels, 2)."""
+    table = portfolio.table[:, portfolio.main.level.levels :]
+    guesses = np.zeros(table.shape[1], dtype=np.int64)
+    expected = np.zeros((table.shape[1], 2))
+    for place, side in enumerate(sides, start=1):
+        for row, guess in enumerate((1, -1)):
+            own = (guesses == 0) & (table[place] == guess)
+            if side.expected is not None and own.any():
+                # How draws divide among these levels is unknown; log-ratios do not need it.
+                expected[own] = side.expected[row] / own.sum()
+            guesses[own] = guess
+    return guesses, expected
 
 
 def _leading(
@@ -280,9 +258,8 @@ def _leading(
     than three. Rare outputs are left out, and cells that were ordered twice are counted once.
     """
     order = sorted(candidates, key=lambda one: promise(one, objective), reverse=True)
-    order = [
-        one for one in (best, *(one for one in order if one is not best)) if one.attack != RARE
-    ]
+    order = [best, *(one for one in order if one is not best)]
+    order = [one for one in order if not isinstance(one, RareOutputs)]
     cells = [one.counted if isinstance(one, UnorderedCells) else None for one in order]
     order = [one for n, one in enumerate(order) if cells[n] is None or cells.index(cells[n]) == n]
     of_cells = [n for n, one in enumerate(order) if isinstance(one, UnorderedCells)]
@@ -302,7 +279,7 @@ def _expected_draws(candidate: Candidate) -> FloatArray:
         ordered = candidate.smoothed.draws
     else:
         counts = candidate.held_out
-        share = shrunk(counts[:-1], counts.sum(axis=0)).share
+        share = shrunk(counts[:-1], counts.sum(axis=0))
         ordered = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
     unseen = max(0.5, candidate.held_out[-1].sum() / 2)
     return np.append(ordered, [[unseen, unseen]], axis=0)

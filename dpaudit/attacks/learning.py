@@ -8,31 +8,33 @@
 2. *Scorers* (`SCORERS`, one function each) estimate the likelihood ratio of the two inputs from
    some columns or all. Each draw is scored by a fit to other draws.
 3. *Candidates* (`levels/candidates.py`) are the resulting orders of outcomes, cut into levels,
-   usually at most 64, with counts of draws by level and input. Boosted trees (`trees.py`) and
-   tables of rare outputs (`rare_outputs.py`) are further sources of candidates.
+   usually at most 64, with counts of draws by level and input: ordered bins, unordered cells, and
+   rare outputs (`rare_outputs.py`). Counts are smoothed over bins (`levels/piecewise_logit.py`) and
+   shrunk over cells (`levels/shrinkage.py`).
 4. *The objective* (`objective.py`) predicts the bound that each rule will certify on the draws to
-   come. A rule guesses d2 below level l and d1 from level u on. One prediction ranks the
-   candidates; a sharper one picks l and u.
+   come, lowered by the penalty of its candidate (`Candidate.penalty`). A rule guesses d2 below
+   level l and d1 from level u on (`levels/rules.py`). One prediction ranks the candidates; a
+   sharper one picks l and u.
 5. *Rules* (`freezing.py`): the winner is cut finer near l and u and becomes the main rule. A rare
    rule and a rule of another kind may join it. The levels also give the bettors their beliefs.
 
 `learn` learns from draws that are kept, `learn_again` from draws that are only counted.
-`auditing/counting.py` has the loop over counted draws; `continued_learning.py` decides when more
-counts are worth their cost. Nothing here touches validity: the draws that certify a rule are drawn
-after the rule is frozen.
+`auditing/counting.py` has the loop over counted draws, and asks the functions after `best_point`
+when to end it. Nothing here touches validity: the draws that certify a rule are drawn after the
+rule is frozen. docs/method.md §5 has the mathematics in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpaudit.attacks.additive import additive, exchangeable
 from dpaudit.attacks.blocks import kinds, parts
 from dpaudit.attacks.freezing import Stage, freeze
-from dpaudit.attacks.objective import Objective, best_of, refutes
+from dpaudit.attacks.objective import Objective, best_of, best_predicted, promise, refutes
 from dpaudit.attacks.prefixes import banded, prefixes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.attacks.single_columns import (
@@ -49,9 +51,11 @@ from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, Scorer
+from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells
+from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.portfolio import Learned, Tried
-from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_growth
+from dpaudit.levels.rules import RuleTable, evened, predicted_delta, predicted_growth
+from dpaudit.levels.shrinkage import Clusters, sample_shares
 
 # Scorers that are always on, the simple ones first: of equally good candidates the first one wins.
 SCORERS: tuple[Scorer, ...] = (
@@ -188,3 +192,100 @@ def _has_few_values(selection: SelectionDraws) -> bool:
         return False
     values = len(np.unique(selection.outcomes.keys()))
     return values <= _FEW_VALUES and selection.size >= values * _DRAWS_PER_VALUE
+
+
+def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
+    """Return whether some candidate (order of outcomes) is predicted to refute the claim by four
+    standard errors. Scores do not count: to find the cut-offs of a score takes more draws. Always
+    False if the bound is one for δ."""
+    errors = tuning.DEVIATIONS_BEYOND_LUCK
+    known = [one for one in candidates if not one.has_score and not objective.for_delta]
+    return any(refutes(one, objective, errors) for one in known)
+
+
+def promises_nothing(candidates: Sequence[Candidate], objective: Objective) -> bool:
+    """Return whether no candidate (order of outcomes) has a rule with a predicted bound above 0."""
+    return not any(best_predicted(one, objective) for one in candidates)
+
+
+def columns_that_may_refute(
+    columns: Iterable[tuple[str, Candidate]],
+    rare: RareTable,
+    others: Sequence[Candidate],
+    objective: Objective,
+) -> frozenset[str]:
+    """Return the names of columns whose rare outputs promise more than every other candidate, or by
+    which the rare rule guesses.
+
+    columns: (name, candidate) for each column, where the candidate orders outcomes by the rare
+        outputs of this column alone.
+    rare: counts of rare outputs, from which the rare rule is made.
+    others: candidates that are not made of rare outputs.
+    """
+    objective = replace(objective, counted=True)
+    best = max((promise(one, objective)[0] for one in others), default=0.0)
+    names = {name for name, one in columns if promise(one, objective)[0] > best}
+    points = objective.points or (objective.point,)
+    return frozenset(names | rare.guessed_by(points, objective.coming))
+
+
+def gains_by_more(candidates: Sequence[Candidate], objective: Objective) -> bool:
+    """Return whether to double the learning draws before certifying, at the cost of draws to
+    certify with.
+
+    This is the value of information (Raiffa & Schlaifer 1961): the mean gain in the predicted bound
+    over 5 to 20 simulations. Each simulation draws true shares from their posterior, then as many
+    further counts. Return False unless the best candidate is made of counted cells.
+    """
+    best = best_of(candidates, objective)
+    # Only for unrelated cells is there a posterior of the true shares to simulate further counts
+    # from.
+    if not isinstance(best, UnorderedCells) or best.counted.predictor is not None:
+        return False
+    counts, draws = best.counted.counts, int(best.held_out.sum())
+    later = replace(objective, coming=objective.coming - draws)
+    rng = np.random.default_rng(draws)
+    clusters = Clusters.of(counts[:-1], counts.sum(axis=0))
+    now = _chosen(best.counted, objective)
+    gain = 0.0
+    # More than 50 cells get fewer simulations, which take longer, and no single cell decides.
+    for _ in range(max(5, 20 * 50 // max(50, len(counts)))):
+        share = sample_shares(clusters, rng)
+        truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
+        further = np.append(rng.poisson(truth), [[0, 0]], axis=0)
+        total = _chosen(replace(best.counted, counts=counts + further), later)
+        gain += total.bound(truth, later) - now.bound(truth, objective)
+    return gain > 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ChosenRule:
+    """A rule over cells of outcomes.
+
+    level: (cells,), the level of each cell.
+    levels: number of levels.
+    place: flat index of the rule in a `RuleTable`.
+    """
+
+    level: IntArray
+    levels: int
+    place: int
+
+    def bound(self, truth: FloatArray, objective: Objective) -> float:
+        """Return the bound that the rule is predicted to certify, at least 0, if the true
+        frequencies are known.
+
+        truth: (cells, 2), true expected draws by cell and input.
+        """
+        ordered = evened(by_group(truth, self.level, self.levels), truth.sum(axis=0))
+        bounds = objective.lowered(RuleTable.of_smooth(ordered, int(truth.sum())), 0.0)
+        return max(0.0, float(bounds.ravel()[self.place]))
+
+
+def _chosen(cells: CellCounts, objective: Objective) -> _ChosenRule:
+    """Return the rule over counted cells with the largest predicted bound."""
+    counts = cells.counts
+    level, expected = cells.in_order()
+    table = RuleTable.of_smooth(evened(expected, counts.sum(axis=0)), int(counts.sum()))
+    place = int(np.argmax(objective.lowered(table, tuning.PENALTY_COUNTED)))
+    return _ChosenRule(level, len(expected), place)

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate
+from dpaudit.levels.candidates import Candidate, RareOutputs
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.rules import RuleTable, predicted_delta, predicted_epsilon, predicted_growth
 
@@ -59,16 +59,11 @@ class Objective:
             smooth = self._from_smoothed(candidate)
             if smooth is not None:
                 return smooth
-        if candidate.expected is None:
-            return self._predicted(candidate.table, candidate.penalty)
-        if candidate.is_counted:
-            return self.lowered(candidate.table, _penalty_of_cells(candidate))
-        bound = self.lowered(candidate.table, 0.0)
-        if candidate.penalty == 0:
-            return bound
-        # Rare outputs: expectations of many cells with a few draws each can be wrong together.
-        counts = RuleTable.evened(candidate.held_out)
-        return np.minimum(bound, self._predicted(counts, candidate.penalty))
+        bound = self.lowered(candidate.table, candidate.penalty(is_pure=self._is_pure))
+        if isinstance(candidate, RareOutputs):
+            counts = RuleTable.evened(candidate.held_out)
+            return np.minimum(bound, self._from_counts(counts, candidate.count_penalty))
+        return bound
 
     def best_rule(self, candidate: Candidate, *, cautious: bool = False) -> tuple[int, int, float]:
         """Return (l, u, bound) for the best rule of a candidate, which guesses d2 below level l and
@@ -97,7 +92,7 @@ class Objective:
             other = 1 + int(np.argmax(bounds[1 : high + 1, high])), high
         else:
             other = low, low + int(np.argmax(bounds[low, low:levels]))
-        luck = _penalty_of_cells(candidate) / tuning.PENALTY_COUNTED
+        luck = tuning.PENALTY_POOLED / tuning.PENALTY_COUNTED if candidate.is_pooled else 1.0
         if bounds[other] > 0 and _look_alike(candidate.table, *other, luck):
             return *other, float(bounds[other])
         return low, high, best
@@ -115,7 +110,7 @@ class Objective:
         arms: number of learning draws of d1, and of d2.
         """
         perfect = np.array([[0, arms[1]], [arms[0], 0], [0, 0]], dtype=np.int64)
-        return float(np.max(self._predicted(RuleTable.of(perfect), tuning.PENALTY)))
+        return float(np.max(self._from_counts(RuleTable.of(perfect), tuning.PENALTY)))
 
     def _from_smoothed(self, candidate: Candidate) -> FloatArray | None:
         """Return the predicted bound of every rule from counts smoothed over levels, with a small
@@ -129,7 +124,7 @@ class Objective:
             return self.lowered(table, tuning.PENALTY_POOLED)
         return self.lowered(table, tuning.PENALTY_SMOOTHED) if self._is_pure else None
 
-    def _predicted(self, table: RuleTable, penalty: float) -> FloatArray:
+    def _from_counts(self, table: RuleTable, penalty: float) -> FloatArray:
         return self.lowered(table, penalty + self._is_pure * tuning.PENALTY_WITHOUT_DELTA)
 
     @property
@@ -150,7 +145,7 @@ def promise(candidate: Candidate, objective: Objective) -> tuple[float, float]:
     √draws for a score.
     """
     bound, growth = _largest(candidate, objective)
-    worth = bound if candidate.penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
+    worth = bound if candidate.count_penalty <= tuning.PENALTY else tuning.LESS_SIMPLE * bound
     if candidate.has_score:
         worth *= max(0.0, 1 - tuning.DEVIATIONS / np.sqrt(candidate.table.draws))
     # Four digits: a smaller difference is noise, and the simpler scorer wins.
@@ -161,12 +156,6 @@ def best_predicted(candidate: Candidate, objective: Objective) -> float:
     """Return the largest predicted bound over the rules of a candidate; 0 if no bound is
     positive."""
     return max(0.0, float(f"{_largest(candidate, objective)[0]:.4g}"))
-
-
-def without_penalty(candidate: Candidate, objective: Objective) -> float:
-    """Return the largest predicted bound over the rules of a candidate, with no penalty for the
-    luck of selection."""
-    return float(np.max(objective.lowered(candidate.table, 0.0)))
 
 
 def best_of(
@@ -183,7 +172,7 @@ def best_of(
     """
     best = max(candidates, key=lambda one: promise(one, objective))
     if not cautious and promise(best, objective)[0] == 0:
-        return max(candidates, key=lambda one: without_penalty(one, objective))
+        return max(candidates, key=lambda one: np.max(objective.lowered(one.table, 0.0)))
     if objective.for_delta or not best.is_smooth or not best.smoothed.follows:
         return best
     enough = tuning.ABOUT_AS_MUCH * promise(best, objective)[0]
@@ -200,10 +189,9 @@ def refutes(
     deviations: margin in standard errors. A candidate with a larger penalty that has no counted
         cells must refute the claim by its penalty.
     """
-    if not candidate.is_counted and deviations <= candidate.penalty:
-        return promise(candidate, replace(objective, counted=False))[0] > objective.needed
-    bound = objective.lowered(candidate.table, deviations)
-    return float(np.max(bound)) > objective.needed
+    if candidate.is_counted or deviations > candidate.count_penalty:
+        return float(np.max(objective.lowered(candidate.table, deviations))) > objective.needed
+    return promise(candidate, replace(objective, counted=False))[0] > objective.needed
 
 
 def _largest(candidate: Candidate, objective: Objective) -> tuple[float, float]:
@@ -214,10 +202,6 @@ def _largest(candidate: Candidate, objective: Objective) -> tuple[float, float]:
             float(np.max(predicted_growth(candidate.table, no_loss))),
         )
     return candidate.promises[objective]
-
-
-def _penalty_of_cells(candidate: Candidate) -> float:
-    return tuning.PENALTY_POOLED if candidate.is_pooled else tuning.PENALTY_COUNTED
 
 
 def _look_alike(table: RuleTable, low: int, high: int, luck: float) -> bool:

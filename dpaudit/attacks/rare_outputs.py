@@ -19,25 +19,27 @@ import numpy as np
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, UnorderedCells
-from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.candidates import Candidate, RareOutputs
+from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.portfolio import RARE_SHARE, Rule
-from dpaudit.levels.rare_cells import (
+from dpaudit.levels.rare_filter import (
     FREQUENT,
+    MOST_COLUMNS,
     OTHER,
     USUAL,
     Mask,
     Numbers,
     RareColumn,
+    RareFilter,
     RareLevels,
-    first_rare,
+    Usual,
     frequent_column,
     in_words,
+    joint_numbers,
     joint_ranges,
     rare_column,
 )
-from dpaudit.levels.rare_filter import MOST_COLUMNS, RareFilter, Usual
-from dpaudit.levels.shrinkage import Law, Shrunk, by_level
+from dpaudit.levels.shrinkage import ExpectedDraws, Law
 from dpaudit.outcomes import ABSENT, Column, concatenate
 from dpaudit.stats.power import LEAST_SEEN
 
@@ -130,13 +132,13 @@ class RareTable:
         return Law.of(every, self.arms), Law.of(np.concatenate([every[:0], *tails]), self.arms)
 
     @cached_property
-    def _shares(self) -> list[Shrunk]:
-        """For every column the expected share of d1 in each cell, by cell number."""
-        result: list[Shrunk] = []
+    def _shares(self) -> list[FloatArray]:
+        """For every column the expected share of d1 in each cell, and the variance of that share:
+        (2, cells)."""
+        result = []
         for column, counts in zip(self.columns, self._counts, strict=True):
             single, tail = (law.expected(counts) for law in self._laws)
-            share = np.where(column.is_tail, tail.share, single.share)
-            result.append(Shrunk(share, np.where(column.is_tail, tail.variance, single.variance)))
+            result.append(np.where(column.is_tail, tail, single))
         return result
 
     def order(self) -> list[Candidate]:
@@ -146,7 +148,7 @@ class RareTable:
         if self._kept.size < LEAST_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
-        telling = [float(np.abs(one.share[1:] - even).max()) for one in self._shares]
+        telling = [float(np.abs(share[1:] - even).max()) for share, _ in self._shares]
         best = sorted(range(len(telling)), key=lambda place: -telling[place])[:_MOST_COLUMNS]
         return [self._ordered(best)]
 
@@ -157,31 +159,32 @@ class RareTable:
 
     def _ordered(self, places: Sequence[int]) -> Candidate:
         columns = tuple(self.columns[place] for place in places)
-        result = first_rare(columns, [self._numbers[place] for place in places], self._kept.size)
-        result[result == USUAL] = OTHER
-        every = [self._laws[0].expected(np.zeros((2, 2), dtype=np.int64))]
-        for place in places:
-            shares = self._shares[place]
-            every.append(Shrunk(shares.share[1:], shares.variance[1:]))
-        size = sum(len(one.share) for one in every)
-        counts = by_arm(result, size, self._kept.is_d1)
+        entries = [self._numbers[place] for place in places]
+        number = joint_numbers(columns, entries, self._kept.size)
+        number[number == USUAL] = OTHER
+        size = 2 + sum(column.size - 1 for column in columns)
+        counts = by_arm(number, size, self._kept.is_d1)
         counts[USUAL] = self.arms - counts[1:].sum(axis=0)
-        every[0] = self._laws[0].expected(counts[:2])
-        share = Shrunk(
-            np.concatenate([one.share for one in every]),
-            np.concatenate([one.variance for one in every]),
+        first = self._laws[0].expected(counts[:2])
+        share, variance = np.concatenate(
+            [first, *(self._shares[place][:, 1:] for place in places)], axis=1
         )
         came_up = np.asarray(counts.any(axis=1))
         came_up[USUAL] = True
-        order = np.flatnonzero(came_up)[np.argsort(share.share[came_up], kind="stable")]
+        order = np.flatnonzero(came_up)[np.argsort(share[came_up], kind="stable")]
         level = np.empty(size, dtype=np.intp)
         level[order] = np.arange(len(order))
         level[~came_up] = level[USUAL]
-        expected = by_level(share, counts.sum(axis=1), level, len(order))
+        draws = counts.sum(axis=1)
+        both = draws[:, None] * np.stack([share, 1 - share], axis=1)
+        expected = ExpectedDraws(
+            by_group(both, level, len(order)),
+            np.bincount(level, draws.astype(np.float64) ** 2 * variance, len(order)),
+        )
         held_out = np.append(counts[order], [[0, 0]], axis=0)
-        levels = RareLevels(self.rare_filter, columns, level, self._example(result == OTHER))
+        levels = RareLevels(self.rare_filter, columns, level, self._example(number == OTHER))
         penalty = tuning.PENALTY_ANY_ORDER
-        return UnorderedCells(NAME, held_out, penalty, levels, expected=expected)
+        return RareOutputs(NAME, held_out, penalty, levels, expected=expected)
 
     def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
         """Return the rare rule: it guesses an input in cells that only this input gave, unless that
@@ -256,13 +259,13 @@ class RareTable:
         claimed: (2,), largest share of d1, and of d2, that a cell may have under the claim.
         """
         for place, (column, counts) in enumerate(zip(self.columns, self._counts, strict=True)):
-            shares = self._shares[place].share
+            shares = self._shares[place][0]
             for number in np.flatnonzero(_of_one_arm(counts, self._least)).tolist():
                 if number != USUAL:
                     odds = tuning.ODDS_OF_TAIL if column.is_tail[number] else 1.0
                     yield _cell(place, number, counts[number], shares[number], claimed, odds)
         if _of_one_arm(self._other, self._least).any():
-            other = self._laws[0].expected(self._other).share[0]
+            other = float(self._laws[0].expected(self._other)[0, 0])
             yield _cell(None, OTHER, self._other[0], other, claimed, 1.0)
 
     def _rule_of(self, cells: Sequence[_Cell], point: ProfilePoint, share: float) -> Rule:

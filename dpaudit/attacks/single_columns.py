@@ -34,7 +34,6 @@ from dpaudit.levels.candidates import (
     UnorderedCells,
 )
 from dpaudit.levels.cells import Cells, make_cells
-from dpaudit.levels.intervals import Intervals, filled
 from dpaudit.levels.level_map import (
     FOLDS,
     FloatArray,
@@ -48,6 +47,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
 )
 from dpaudit.levels.rules import pooled_counts
+from dpaudit.levels.scores import Intervals, filled
 from dpaudit.outcomes import KIND, Column, NamedColumns, Outcomes
 from dpaudit.outcomes.aspects import ASPECTS, SPAN, prefix_of
 from dpaudit.outcomes.columns import ELAPSED

@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.continued_learning import (
+from dpaudit.attacks.learning import (
     columns_that_may_refute,
     gains_by_more,
+    learn_again,
     may_freeze_early,
     promises_nothing,
 )
-from dpaudit.attacks.learning import learn_again
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.auditing.checks import DrawChecks

@@ -47,8 +47,7 @@ from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.level_map import NearLevels
 from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
 from dpaudit.levels.rare_filter import RareFilter
-from dpaudit.levels.rules import evidence_of
-from dpaudit.levels.witnesses import most_telling_witness
+from dpaudit.levels.rules import evidence_of, most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToCount, ToLearn, ToTime
 from dpaudit.sampling.executors import Drawer

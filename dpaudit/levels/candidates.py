@@ -1,6 +1,6 @@
 """Candidates: orders of outcomes that scorers propose, with counts of draws by level and input.
 
-An order puts outcomes into levels (bins) that rise from "surely d2" to "surely d1". There are two
+An order puts outcomes into levels (bins) that rise from "surely d2" to "surely d1". There are three
 classes with one protocol:
 
 * `OrderedBins` are bins of a number or of a score, or cells of one column in an order that was
@@ -9,6 +9,7 @@ classes with one protocol:
 * `UnorderedCells` are single values or whole outputs, each ordered by its own counts. When further
   draws are counted, the log-ratios of cells are shrunk towards common values and the cells are
   ordered again.
+* `RareOutputs` are kept whole instead of counted, and have a level for each cell.
 
 Scorers in `attacks/` make candidates; `attacks/objective.py` compares them; `auditing/counting.py`
 adds counts of further draws.
@@ -27,13 +28,11 @@ from numpy.typing import NDArray
 
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
-from dpaudit.levels.clusters import averaged, merged
-from dpaudit.levels.intervals import Intervals
 from dpaudit.levels.level_map import CellCounter, FloatArray, Grouped, IntArray, LevelMap, by_group
 from dpaudit.levels.piecewise_logit import Smoothed, smoothed
 from dpaudit.levels.rules import RuleTable, evened
-from dpaudit.levels.scores import Scored
-from dpaudit.levels.shrinkage import ExpectedDraws, shrunk_to
+from dpaudit.levels.scores import Intervals, Scored
+from dpaudit.levels.shrinkage import ExpectedDraws, averaged, merged, shrunk_to
 
 # Predicted log-ratios of cells, (fits, cells), from the counts of all of them, (fits, cells, 2).
 Predictor = Callable[[IntArray], FloatArray]
@@ -58,13 +57,14 @@ class Candidate(ABC):
         to kept draws, the level of each draw comes from a fit to other draws; where cells were
         counted, and for rare outputs, the order is by these counts. The last level is for outcomes
         that learning never saw.
-    penalty: number of standard errors subtracted from predicted bounds, unless `expected` is known.
+    count_penalty: number of standard errors subtracted from bounds that are predicted from these
+        counts: `tuning.PENALTY`, or `tuning.PENALTY_ANY_ORDER` for an order of many cells.
     expected: expected draws by level and input, if these are known better than by the counts.
     """
 
     attack: str
     held_out: IntArray
-    penalty: float
+    count_penalty: float
     expected: ExpectedDraws | None = field(default=None, kw_only=True)
 
     @abstractmethod
@@ -92,15 +92,25 @@ class Candidate(ABC):
         """
 
     @property
-    @abstractmethod
     def is_counted(self) -> bool:
         """Whether the log-ratios of levels are, or can be, shrunk towards common values. Then
         predictions need only a small penalty for luck."""
+        return self.expected is not None
 
     @property
-    @abstractmethod
     def is_pooled(self) -> bool:
         """Whether one fit gives the estimates of all levels (bins), which then share its errors."""
+        return False
+
+    def penalty(self, *, is_pure: bool) -> float:
+        """Return the number of standard errors to subtract from bounds that `table` predicts, for
+        the luck of selection.
+
+        is_pure: whether δ = 0.
+        """
+        if self.expected is None:
+            return self.count_penalty + is_pure * tuning.PENALTY_WITHOUT_DELTA
+        return tuning.PENALTY_POOLED if self.is_pooled else tuning.PENALTY_COUNTED
 
     @property
     def is_smooth(self) -> bool:
@@ -200,10 +210,6 @@ class OrderedBins(Candidate):
 
     def freeze(self) -> LevelMap:
         return self.source.level_map()
-
-    @property
-    def is_counted(self) -> bool:
-        return self.expected is not None
 
     @property
     def is_pooled(self) -> bool:
@@ -363,7 +369,7 @@ class CellCounts:
 
     def in_order(self) -> tuple[IntArray, FloatArray]:
         """Return two arrays: the level of every cell but the last, (cells - 1,), and the expected
-        draws by level and input, (levels, 2). Shares of d1 are shrunk estimates (`clusters.py`)."""
+        draws by level and input, (levels, 2), from shrunk shares of d1 (`shrinkage.py`)."""
         counts, arms = self.counts[:-1], self.counts.sum(axis=0)
         draws = counts.sum(axis=1)
         if self.predictor is None:
@@ -380,12 +386,11 @@ class UnorderedCells(Candidate):
     """Single values or whole outputs, each ordered by its own counts.
 
     levels: map from an outcome to the level of its cell.
-    counted: the cells with their counts, to which further draws are added; None for rare outputs,
-        whose further draws `attacks/rare_outputs.py` counts.
+    counted: the cells with their counts, to which further draws are added.
     """
 
     levels: LevelMap
-    counted: CellCounts | None = None
+    counted: CellCounts
 
     @classmethod
     def of(cls, attack: str, counted: CellCounts) -> UnorderedCells:
@@ -398,32 +403,61 @@ class UnorderedCells(Candidate):
         levels = len(expected)
         group = np.append(level, levels).astype(np.intp)
         held_out = by_group(counted.counts, group, levels + 1).astype(np.int64)
-        grouped = Grouped(counted.cells, group)
         draws = ExpectedDraws(expected, np.zeros(levels))
-        penalty = tuning.PENALTY_COUNTED
-        return cls(attack, held_out, penalty, grouped, counted, expected=draws)
+        grouped = Grouped(counted.cells, group)
+        return cls(attack, held_out, tuning.PENALTY_COUNTED, grouped, counted, expected=draws)
 
     def freeze(self) -> LevelMap:
         return self.levels
 
     @property
     def is_counted(self) -> bool:
-        return self.counted is not None
+        return True
 
     @property
     def is_pooled(self) -> bool:
-        is_related = self.counted is not None and self.counted.predictor is not None
-        return is_related and self.expected is not None
+        return self.counted.predictor is not None and self.expected is not None
 
     @property
     def counter(self) -> CellCounter:
-        return self.levels if self.counted is None else self.counted.cells
+        return self.counted.cells
 
     def add(self, counts: IntArray) -> UnorderedCells:
-        if self.counted is None:
-            return replace(self, held_out=self.held_out + counts)
         total = replace(self.counted, counts=self.counted.counts + counts)
         return UnorderedCells.of(self.attack, total)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> OrderedBins:
-        return OrderedBins(self.attack, self.held_out, self.penalty, Fixed(of(self.levels)))
+        return OrderedBins(self.attack, self.held_out, self.count_penalty, Fixed(of(self.levels)))
+
+
+@dataclass(frozen=True, eq=False)
+class RareOutputs(Candidate):
+    """Rare outputs, ordered by shrunk log-ratios (`attacks/rare_outputs.py`, which also counts
+    further draws). Its expectations include two standard deviations of caution (`table`), but those
+    of many cells with few draws each can be wrong together; so predictions from counts, with
+    `count_penalty`, limit its predicted bounds.
+
+    levels: map from an outcome to its level.
+    """
+
+    levels: LevelMap
+
+    def freeze(self) -> LevelMap:
+        return self.levels
+
+    @property
+    def is_counted(self) -> bool:
+        return False
+
+    def penalty(self, *, is_pure: bool) -> float:
+        return 0.0
+
+    @property
+    def counter(self) -> CellCounter:
+        return self.levels
+
+    def add(self, counts: IntArray) -> RareOutputs:
+        raise NotImplementedError("rare outputs are counted by a RareTable")
+
+    def mapped(self, of: Callable[[LevelMap], LevelMap]) -> RareOutputs:
+        return replace(self, levels=of(self.levels))

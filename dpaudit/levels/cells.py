@@ -173,6 +173,13 @@ class Cells:
         return [(float(bounds[i]), float(bounds[j])) for i, j in zip(starts, ends, strict=True)]
 
 
+def is_number(column: Column) -> NDArray[np.bool_]:
+    """Return which entries of a column are numbers: (size,)."""
+    if column.codes is None:
+        return np.ones(len(column.numbers), dtype=bool)
+    return np.asarray(column.codes == 0)
+
+
 def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     """Return the cells of a column of selection draws.
 

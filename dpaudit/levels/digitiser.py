@@ -9,7 +9,6 @@ of equal cells.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,16 +24,12 @@ _CELLS = 8192
 _CELLS_FOR_FEW = 512
 # Largest number of edges that counts as few for the size of a grid.
 _FEW_FOR_VECTORS = 32
-# Largest number of edges for which comparing with each edge is faster than a lookup.
+# Largest number of edges for which comparing with each edge is about as fast as a lookup.
 _FEW = 12
-# Largest number of edges for which counting the numbers above each edge is faster than a lookup.
-_FEW_TO_COUNT = 20
 # Number of numbers that are looked up together, so that intermediate results stay in the cache.
 _PIECE = 16_384
 # Number of numbers from which on making a grid takes less time than their binary search.
 _WORTH_A_GRID = 4_096
-# Number of numbers from which on counting by cells is faster than counting by values.
-_MANY = 4 * _CELLS
 # Largest number of edges in one cell that a lookup compares. A single value needs two edges.
 _DEEPEST = 3
 
@@ -66,8 +61,11 @@ class Digitiser:
 
         values: number of different values.
         """
-        if len(self.edges) > _FEW_TO_COUNT:
-            return self._looked_up(numbers, values)
+        if len(self.edges) > _FEW:
+            total = np.zeros(values, dtype=np.int64)
+            for start in range(0, len(numbers), _PIECE):
+                total += np.bincount(self(numbers[start : start + _PIECE]), minlength=values)
+            return total
         reached = np.empty(len(self.edges) + 2, dtype=np.int64)
         reached[0], reached[-1] = len(numbers), 0
         above = np.empty(len(numbers), dtype=np.bool_)
@@ -76,18 +74,6 @@ class Digitiser:
         return np.bincount(self.values, weights=-np.diff(reached), minlength=values).astype(
             np.int64
         )
-
-    def _looked_up(self, numbers: FloatArray, values: int) -> NDArray[np.int64]:
-        grid = self._grid(len(numbers))
-        if grid is None or len(numbers) < _MANY or not grid.is_sparse:
-            return self._added(numbers, np.zeros(values, dtype=np.int64))
-        counts, rest = grid.counts(_pieces(numbers), values)
-        return self._added(rest, counts)
-
-    def _added(self, numbers: FloatArray, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        for piece in _pieces(numbers):
-            counts += np.bincount(self(piece), minlength=len(counts))
-        return counts
 
     def _grid(self, numbers: int) -> _Grid | None:
         """Return the grid; None if a binary search is faster or no grid is possible.
@@ -127,9 +113,6 @@ class _Grid:
     edges: (depth, cells), the edges in each cell, rising; infinite where a cell has fewer.
     values: (cells · (depth + 1),), for each cell the values between its edges.
     crowded: (cells,), whether a cell has more than `depth` edges; None if no cell has.
-    divided: (cells,), whether a cell has an edge.
-    by_cell: (cells,), the value of a number below every edge in its cell.
-    is_sparse: whether fewer than a sixteenth of the cells have an edge.
     """
 
     scale: float
@@ -137,37 +120,6 @@ class _Grid:
     edges: FloatArray
     values: NDArray[Any]
     crowded: NDArray[np.bool_] | None
-    divided: NDArray[np.bool_] = field(init=False, repr=False)
-    by_cell: NDArray[Any] = field(init=False, repr=False)
-    is_sparse: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        divided = np.isfinite(self.edges[0])
-        object.__setattr__(self, "divided", divided)
-        object.__setattr__(self, "by_cell", self.values[:: len(self.edges) + 1].copy())
-        object.__setattr__(self, "is_sparse", bool(divided.mean() < 1 / 16))
-
-    def counts(
-        self, pieces: Iterable[FloatArray], values: int
-    ) -> tuple[NDArray[np.int64], FloatArray]:
-        """Return two arrays: how many numbers in cells without an edge have each value, (values,);
-        and the remaining numbers, which share a cell with an edge. Counting by cells is faster than
-        by values.
-
-        pieces: the numbers, at most 16,384 in each piece.
-        """
-        cells = len(self.divided)
-        result, rest = np.zeros(cells, dtype=np.int64), []
-        # Reused for all pieces, since allocating memory takes as long as filling it.
-        kept = np.empty(_PIECE), np.empty(_PIECE, dtype=np.intp)
-        for piece in pieces:
-            out = kept[0][: len(piece)], kept[1][: len(piece)]
-            cell = _cell(piece, self.scale, self.shift, cells, out)
-            result += np.bincount(cell, minlength=cells)
-            rest.append(piece.compress(self.divided.take(cell)))
-        result[self.divided] = 0
-        counts = np.bincount(self.by_cell, weights=result, minlength=values)
-        return counts.astype(np.int64), np.concatenate(rest)
 
     def look_up(self, numbers: FloatArray, edges: FloatArray, values: NDArray[Any]) -> NDArray[Any]:
         depth, cells = self.edges.shape
@@ -182,28 +134,13 @@ class _Grid:
         return result
 
 
-def _pieces(numbers: FloatArray) -> Iterator[FloatArray]:
-    return (numbers[start : start + _PIECE] for start in range(0, len(numbers), _PIECE))
-
-
-def _cell(
-    numbers: FloatArray,
-    scale: float,
-    shift: float,
-    cells: int,
-    out: tuple[FloatArray, NDArray[np.intp]] | None = None,
-) -> NDArray[np.intp]:
-    """Return the cell of every number.
-
-    out: arrays for positions and cells, to save allocations.
-    """
-    position, cell = out or (np.empty(len(numbers)), np.empty(len(numbers), dtype=np.intp))
+def _cell(numbers: FloatArray, scale: float, shift: float, cells: int) -> NDArray[np.intp]:
+    """Return the cell of every number."""
     with np.errstate(over="ignore"):
-        np.multiply(numbers, scale, out=position)
+        position = numbers * scale
     position += shift
     np.clip(position, 0, cells - 1, out=position)
-    np.copyto(cell, position, casting="unsafe")
-    return cell
+    return position.astype(np.intp)
 
 
 def _make_grid(edges: FloatArray, values: NDArray[Any]) -> _Grid | None:

@@ -4,12 +4,11 @@ In raw counts some part of a flat tail always looks more telling than the rest o
 log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
 levels, then flat again; Laplace noise gives a single ramp. If the fit is better, a multiple of a
 score is one of the terms. Callers are `candidates.py` (`smoothed`) and the sums over columns in
-`attacks/additive.py` (`log_odds_of_each`). Symbols: docs/method.md §5, *Ordered bins*.
+`attacks/additive.py` (`log_odds`). Symbols: docs/method.md §5, *Ordered bins*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +19,7 @@ from dpaudit.levels import tuning
 from dpaudit.levels.limits import CACHED, TINY
 
 FloatArray = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 # Largest exponent whose exponential is finite.
 _LARGEST = 700.0
@@ -78,75 +78,51 @@ def smoothed(
     position: FloatArray | None = None,
     place: FloatArray | None = None,
 ) -> Smoothed:
-    """Return counts smoothed over levels; the arguments are those of `log_odds`."""
-    if len(counts) < 2:
-        return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
-    fit = _best(counts, position, place)
-    draws, share = counts.sum(axis=1), probability(fit.averaged())
-    both = np.stack([draws * share, draws * (1 - share)], axis=1)
-    return Smoothed(both, fit.follows, fit.worth)
-
-
-def log_odds(
-    counts: NDArray[np.int64],
-    position: FloatArray | None = None,
-    place: FloatArray | None = None,
-) -> FloatArray:
-    """Return the smoothed log-odds of d1 at every level: (levels,).
+    """Return counts smoothed over levels by the better of two fits of log-odds: a sum of ramps, or
+    ramps and a multiple of the position. Better is the larger log-likelihood after costs.
 
     counts: (levels, 2), ordered from d2 to d1.
     position: (levels,), a quantity, such as a score, that log-odds may be a multiple of; None: no
         such quantity.
     place: (levels,), rising, the coordinate in which ramps are linear; None: the number of the
         level.
-
-    Ramps are added while each raises the likelihood enough. Then each ramp is averaged over its
-    possible ends, so that levels next to a flat tail are not taken for a part of it.
     """
     if len(counts) < 2:
-        ahead, behind = counts.sum(axis=0) + 0.5
-        return np.full(len(counts), np.log(ahead / behind))
-    return _best(counts, position, place).averaged()
+        return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
+    log_odds, worth, follows = _best_fit(counts, position, place)
+    draws, share = counts.sum(axis=1), probability(log_odds)
+    return Smoothed(np.stack([draws * share, draws * (1 - share)], axis=1), follows, worth)
 
 
-def log_odds_of_each(counts: NDArray[np.int64]) -> FloatArray:
-    """Return `log_odds` for several arrays of counts, (…, levels), many times faster than one by
-    one.
+def log_odds(counts: NDArray[np.int64]) -> FloatArray:
+    """Return smoothed log-odds of d1 by level, sums of ramps, for several arrays of counts: (…,
+    levels).
 
-    counts: (…, levels, 2).
+    counts: (…, levels, 2), ordered from d2 to d1.
     """
     levels = counts.shape[-2]
-    every = counts.reshape(-1, levels, 2)
     if levels < 2:
-        return np.array([log_odds(one) for one in every]).reshape(counts.shape[:-1])
+        return np.asarray(np.log((counts[..., 0] + 0.5) / (counts[..., 1] + 0.5)))
+    every = counts.reshape(-1, levels, 2)
     result, ramps = np.empty((len(every), levels)), _ramps(levels)
     together = max(1, CACHED // ramps.rise.shape[1])
     for start in range(0, len(every), together):
-        result[start : start + together] = _Fits(ramps, every[start : start + together])()
+        part = slice(start, start + together)
+        result[part], _ = _Fits(ramps, every[part])()
     return result.reshape(counts.shape[:-1])
 
 
-def _best(
+def _best_fit(
     counts: NDArray[np.int64] | FloatArray, position: FloatArray | None, place: FloatArray | None
-) -> _Fit:
-    """Return the better fit of log-odds by level: a sum of ramps (flat, then linear, then flat
-    again), or ramps and a multiple of the position. Better is the larger log-likelihood after
-    costs."""
+) -> tuple[FloatArray, float, bool]:
+    """Return the log-odds of d1 by level, (levels,), the log-likelihood after costs, and whether
+    the position is a candidate term; the arguments are those of `smoothed`."""
     ramps = _ramps(len(counts)) if place is None else _ramps_over(place)
-    fits = [_grown(counts, ramps, None)]
+    fits = [(*_Fits(ramps, counts[None])(), False)]
     if position is not None:
-        fits.append(_grown(counts, ramps, position))
-    return max(fits, key=lambda fit: fit.worth)
-
-
-def _grown(
-    counts: NDArray[np.int64] | FloatArray, ramps: _Ramps, position: FloatArray | None
-) -> _Fit:
-    draws = counts.sum(axis=1).astype(np.float64)
-    fit = _Fit(ramps, counts[:, 0].astype(np.float64), draws, position)
-    while fit.grow():
-        pass
-    return fit
+        fits.append((*_Fits(ramps, counts[None], position)(), True))
+    (odds,), (worth,), follows = max(fits, key=lambda fit: float(fit[1][0]))
+    return odds, float(worth), follows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,237 +182,98 @@ def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
     return np.asarray(place[whole] * (1 - part) + place[whole + 1] * part)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Unexplained:
-    """What the terms of a logistic regression leave unexplained, by level.
+class _Fits:
+    """Logistic regressions of the input on functions of the level (terms), one for each array of
+    counts, made together; call once.
 
-    draws: (levels,), draws of d1 minus their expectation.
-    variance: (levels,), variance of the draws of d1.
-    terms: the terms times the variance, and the inverse of their information matrix; None without
-        terms.
-    """
-
-    draws: FloatArray
-    variance: FloatArray
-    terms: tuple[FloatArray, FloatArray] | None
-
-
-class _Fit:
-    """A logistic regression of the input on functions of the level (terms), which are added one by
-    one: ramps, a constant and the position.
-
-    ramps: the ramps (flat, then linear, then flat again) to choose from.
-    ahead, draws: (levels,), draws of d1, and of both inputs.
-    position: (levels,), a quantity that may be a term; None: ramps and a constant only.
+    Terms are added one by one, the term first that raises the likelihood most: ramps, a constant
+    and, if given, the position. All regressions that still grow have equally many terms, which are
+    slices of one array.
     """
 
     def __init__(
-        self, ramps: _Ramps, ahead: FloatArray, draws: FloatArray, position: FloatArray | None
+        self,
+        ramps: _Ramps,
+        counts: NDArray[np.int64] | FloatArray,
+        position: FloatArray | None = None,
     ) -> None:
-        self._ramps, self._ahead, self._draws = ramps, ahead, draws
-        # Terms other than ramps: a constant, and the position, which need not have a positive
-        # coefficient.
-        self._others = np.ones((len(draws), 1))
-        if position is not None:
-            along = _centred(position, ahead, draws)
-            usual = np.sqrt((draws @ along**2) / max(1.0, draws.sum()))
-            self._others = np.column_stack([along / max(float(usual), TINY), self._others])
-        self.follows = position is not None
-        # For each term the index of its ramp and the offset; no index for other terms.
-        self.chosen: list[tuple[int | None, float]] = []
-        self._terms = np.empty((len(draws), 0))
-        self._heights = np.empty(0)
-        self._fitted = np.zeros(len(draws))
+        """Prepare the regressions.
 
-    def grow(self) -> bool:
-        """Add the term that raises the likelihood most and return True. Return False, and add
-        nothing, if no term raises the likelihood enough."""
-        # The score statistic is about twice the gain, so a term with a much smaller statistic is
-        # not fitted.
-        left = self._unexplained()
-        tried = (self._best_ramp(left), self._best_other(left))
-        result = [one for one in tried if one[-1] > tuning.GAIN_OF_RAMP]
-        if not result:
-            return False
-        tries = [(*self._with(term), ramp, offset, term) for ramp, offset, term, _ in result]
-        best = max(tries, key=lambda one: one[0] - tuning.GAIN_OF_CHOICE * (one[2] is not None))
-        gain, heights, ramp, offset, term = best
-        if gain < tuning.GAIN_OF_RAMP:
-            return False
-        self.chosen.append((ramp, offset))
-        self._terms, self._heights = np.column_stack([self._terms, term]), heights
-        self._fitted = self._terms @ heights
-        return True
-
-    def _with(self, term: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log-likelihood that a further term of the regression gains, in nats, and the
-        coefficients of all terms.
-
-        term: (levels,), its value at each level.
+        counts: (fits, levels, 2).
+        position: (levels,), a quantity that may be a term; only for a single fit.
         """
-        terms = np.column_stack([self._terms, term])
-        heights = self._maximised(terms, np.append(self._heights, 0.0))
-        return self._likelihood(terms @ heights) - self._likelihood(self._fitted), heights
-
-    @property
-    def worth(self) -> float:
-        """Log-likelihood minus the cost of the terms, in nats."""
-        cost = sum(1.0 + tuning.GAIN_OF_CHOICE * (ramp is not None) for ramp, _ in self.chosen)
-        return self._likelihood(self._fitted) - cost
-
-    def averaged(self) -> FloatArray:
-        """Return the log-odds of d1 by level, (levels,). The level where a ramp starts, and where
-        it ends, is averaged over, weighted by likelihood."""
-        both = self._terms, self._heights
-        return _averaged(self._ramps, self._ahead, self._draws, self.chosen, *both)
-
-    def _best_ramp(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
-        """Return the rising ramp with the largest score statistic, given the terms so far, as
-        (index, offset, height by level, statistic)."""
-        left, weight = unexplained.draws, unexplained.variance
-        rise, offsets = self._ramps.rise, _OFFSETS[:, None]
-        slope = left @ rise + offsets * left.sum()
-        bend = (
-            weight @ self._ramps.squared + 2 * offsets * (weight @ rise) + offsets**2 * weight.sum()
-        )
-        if unexplained.terms is not None:
-            weighted, inverse = unexplained.terms
-            shared = (rise.T @ weighted)[None] + offsets[:, :, None] * weighted.sum(axis=0)
-            bend -= ((shared @ inverse) * shared).sum(axis=2)
-        score = np.where(slope > 0, slope**2, 0.0) / np.maximum(bend, 1e-6) * (bend > 1e-6)
-        place, ramp = divmod(int(np.argmax(score)), score.shape[1])
-        offset = float(_OFFSETS[place])
-        return ramp, offset, rise[:, ramp] + offset, float(score[place, ramp])
-
-    def _best_other(self, unexplained: _Unexplained) -> tuple[int | None, float, FloatArray, float]:
-        """Return the constant or the position, whichever has the larger score statistic given the
-        terms so far, as (None, 0.0, values by level, statistic)."""
-        left, weight = unexplained.draws, unexplained.variance
-        slope = left @ self._others
-        bend = weight @ self._others**2
-        if unexplained.terms is not None:
-            weighted, inverse = unexplained.terms
-            shared = self._others.T @ weighted
-            bend -= np.einsum("ki,ij,kj->k", shared, inverse, shared)
-        score = slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6)
-        best = int(np.argmax(score))
-        return None, 0.0, self._others[:, best], float(score[best])
-
-    def _unexplained(self) -> _Unexplained:
-        """Return the residuals of the logistic regression on the terms chosen so far."""
-        share = probability(self._fitted)
-        variance = self._draws * share * (1 - share) + TINY
-        terms = self._weighted(variance) if self.chosen else None
-        return _Unexplained(self._ahead - self._draws * share, variance, terms)
-
-    def _weighted(self, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the terms times a weight, (levels, terms), and the inverse of their information
-        matrix.
-
-        weight: (levels,), variance of the draws of d1.
-        """
-        weighted = weight[:, None] * self._terms
-        information = self._terms.T @ weighted + TINY * np.eye(len(self.chosen))
-        return weighted, np.asarray(np.linalg.inv(information), dtype=np.float64)
-
-    def _maximised(self, terms: FloatArray, heights: FloatArray) -> FloatArray:
-        """Return the coefficients of terms with the largest likelihood, by Newton's method.
-
-        heights: the coefficients to start from.
-        """
-        for _ in range(_NEWTON_STEPS):
-            share = probability(terms @ heights)
-            weight = self._draws * share * (1 - share) + TINY
-            bend = terms.T @ (weight[:, None] * terms) + 1e-6 * np.eye(len(heights))
-            step = np.linalg.solve(bend, terms.T @ (self._ahead - self._draws * share))
-            heights = heights + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-            if np.abs(step).max() < 1e-4:
-                break
-        return heights
-
-    def _likelihood(self, fitted: FloatArray) -> float:
-        return float(self._ahead @ fitted - self._draws @ softplus(fitted))
-
-
-class _Fits:
-    """Logistic regressions on ramps for several arrays of counts, made together; call once.
-
-    All regressions that still grow have equally many terms, which are slices of one array.
-    """
-
-    def __init__(self, ramps: _Ramps, counts: NDArray[np.int64]) -> None:
         self._ramps = ramps
         self._ahead = counts[..., 0].astype(np.float64)
         self._draws = counts.sum(axis=2).astype(np.float64)
-        many, levels = self._draws.shape
-        # State of the fits that still grow: their indices, then terms, coefficients and chosen
-        # ramps as in `_Fit`.
-        self._growing = np.arange(many)
-        self._terms, self._heights = np.empty((many, levels, 0)), np.empty((many, 0))
-        self._chosen = np.empty((many, 0, 2))
+        fits, levels = self._draws.shape
+        self._others = np.ones((1, levels))
+        if position is not None:
+            along = _centred(position, self._ahead[0], self._draws[0])
+            usual = np.sqrt((self._draws[0] @ along**2) / max(1.0, self._draws.sum()))
+            self._others = np.stack([along / max(float(usual), TINY), self._others[0]])
+        # State of the fits that still grow: their indices, the terms, the coefficients, and for
+        # each term the index of its ramp (-1: another term) and its offset.
+        self._growing = np.arange(fits)
+        self._terms, self._heights = np.empty((fits, levels, 0)), np.empty((fits, 0))
+        self._chosen = np.empty((fits, 0, 2))
 
-    def __call__(self) -> FloatArray:
-        """Return the log-odds of d1 by level, averaged over the ends of ramps: (number of fits,
-        levels)."""
-        result = np.zeros_like(self._draws)
+    def __call__(self) -> tuple[FloatArray, FloatArray]:
+        """Return two arrays: the log-odds of d1 by level, averaged over the ends of ramps, (fits,
+        levels); and the log-likelihood minus the cost of the terms in nats, (fits,)."""
+        result, worth = np.zeros_like(self._draws), np.zeros(len(self._draws))
         while len(self._growing):
             fitted = _products(self._terms, self._heights)
             before, parts = self._growing, (self._terms, self._heights, self._chosen)
             grows = self._grow(fitted)
             for place in np.flatnonzero(~grows):
-                one, (terms, heights, chosen) = before[place], (part[place] for part in parts)
-                known = [(int(ramp) if ramp >= 0 else None, float(off)) for ramp, off in chosen]
-                result[one] = _averaged(
-                    self._ramps, self._ahead[one], self._draws[one], known, terms, heights
-                )
-        return np.asarray(result)
+                fit, (terms, heights, chosen) = before[place], (part[place] for part in parts)
+                ahead, draws = self._ahead[fit], self._draws[fit]
+                result[fit] = _averaged(self._ramps, ahead, draws, chosen, terms, heights)
+                costs = 1 + tuning.GAIN_OF_CHOICE * (chosen[:, 0] >= 0)
+                worth[fit] = _likelihoods(ahead, draws, fitted[place]) - costs.sum()
+        return result, worth
 
     def _grow(self, fitted: FloatArray) -> NDArray[np.bool_]:
         """Add to each regression the term that raises its likelihood most; drop the regressions
-        that no term raises enough. Return which ones grew: (growing fits,).
+        that no term raises enough. Return which regressions grew: (growing fits,).
 
         fitted: (growing fits, levels), the present log-odds.
         """
         ahead, draws = self._ahead[self._growing], self._draws[self._growing]
-        (ramp, offset, by_ramp), by_other = self._scores(ahead, draws, fitted)
-        none, zero = np.full(len(ramp), -1), np.zeros(len(ramp))
+        (ramp, offset, by_ramp), (other, by_other) = self._scores(ahead, draws, fitted)
         best = np.full(len(ramp), -np.inf)
         heights = np.zeros((len(ramp), self._heights.shape[1] + 1))
-        term = np.ones_like(fitted)
-        chosen = np.stack([none, zero], axis=1).astype(np.float64)
+        term, chosen = np.ones_like(fitted), np.tile([-1.0, 0.0], (len(ramp), 1))
         is_enough = np.zeros(len(ramp), dtype=bool)
         rises = self._ramps.rise[:, ramp].T + offset[:, None]
-        # Ramps are tried first, so a ramp is chosen if it gains as much as a constant.
-        for score, tried, costs in ((by_ramp, rises, tuning.GAIN_OF_CHOICE), (by_other, None, 0.0)):
+        # Ramps are tried first, so a ramp is chosen if it gains as much as another term. The score
+        # statistic is about twice the gain, so a term with a much smaller statistic is not fitted.
+        for score, tried, cost, names in (
+            (by_ramp, rises, tuning.GAIN_OF_CHOICE, np.stack([ramp, offset], axis=1)),
+            (by_other, self._others[other], 0.0, chosen.copy()),
+        ):
             some = np.flatnonzero(score > tuning.GAIN_OF_RAMP)
-            own = np.ones((len(some), fitted.shape[1])) if tried is None else tried[some]
-            terms = np.concatenate([self._terms[some], own[:, :, None]], axis=2)
-            result = _maximised_each(ahead[some], draws[some], terms, self._heights[some])
+            terms = np.concatenate([self._terms[some], tried[some][:, :, None]], axis=2)
+            result = _maximised(ahead[some], draws[some], terms, self._heights[some])
             gain = _likelihoods(ahead[some], draws[some], _products(terms, result))
             gain -= _likelihoods(ahead[some], draws[some], fitted[some])
-            better = gain - costs > best[some]
+            better = gain - cost > best[some]
             here = some[better]
-            best[here], heights[here], term[here] = (
-                (gain - costs)[better],
-                result[better],
-                own[better],
-            )
+            best[here], heights[here] = (gain - cost)[better], result[better]
+            term[here], chosen[here] = tried[here], names[here]
             is_enough[here] = gain[better] >= tuning.GAIN_OF_RAMP
-            chosen[here] = (
-                [-1.0, 0.0] if tried is None else np.stack([ramp[here], offset[here]], axis=1)
-            )
         self._growing, self._heights = self._growing[is_enough], heights[is_enough]
-        kept = self._terms[is_enough], term[is_enough][:, :, None]
-        self._terms = np.concatenate(kept, axis=2)
-        kept = self._chosen[is_enough], chosen[is_enough][:, None]
-        self._chosen = np.concatenate(kept, axis=1)
+        terms = [self._terms[is_enough], term[is_enough][:, :, None]]
+        self._terms = np.concatenate(terms, axis=2)
+        names = [self._chosen[is_enough], chosen[is_enough][:, None]]
+        self._chosen = np.concatenate(names, axis=1)
         return is_enough
 
     def _scores(
         self, ahead: FloatArray, draws: FloatArray, fitted: FloatArray
-    ) -> tuple[tuple[NDArray[np.intp], FloatArray, FloatArray], FloatArray]:
-        """Return for each fit (index of the ramp with the largest score statistic, its offset, the
-        statistic), and the statistic of a constant.
+    ) -> tuple[tuple[Indices, FloatArray, FloatArray], tuple[Indices, FloatArray]]:
+        """Return for each fit the ramp with the largest score statistic given the terms so far, as
+        (index, offset, statistic), and the best other term, as (index, statistic).
 
         ahead, draws, fitted: (fits, levels), draws of d1, draws of both inputs, and present
             log-odds.
@@ -446,6 +283,8 @@ class _Fits:
         rise, total = self._ramps.rise, left.sum(axis=1)
         slope, bend = _with_ramps(left, rise), _with_ramps(weight, self._ramps.squared)
         along, mass = _with_ramps(weight, rise), weight.sum(axis=1)
+        others = self._others
+        other_bend = (weight[:, None] * others**2).sum(axis=2)
         if self._terms.shape[2]:
             weighted = weight[:, :, None] * self._terms
             information = np.einsum("blj,blk->bjk", self._terms, weighted)
@@ -456,16 +295,24 @@ class _Fits:
             bend -= (shared * apart).sum(axis=1)
             along -= np.einsum("bj,bjr->br", own, apart)
             mass -= np.einsum("bj,bjk,bk->b", own, inverse, own)
+            of_others = (weighted[:, None] * others[:, :, None]).sum(axis=2)
+            other_bend -= np.einsum("boj,bjk,bok->bo", of_others, inverse, of_others)
         scores = np.empty((len(left), len(_OFFSETS), rise.shape[1]))
         for place, offset in enumerate(_OFFSETS):
             rising = np.maximum(slope + offset * total[:, None], 0.0)
             spread = bend + 2 * offset * along + offset**2 * mass[:, None]
-            scores[:, place] = rising**2 / np.maximum(spread, 1e-6) * (spread > 1e-6)
-        flat = scores.reshape(len(left), -1)
+            scores[:, place] = _statistic(rising, spread)
+        flat, every = scores.reshape(len(left), -1), np.arange(len(left))
         best = flat.argmax(axis=1)
         place, ramp = np.divmod(best, rise.shape[1])
-        by_ramp = ramp, _OFFSETS[place], flat[np.arange(len(left)), best]
-        return by_ramp, total**2 / np.maximum(mass, 1e-6) * (mass > 1e-6)
+        other_scores = _statistic((left[:, None] * others).sum(axis=2), other_bend)
+        other = other_scores.argmax(axis=1)
+        return (ramp, _OFFSETS[place], flat[every, best]), (other, other_scores[every, other])
+
+
+def _statistic(slope: FloatArray, bend: FloatArray) -> FloatArray:
+    """Return the score statistic of terms; 0 for a term that the other terms determine."""
+    return np.asarray(slope**2 / np.maximum(bend, 1e-6) * (bend > 1e-6))
 
 
 def _with_ramps(left: FloatArray, rise: FloatArray) -> FloatArray:
@@ -483,10 +330,10 @@ def _products(terms: FloatArray, heights: FloatArray) -> FloatArray:
 
 
 def _likelihoods(ahead: FloatArray, draws: FloatArray, fitted: FloatArray) -> FloatArray:
-    return np.asarray((ahead * fitted - draws * softplus(fitted)).sum(axis=1))
+    return np.asarray((ahead * fitted - draws * softplus(fitted)).sum(axis=-1))
 
 
-def _maximised_each(
+def _maximised(
     ahead: FloatArray, draws: FloatArray, terms: FloatArray, heights: FloatArray
 ) -> FloatArray:
     """Return for every fit the coefficients with the largest likelihood, by Newton's method: (fits,
@@ -514,21 +361,20 @@ def _averaged(
     ramps: _Ramps,
     ahead: FloatArray,
     draws: FloatArray,
-    chosen: Sequence[tuple[int | None, float]],
+    chosen: FloatArray,
     terms: FloatArray,
     heights: FloatArray,
 ) -> FloatArray:
     """Return the log-odds of d1 by level, (levels,), with the start and the end of each ramp
     averaged over, weighted by likelihood.
 
-    chosen: for each term, the index of its ramp, or None, and its offset.
+    chosen: (terms, 2), the index of the ramp of each term (-1: another term), and its offset.
     terms, heights: (levels, terms) and (terms,), the terms by level, and their coefficients.
     """
     fitted = terms @ heights
     total = fitted.copy()
-    for place, (ramp, offset) in enumerate(chosen):
-        if ramp is None:
-            continue
+    for place in np.flatnonzero(chosen[:, 0] >= 0):
+        ramp, offset = int(chosen[place, 0]), chosen[place, 1]
         height, own = heights[place], terms[:, place]
         near = (np.abs(ramps.start - ramps.start[ramp]) <= _NEARBY) & (
             np.abs(ramps.end - ramps.end[ramp]) <= _NEARBY

@@ -1,13 +1,19 @@
-"""Rules, and predictions of the bound that each rule will certify.
+"""Rules and witnesses, and predictions of the bounds that they will certify.
 
 A candidate orders outcomes into levels (bins). A rule guesses d2 below level l and d1 from level u
 on, l ≤ u, and abstains between. All pairs (l, u) are tabled together: entry (l, u) of a table is
 about one rule. `attacks/objective.py` calls the predictions with counts of learning draws.
+
+The witness of a Rényi divergence is a function of the outcome that certifies a lower bound on the
+divergence between the outputs on d1 and on d2. It is the log-ratio of the levels among selection
+draws, capped on both sides: without a cap, the mean of exp(a · witness) at order a would depend on
+a few draws. `auditing/` calls `most_telling_witness` before it certifies (docs/method.md §6).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +22,8 @@ from numpy.typing import NDArray
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.limits import TINY
+from dpaudit.stats.witness import Witness, best_stakes, divergence_lower
 
 
 def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -246,3 +254,54 @@ def _divergence(share: FloatArray, claimed: float) -> FloatArray:
     share = np.minimum(share, _NEARLY_1)
     right = share * np.log(share / claimed)
     return np.asarray(right + (1 - share) * (np.log1p(-share) - math.log1p(-claimed)))
+
+
+# Caps on the absolute log-ratio that are tried.
+_CAPS = np.geomspace(0.1, 8.0, 20)
+# Number of witnesses that are computed exactly, the best ones by a formula for small stakes.
+_WORKED_OUT = 3
+# Largest exponent (order times cap), so that its exponential is finite.
+_FARTHEST = 200.0
+
+
+def most_telling_witness(
+    expected: FloatArray, limits: Mapping[float, float], coming: float, alpha: float
+) -> Witness | None:
+    """Return the witness with the largest predicted ratio of certified divergence to allowed
+    divergence; None if no witness is predicted to certify a divergence above 0.
+
+    expected: (levels, 2), expected draws by level and input, out of all learning draws.
+    limits: allowed divergence for each order.
+    coming: number of draws to certify with.
+    alpha: error probability of the certified bound.
+    """
+    laws = np.maximum(expected, TINY)
+    laws = laws / laws.sum(axis=0)
+    result = sorted(_every(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
+    best, most = None, 0.0
+    for _, order, sign, values, stakes in result[:_WORKED_OUT]:
+        witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
+        lower = divergence_lower(witness, laws * coming / 2, alpha)
+        if lower / max(limits[witness.order], TINY) > most:
+            best, most = witness, lower / max(limits[witness.order], TINY)
+    return best
+
+
+def _every(
+    laws: FloatArray, limits: Mapping[float, float], each: float, alpha: float
+) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
+    """Yield one tuple for each witness that is predicted to certify a positive divergence:
+    predicted ratio of certified to allowed divergence, order, direction (1 or -1), values by level,
+    and stakes.
+
+    laws: (levels, 2), probability of each level on d1 and on d2.
+    each: number of draws of each input to certify with.
+    """
+    log_ratio = np.log(laws[:, 0] / laws[:, 1])
+    for order, allowed in limits.items():
+        for sign, both in ((1, laws), (-1, laws[:, ::-1])):
+            for cap in _CAPS[order * _CAPS < _FARTHEST]:
+                values = np.clip(sign * log_ratio, -cap, cap)
+                stakes, predicted = best_stakes(order, values, both, each, alpha)
+                if predicted > 0:
+                    yield predicted / max(allowed, TINY), order, sign, values, stakes

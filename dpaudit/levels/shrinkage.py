@@ -1,22 +1,35 @@
-"""Shrinkage of the log-ratios of many cells towards their common distribution.
+"""Shrinkage of the log-ratios of many cells, and their division into levels.
 
-A cell is a group of outcomes; its log-ratio compares its frequency on d1 and on d2. Of many cells
-the luckiest looks most telling. So the log-ratio of a cell is taken as a draw from a distribution
-on a grid: the distribution that makes the counts of all cells most likely (a nonparametric
-maximum-likelihood mixture, Kiefer & Wolfowitz 1956; by EM). Cells whose counts are nearly alike
-move far towards each other; a few clear cells move by little. Callers pass counts by cell and input
-and get the expected share of d1 in each cell.
+A cell is a group of outcomes, such as a value; its log-ratio compares its frequency on d1 and on
+d2. Of many cells the luckiest looks most telling, so log-ratios are shrunk towards values that the
+cells have in common. Two models are fitted by EM to the counts of all cells:
+
+* `Law`: log-ratios are draws from the distribution on a grid that makes the counts most likely (a
+  nonparametric maximum-likelihood mixture, Kiefer & Wolfowitz 1956). Cells whose counts are nearly
+  alike move far towards each other; a few clear cells move by little.
+* `Clusters`: cells fall into few clusters, each with one size of log-ratio and either sign, as in
+  k-ary randomised response or the tails of Laplace noise. The number of clusters is unknown:
+  neighbouring clusters are joined one by one, and the estimate of a cell is its mean over all these
+  models, each weighted by its likelihood and by e^-1 for each cluster. Cells that counts cannot
+  distinguish get equal estimates, so that an event has both or neither.
+
+`merged` joins cells with similar estimates into levels. `candidates.py` passes counts by cell and
+input; `attacks/learning.py` simulates further counts with `sample_shares` (docs/method.md §5,
+*Unordered cells*).
 """
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.levels import tuning
 from dpaudit.levels.level_map import FloatArray, IntArray
-from dpaudit.levels.limits import LEAST_WEIGHT
+from dpaudit.levels.limits import LEAST_WEIGHT, TINY
+from dpaudit.levels.piecewise_logit import LEVELS
 
 # The grid has 0 and, of either sign, 56 log-ratios from 0.002 to 12, geometrically spaced.
 _SMALLEST, _LARGEST, _POINTS = 2e-3, 12.0, 56
@@ -34,18 +47,6 @@ GRID = _grid()
 SIZES = GRID[_POINTS:]
 # Distance between neighbouring points of the grid.
 GAP = np.gradient(GRID)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shrunk:
-    """Shrunk estimates for cells.
-
-    share: (cells,), expected share of d1 among the draws of each cell.
-    variance: (cells,), variance of that share.
-    """
-
-    share: FloatArray
-    variance: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,20 +70,16 @@ class Law:
         """
         even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
         alike, many = np.unique(counts, axis=0, return_counts=True)
-        likelihood = _likelihood(alike, even)
-        weights = np.full(len(GRID), 1 / len(GRID))
-        for _ in range(_STEPS if len(counts) else 0):
-            weights = weights * ((many / (likelihood @ weights)) @ likelihood) / many.sum()
-        return cls(weights, even)
+        return cls(_most_likely(_likelihood(alike, even), many), even)
 
-    def expected(self, counts: IntArray) -> Shrunk:
-        """Return the shrunk estimates of cells.
+    def expected(self, counts: IntArray) -> FloatArray:
+        """Return the expected share of d1 among the draws of each cell, and the variance of that
+        share: (2, cells).
 
         counts: (cells, 2), draws by cell and input.
         """
         alike, place = np.unique(counts, axis=0, return_inverse=True)
-        posterior = _likelihood(alike, self.even) * (self.weights + LEAST_WEIGHT)
-        posterior /= posterior.sum(axis=1, keepdims=True)
+        posterior = _on_grid(_likelihood(alike, self.even), self.weights)
         share = 1 / (1 + np.exp(-GRID - self.even))
         mean = posterior @ share
         variance = np.maximum(posterior @ share**2 - mean**2, 0.0)
@@ -94,16 +91,17 @@ class Law:
         is_known = error < np.interp(log_ratio, GRID, GAP) / 2
         mean = np.where(is_known, seen, mean)
         variance = np.where(is_known, seen * (1 - seen) / (draws + 1), variance)
-        return Shrunk(mean[place.ravel()], variance[place.ravel()])
+        return np.stack([mean, variance])[:, place.ravel()]
 
 
-def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> Shrunk:
-    """Return the shrunk estimates of cells, by the distribution of the log-ratios of these cells.
+def shrunk(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
+    """Return the expected share of d1 among the draws of each cell, (cells,), by the distribution
+    of the log-ratios of these cells.
 
     counts: (cells, 2), draws by cell and input.
     arms: (2,), number of all draws of d1 and of d2.
     """
-    return Law.of(counts, arms).expected(counts)
+    return np.asarray(Law.of(counts, arms).expected(counts)[0])
 
 
 def shrunk_to(
@@ -119,11 +117,7 @@ def shrunk_to(
     """
     even = predicted[:, None] + float(np.log((arms[0] + 1) / (arms[1] + 1)))
     likelihood = _likelihood(counts, even)
-    weights = np.full(len(GRID), 1 / len(GRID))
-    for _ in range(_STEPS):
-        weights = weights * ((1 / (likelihood @ weights)) @ likelihood) / len(counts)
-    posterior = likelihood * (weights + LEAST_WEIGHT)
-    posterior /= posterior.sum(axis=1, keepdims=True)
+    posterior = _on_grid(likelihood, _most_likely(likelihood, np.ones(len(counts), dtype=int)))
     return np.asarray((posterior / (1 + np.exp(-GRID - even))).sum(axis=1))
 
 
@@ -138,6 +132,24 @@ def _likelihood(counts: IntArray, even: float | FloatArray) -> FloatArray:
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
+def _most_likely(likelihood: FloatArray, many: NDArray[np.integer]) -> FloatArray:
+    """Return the distribution on the grid that makes the counts most likely: (grid,).
+
+    likelihood: (pairs, grid), by pair of counts and log-ratio.
+    many: (pairs,), number of cells with each pair of counts.
+    """
+    weights = np.full(len(GRID), 1 / len(GRID))
+    for _ in range(_STEPS if len(many) else 0):
+        weights = weights * ((many / (likelihood @ weights)) @ likelihood) / many.sum()
+    return np.asarray(weights)
+
+
+def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the posterior probability of every log-ratio in every cell: (cells, grid)."""
+    posterior = likelihood * (weights + LEAST_WEIGHT)
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedDraws:
     """Expected draws by level (bin of outcomes).
@@ -150,19 +162,375 @@ class ExpectedDraws:
     variance: FloatArray
 
 
-def by_level(
-    cells: Shrunk, draws: NDArray[np.integer], level: IntArray, levels: int
-) -> ExpectedDraws:
-    """Return the expected draws by level, where each level is a union of cells.
+def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
+    """Return the level of every cell, (cells,), rising with its share of d1; and the number of
+    levels, at most 63.
 
-    cells: estimates for the cells.
+    share: (cells,), expected share of d1 among the draws of each cell.
     draws: (cells,), number of draws in each cell.
-    level: (cells,), the level of each cell.
-    levels: number of levels.
+
+    Two neighbours at a time are joined, first the two that lose the least information about the
+    input (Ward 1963). Cells of equal shares are on one level.
+    """
+    distinct, place = np.unique(share, return_inverse=True)
+    mass = np.maximum(np.bincount(place.ravel(), weights=draws), TINY)
+    ahead = mass * distinct
+    cells = len(distinct)
+    before, after = list(range(-1, cells - 1)), list(range(1, cells + 1))
+    # How often each group has grown; -1 once it has joined another. Its first cell is its name.
+    age = [0] * cells
+
+    def entry(one: int) -> tuple[float, int, int, int, int]:
+        other = after[one]
+        both = mass[one] + mass[other]
+        mean = (ahead[one] + ahead[other]) / both
+        apart = ahead[one] / mass[one] - ahead[other] / mass[other]
+        lost = mass[one] * mass[other] / both * apart**2 / max(mean * (1 - mean), TINY)
+        return lost, one, other, age[one], age[other]
+
+    heap = [entry(one) for one in range(cells - 1)]
+    heapq.heapify(heap)
+    groups = cells
+    while groups > LEVELS - 1:
+        _, one, other, *ages = heapq.heappop(heap)
+        if [age[one], age[other]] != ages:
+            continue
+        mass[one] += mass[other]
+        ahead[one] += ahead[other]
+        age[one], age[other] = age[one] + 1, -1
+        after[one] = after[other]
+        groups -= 1
+        if after[one] < cells:
+            before[after[one]] = one
+            heapq.heappush(heap, entry(one))
+        if before[one] >= 0:
+            heapq.heappush(heap, entry(before[one]))
+    level = np.cumsum(np.array(age) >= 0) - 1
+    return level[place.ravel()].astype(np.int64), groups
+
+
+# Number of EM steps after clusters were joined or added.
+_STEPS_OF_JOINING = 20
+# Longest Newton step of a log-ratio.
+_LONGEST_STEP = 1.0
+# Largest number of clusters that are added to the peaks on the grid.
+_MOST_MORE = 3
+# Weight above which a local maximum on the grid is a peak.
+_SMALL = 1e-5
+# Models this many nats less likely than the best model get weight 0, and joining ends at the first.
+_FAR = 15.0
+# Largest exponent of a likelihood ratio: cells that no cluster explains have larger exponents.
+_LARGEST_LOG = 300.0
+
+
+# The sign of a log-ratio, as an array of shape (2, 1, 1) before cells and sizes.
+_SIGNS = np.array([1.0, -1.0])[:, None, None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """The different pairs of counts that cells (groups of outcomes) have.
+
+    ahead, behind: (pairs, 1), draws of d1 and of d2, as floats.
+    many: (pairs,), number of cells with these counts.
+    even: log-odds of d1 in a cell with log-ratio 0.
     """
 
-    def total(numbers: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(level, weights=numbers, minlength=levels), dtype=float)
+    ahead: FloatArray
+    behind: FloatArray
+    many: NDArray[np.integer]
+    even: float
 
-    expected = np.stack([total(draws * cells.share), total(draws * (1 - cells.share))], axis=1)
-    return ExpectedDraws(expected, total(draws.astype(np.float64) ** 2 * cells.variance))
+    @classmethod
+    def of(cls, counts: IntArray, many: NDArray[np.integer], even: float) -> _Cells:
+        ahead, behind = counts[:, :1].astype(np.float64), counts[:, 1:].astype(np.float64)
+        return cls(ahead, behind, many, even)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Model:
+    """A model in which cells fall into a certain number of clusters. All cells of a cluster have a
+    log-ratio of one size and either sign.
+
+    sizes, weights: (clusters,), absolute log-ratio of each cluster, and its share of the cells.
+    worth: log-likelihood minus the cost of the clusters, in nats.
+    """
+
+    sizes: FloatArray
+    weights: FloatArray
+    worth: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Likelihood:
+    """The likelihood of possible log-ratios (a size and a sign), given the counts of a cell.
+
+    relative: (2, cells, sizes), divided by the largest likelihood of the cell; positive log-ratios
+        first, then negative ones.
+    log_largest: (1, cells, 1), log of the largest likelihood of each cell.
+    share: (2, 1, sizes), the share of d1 at each log-ratio.
+    """
+
+    relative: FloatArray
+    log_largest: FloatArray
+    share: FloatArray
+
+    @classmethod
+    def of(cls, cells: _Cells, sizes: FloatArray) -> _Likelihood:
+        odds = cells.even + _SIGNS * sizes
+        against = np.exp(-odds)
+        logs = -cells.ahead * np.log1p(against) - cells.behind * np.log1p(np.exp(odds))
+        most = np.maximum.reduce(logs, axis=(0, 2), keepdims=True)
+        return cls(np.exp(logs - most), most, 1 / (1 + against))
+
+    def blame(self, weights: FloatArray) -> FloatArray:
+        """Return the posterior probability of every log-ratio in every cell: (2, cells, sizes).
+
+        weights: (sizes,), prior probability of each size; both signs are equally likely.
+        """
+        blame = self.relative * (weights / 2)
+        blame /= np.add.reduce(blame, axis=(0, 2), keepdims=True)
+        return blame
+
+    def logs(self, weights: FloatArray) -> FloatArray:
+        """Return the log-likelihood of each cell, averaged over log-ratios: (cells,).
+
+        weights: (sizes,), prior probability of each size; both signs are equally likely.
+        """
+        total = (self.relative * (weights / 2)).sum(axis=(0, 2), keepdims=True)
+        return np.asarray(np.log(total) + self.log_largest)[0, :, 0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """The posterior distribution of the log-ratios of many cells.
+
+    counts: (cells, 2), draws by cell and input.
+    even: log-odds of d1 in a cell with log-ratio 0.
+    models, weights: models with different numbers of clusters, and the probability of each model.
+    """
+
+    counts: IntArray
+    even: float
+    models: tuple[_Model, ...]
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, counts: IntArray, arms: NDArray[np.integer]) -> Clusters:
+        """Return the posterior distribution, given counts.
+
+        counts: (cells, 2), draws by cell and input.
+        arms: (2,), number of all draws of d1 and of d2.
+        """
+        even = float(np.log((arms[0] + 1) / (arms[1] + 1)))
+        alike, many = np.unique(counts, axis=0, return_counts=True)
+        models = _models(_Cells.of(alike, many, even))
+        worth = np.array([one.worth for one in models])
+        weights = np.exp(worth - worth.max())
+        weights[worth < worth.max() - _FAR] = 0.0
+        return cls(counts, even, tuple(models), weights / weights.sum())
+
+    def expected(self) -> FloatArray:
+        """Return the expected share of d1 among the draws of every cell, (cells,). A cell whose own
+        share is more than four standard errors from this expectation keeps its own share."""
+        alike, place, many = np.unique(self.counts, axis=0, return_inverse=True, return_counts=True)
+        cells = _Cells.of(alike, many, self.even)
+        expected = np.zeros(len(alike))
+        for model, weight in zip(self.models, self.weights, strict=True):
+            if weight > 0:
+                blame, share = _posterior(cells, model)
+                expected += weight * (blame * share).sum(axis=(0, 2))
+        draws = alike.sum(axis=1)
+        seen = (alike[:, 0] + 0.5) / (draws + 1)
+        error = np.sqrt(seen * (1 - seen) / (draws + 1))
+        share = np.where(
+            np.abs(seen - expected) > tuning.DEVIATIONS_BEYOND_LUCK * error, seen, expected
+        )
+        return share[place.ravel()]
+
+    def assigned(self, rng: np.random.Generator) -> FloatArray:
+        """Return for every cell the signed log-ratio of a cluster drawn from the posterior:
+        (cells,)."""
+        # The first model is a grid, on which one cluster is spread over neighbouring points.
+        models, weights = self.models, self.weights
+        if weights[1:].sum() > 0:
+            models, weights = models[1:], weights[1:] / weights[1:].sum()
+        model = models[rng.choice(len(models), p=weights)]
+        many = np.ones(len(self.counts), dtype=np.int64)
+        blame, _ = _posterior(_Cells.of(self.counts, many, self.even), model)
+        sizes = np.concatenate([model.sizes, SIZES])
+        chances = np.cumsum(np.concatenate(list(blame), axis=1), axis=1)
+        picked = (chances < rng.random((len(chances), 1)) * chances[:, -1:]).sum(axis=1)
+        return np.asarray(np.concatenate([sizes, -sizes])[picked])
+
+
+def averaged(counts: IntArray, arms: NDArray[np.integer]) -> FloatArray:
+    """Return the expected share of d1 among the draws of every cell, shrunk over all cells:
+    (cells,).
+
+    counts: (cells, 2), draws by cell and input.
+    arms: (2,), number of all draws of d1 and of d2.
+    """
+    return Clusters.of(counts, arms).expected()
+
+
+def _models(cells: _Cells) -> list[_Model]:
+    """Return models with fewer and fewer clusters of cells. In the first model, every point of a
+    grid of log-ratios is a cluster."""
+    grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
+    _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS, moves=False)
+    beside = np.concatenate([[0.0], weights, [0.0]])
+    peaks = np.flatnonzero((weights >= beside[:-2]) & (weights > beside[2:]) & (weights > _SMALL))
+    result = [_Model(grid, weights, likelihood - tuning.COST_OF_PARAMETER * len(peaks))]
+    nearest = np.argmin(np.abs(np.arange(len(grid))[:, None] - peaks), axis=1)
+    sizes = grid[peaks]
+    weights = np.bincount(nearest, weights=weights).astype(np.float64)
+    fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
+    # Two close log-ratios may have one peak.
+    on_grid = _Likelihood.of(cells, grid)
+    for _ in range(_MOST_MORE):
+        further = _one_more(cells, on_grid, *fit[:2])
+        if further is None or further[-1] - fit[-1] <= tuning.COST_OF_PARAMETER:
+            break
+        fit = further
+    while True:
+        sizes, weights, likelihood = fit
+        worth = likelihood - tuning.COST_OF_PARAMETER * len(sizes)
+        result.append(_Model(sizes, weights, worth))
+        if len(sizes) == 1 or worth < max(one.worth for one in result) - _FAR:
+            return result
+        joined = [_joined(cells, sizes, weights, place) for place in range(len(sizes) - 1)]
+        fit = max(joined, key=lambda one: one[-1])
+
+
+def _one_more(
+    cells: _Cells, on_grid: _Likelihood, sizes: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray, float] | None:
+    """Return the fit (sizes, weights, log-likelihood) with one more cluster of cells, at the grid
+    point where the likelihood rises fastest; None if it rises too little there.
+
+    on_grid: likelihood of the log-ratios on the grid.
+    sizes, weights: of the present clusters. The new cluster starts with half the weight of its
+        nearest neighbour.
+    """
+    logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
+    odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, _LARGEST_LOG))
+    rise = cells.many @ odds.sum(axis=0) / 2 - cells.many.sum()
+    place = int(np.argmax(rise))
+    if rise[place] <= tuning.COST_OF_PARAMETER:
+        return None
+    beside = int(np.argmin(np.abs(sizes - SIZES[place])))
+    weights = weights.copy()
+    weights[beside] /= 2
+    sizes, weights = np.append(sizes, SIZES[place]), np.append(weights, weights[beside])
+    return _fitted(cells, sizes, weights, _STEPS_OF_JOINING, moves=True)
+
+
+def _joined(
+    cells: _Cells, sizes: FloatArray, weights: FloatArray, place: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return the fit (sizes, weights, log-likelihood) after two neighbouring clusters of cells are
+    joined.
+
+    place: index of the smaller of the two, in the order of sizes.
+    """
+    order = np.argsort(sizes, kind="stable")
+    sizes, weights = sizes[order], weights[order]
+    both = slice(place, place + 2)
+    weight = weights[both].sum()
+    size = sizes[both] @ weights[both] / weight
+    sizes = np.concatenate([sizes[:place], [size], sizes[place + 2 :]])
+    weights = np.concatenate([weights[:place], [weight], weights[place + 2 :]])
+    return _fitted(cells, sizes, weights, _STEPS_OF_JOINING, moves=True)
+
+
+def _fitted(
+    cells: _Cells, sizes: FloatArray, weights: FloatArray, steps: int, *, moves: bool
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return (sizes, weights, log-likelihood) of clusters of cells after some steps of EM, which
+    raise the likelihood.
+
+    moves: whether sizes may change, by one Newton step in each step of EM.
+    """
+    ahead, draws, many = cells.ahead, cells.ahead + cells.behind, cells.many[:, None]
+    everything = cells.many.sum()
+    likelihood = _Likelihood.of(cells, sizes)
+    for _ in range(steps):
+        # The learner's inner loop, on small arrays: `np.add.reduce` is faster here than the method
+        # `sum`.
+        blame = likelihood.blame(weights)
+        blame *= many
+        weights = np.add.reduce(blame, axis=(0, 1)) / everything
+        if moves:
+            share = likelihood.share
+            slope = np.add.reduce(blame * (ahead - draws * share), axis=1)
+            bend = np.add.reduce(blame * draws, axis=1) * share[:, 0] * (1 - share[:, 0])
+            step = (slope[0] - slope[1]) / (1e-9 + bend[0] + bend[1])
+            step = np.minimum(np.maximum(step, -_LONGEST_STEP), _LONGEST_STEP)
+            sizes = np.minimum(np.maximum(sizes + step, 0.0), SIZES[-1])
+            likelihood = _Likelihood.of(cells, sizes)
+    return sizes, weights, float(cells.many @ likelihood.logs(weights))
+
+
+def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
+    """Return the posterior probability of every log-ratio in every cell, (2, cells, sizes), and the
+    share of d1 at each log-ratio, (2, 1, sizes). Grid points are possible with a tiny prior
+    weight."""
+    sizes = np.concatenate([model.sizes, SIZES])
+    weights = np.concatenate([model.weights, np.full(len(SIZES), LEAST_WEIGHT)])
+    likelihood = _Likelihood.of(cells, sizes)
+    return likelihood.blame(weights), likelihood.share
+
+
+def sample_shares(clusters: Clusters, rng: np.random.Generator) -> FloatArray:
+    """Return a true share of d1 for every cell, drawn from the posterior: (cells,).
+
+    The posterior is approximated by normal laws of log-ratios. The cells of one cluster are equal
+    or differ slightly: both are equally likely beforehand, and the counts decide which is likelier.
+    """
+    ratios = clusters.assigned(rng)
+    counts = clusters.counts + 0.5
+    result = np.log(counts[:, 0] / counts[:, 1]) - clusters.even
+    variance = (1 / counts).sum(axis=1)
+    for size in np.unique(np.abs(ratios[ratios != 0])):
+        own = np.flatnonzero(np.abs(ratios) == size)
+        sign = np.sign(ratios[own])
+        ratios[own] = sign * _cluster(
+            sign * result[own], variance[own], tuning.SPREAD_OF_DIFFERENCES * size, rng
+        )
+    return np.asarray(1 / (1 + np.exp(-ratios - clusters.even)))
+
+
+def _cluster(
+    result: FloatArray, variance: FloatArray, apart: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return log-ratios of the cells of one cluster, drawn from their posterior: (cells,).
+
+    result, variance: (cells,), estimated log-ratios and the variances of their errors.
+    apart: prior standard deviation of the true log-ratios if they differ.
+    """
+    (alike, together), (differing, spread) = (
+        _common_mean(result, variance + further) for further in (0.0, apart**2)
+    )
+    even_odds = rng.random() < 1 / (1 + np.exp(np.clip(together[1] - spread[1], -700, 700)))
+    if not even_odds:
+        return np.full(len(result), rng.normal(alike, together[0]))
+    middle = rng.normal(differing, spread[0])
+    precision = 1 / variance + 1 / apart**2
+    mean = (result / variance + middle / apart**2) / precision
+    return np.asarray(rng.normal(mean, 1 / np.sqrt(precision)))
+
+
+def _common_mean(
+    result: FloatArray, variance: NDArray[np.float64]
+) -> tuple[float, tuple[float, float]]:
+    """Return the common mean of normal numbers; then a pair: the standard error of the mean, and
+    the log-likelihood integrated over the mean.
+
+    result, variance: the numbers and their variances.
+    """
+    weight = 1 / variance
+    total = float(weight.sum())
+    mean = float(weight @ result) / total
+    log_likelihood = float(np.log(weight).sum() - weight @ (result - mean) ** 2 - np.log(total)) / 2
+    return mean, (total**-0.5, log_likelihood)

@@ -10,21 +10,26 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks.continued_learning import (
+from dpaudit.attacks.learning import (
     columns_that_may_refute,
     gains_by_more,
+    learn_again,
     may_freeze_early,
     promises_nothing,
-    surely_refutes,
 )
-from dpaudit.attacks.learning import learn_again
 from dpaudit.attacks.objective import Objective, refutes
 from dpaudit.attacks.rare_outputs import NAME as RARE
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import LevelArray, SelectionDraws
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import BinSource, CellCounts, OrderedBins, UnorderedCells
+from dpaudit.levels.candidates import (
+    BinSource,
+    CellCounts,
+    OrderedBins,
+    RareOutputs,
+    UnorderedCells,
+)
 from dpaudit.levels.level_map import LevelMap
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.levels.shrinkage import ExpectedDraws
@@ -63,19 +68,18 @@ def test_a_refutation_that_may_be_luck_does_not_end_learning(
     found = cells(errors)
     # The one in the middle is sure at the deviations that a rule is frozen by, and yet is luck.
     assert refutes(found, AIM) is (errors > 2)
-    assert surely_refutes([found], AIM) is is_beyond_luck
     assert may_freeze_early([cells(0.0), found], AIM) is is_beyond_luck
 
 
 def test_a_score_that_refutes_does_not_end_learning_early() -> None:
     counts = cells(12.0).held_out
     score = OrderedBins("score", counts, tuning.PENALTY, BinSource(), scored=A_SCORE)
-    assert surely_refutes([score], AIM)
+    assert refutes(score, AIM, tuning.DEVIATIONS_BEYOND_LUCK)
     assert not may_freeze_early([score], AIM)
 
 
 def test_nothing_is_sure_to_refute_a_curve() -> None:
-    assert not surely_refutes([cells(12.0)], replace(AIM, for_delta=True))
+    assert not may_freeze_early([cells(12.0)], replace(AIM, for_delta=True))
 
 
 def test_an_order_that_tells_nothing_promises_nothing() -> None:
@@ -96,11 +100,11 @@ def test_more_counts_pay_while_it_is_open_which_cell_tells_more(times: int, gain
     assert gains_by_more([found], aim) is gains
 
 
-def split(d1: int, d2: int) -> UnorderedCells:
+def split(d1: int, d2: int) -> RareOutputs:
     """Return an order of outcomes that came up so often, which are taken for what they were."""
     counts = np.array([[20_000 - d2, 20_000 - d1], [d2, d1], [0, 0]])[:, ::-1]
     expected = ExpectedDraws(counts[:2].astype(float), np.zeros(2))
-    return UnorderedCells(RARE, counts, tuning.PENALTY_ANY_ORDER, NEVER, expected=expected)
+    return RareOutputs(RARE, counts, tuning.PENALTY_ANY_ORDER, NEVER, expected=expected)
 
 
 def rare_table(of_d1: int, of_d2: int) -> RareTable:

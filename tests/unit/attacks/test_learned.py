@@ -89,7 +89,7 @@ def drawn(mechanism: Callable[..., Any], size: int, seed: int = 0) -> SelectionD
 
 def promise(candidate: Candidate, coming: int = 1_000_000) -> float:
     table = RuleTable.of(candidate.held_out)
-    return float(np.max(predicted_epsilon(table, 0.0, coming, candidate.penalty)))
+    return float(np.max(predicted_epsilon(table, 0.0, coming, candidate.count_penalty)))
 
 
 def promised(attack: Scorer, draws: SelectionDraws) -> float:

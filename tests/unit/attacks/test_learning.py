@@ -95,7 +95,7 @@ def test_noise_promises_nothing(seed: int) -> None:
     draws = selection(pure_noise, 5_000, seed)
     for candidate in one_dimensional(draws):
         table = RuleTable.of(candidate.held_out)
-        assert np.max(predicted_epsilon(table, 0.0, 40_000, candidate.penalty)) < 0.05
+        assert np.max(predicted_epsilon(table, 0.0, 40_000, candidate.count_penalty)) < 0.05
     assert learn(draws, Objective(ProfilePoint(0.0, 0.0), 40_000)).beliefs.posteriors.shape[0] == 8
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.levels.clusters import averaged, merged
 from dpaudit.levels.level_map import IntArray
 from dpaudit.levels.piecewise_logit import LEVELS
+from dpaudit.levels.shrinkage import averaged, merged
 
 
 def drawn(shares: list[float], draws: int, seed: int = 0) -> IntArray:

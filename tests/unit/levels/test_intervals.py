@@ -13,8 +13,8 @@ from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.whitened import innovations
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import OrderedBins, Scorer
-from dpaudit.levels.intervals import Intervals, filled
 from dpaudit.levels.level_map import by_input
+from dpaudit.levels.scores import Intervals, filled
 from dpaudit.outcomes import from_raw
 
 SIZE = 20_000

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.levels.clusters import Clusters, sample_shares
 from dpaudit.levels.level_map import IntArray
+from dpaudit.levels.shrinkage import Clusters, sample_shares
 
 
 def ratios(counts: IntArray, times: int = 400) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.witnesses import _CAPS, most_telling_witness
+from dpaudit.levels.rules import _CAPS, most_telling_witness
 from dpaudit.stats.witness import Witness, best_stakes, divergence_lower
 
 ALPHA = 0.00375
