@@ -48,11 +48,6 @@ _SHRINKAGES = (0.0, 0.5, 1.0, 1.5)
 _COARSE = 8
 # Decimals of a belief. Results store beliefs with this precision, so bets use it, too.
 _DECIMALS = 5
-# Largest number of columns of a score that a result stores.
-_COLUMNS_KEPT = 64
-# Usual number of candidates that count further draws, and the largest number of refitted candidates
-# among them.
-_LEADING, _RELEARNED = 3, 2
 
 # The draws that were learned from: the first few ("first"), all that are kept ("kept"), or draws
 # that were counted later ("counted").
@@ -265,9 +260,9 @@ def _leading(
     of_cells = [n for n, one in enumerate(order) if isinstance(one, UnorderedCells)]
     relearned = [n for n, one in enumerate(order) if one.is_relearned]
     relearned.sort(key=lambda n: -order[n].smoothed.worth)
-    wanted = {*of_cells[:1], *relearned[:_RELEARNED]}
+    wanted = {*of_cells[:1], *relearned[:2]}
     others = [n for n in range(len(order)) if n not in wanted]
-    room = max(1, _LEADING - len(wanted))
+    room = max(1, 3 - len(wanted))
     return tuple(order[n] for n in sorted([*wanted, *others[:room]]))
 
 
@@ -290,7 +285,7 @@ def _distributions(candidate: Candidate, level: LevelMap) -> ScoreDistributions 
         return None
     counts = tuple((int(d1), int(d2)) for d1, d2 in candidate.held_out)
     edges = tuple(level.digitise.edges.tolist())
-    return ScoreDistributions(edges, counts, level.score.columns[:_COLUMNS_KEPT])
+    return ScoreDistributions(edges, counts, level.score.columns[:64])
 
 
 def _posteriors(held_out: IntArray, extra: FloatArray) -> FloatArray:

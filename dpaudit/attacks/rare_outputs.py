@@ -10,7 +10,7 @@ learning. `learning.py` makes tables from kept draws, `auditing/counting.py` fro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,8 +23,8 @@ from dpaudit.levels.candidates import Candidate, RareOutputs
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.portfolio import RARE_SHARE, Rule
 from dpaudit.levels.rare_filter import (
-    FREQUENT,
     MOST_COLUMNS,
+    OFTEN,
     OTHER,
     USUAL,
     Mask,
@@ -46,6 +46,23 @@ from dpaudit.stats.power import LEAST_SEEN
 NAME = "rare outputs"
 # Largest number of columns that the order of rare outputs uses.
 _MOST_COLUMNS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Guesses:
+    """Cells that only one input gave, the most probable of one input alone first.
+
+    cell: (guesses,), index of each cell in the arrays of the table.
+    is_d1: (guesses,), whether d1 gave it.
+    right: (guesses,), expected share of right guesses.
+    """
+
+    cell: Numbers
+    is_d1: Mask
+    right: FloatArray
+
+    def take(self, rows: Numbers | Mask) -> _Guesses:
+        return _Guesses(self.cell[rows], self.is_d1[rows], self.right[rows])
 
 
 class RareTable:
@@ -73,11 +90,24 @@ class RareTable:
         self.rare_filter, self.arms = rare_filter, arms
         self._kept, self._least = kept, least
         self.columns = _rare_columns(rare_filter, kept) if columns is None else list(columns)
-        names = [one.name for one in self.columns]
+        entries = kept.outcomes.named([own.name for own in self.columns])
         self._numbers: list[Numbers] = [
-            one(column)
-            for one, column in zip(self.columns, kept.outcomes.named(names), strict=True)
+            own(column) for own, column in zip(self.columns, entries, strict=True)
         ]
+        # Whether each kept draw has no rare entry in any column of the table.
+        self._is_other: Mask = np.ones(kept.size, dtype=bool)
+        for numbers in self._numbers:
+            self._is_other &= numbers == USUAL
+        # The cells of all columns, and last the cell of rare outputs in no other cell: the index of
+        # the column (-1: none), the cell number there, whether it is part of a tail, and draws by
+        # input.
+        sizes = [own.size for own in self.columns]
+        self._column = np.append(np.repeat(np.arange(len(sizes)), np.array(sizes, int) - 1), -1)
+        self._number = np.concatenate([*(np.arange(1, size) for size in sizes), [OTHER]])
+        self._is_tail: Mask = np.concatenate([*(own.is_tail[1:] for own in self.columns), [False]])
+        places = [*zip(self._numbers, sizes, strict=True), (self._is_other.astype(np.intp), 2)]
+        tallies = [by_arm(numbers, size, kept.is_d1)[1:] for numbers, size in places]
+        self._counts: IntArray = np.concatenate(tallies)
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int) -> RareTable:
@@ -99,47 +129,22 @@ class RareTable:
             if result is None:
                 continue
             counts = by_arm(result(column), result.size, selection.is_d1)
-            if _of_one_arm(counts, FREQUENT).any():
+            if _of_one_arm(counts, OFTEN).any():
                 columns.append(result)
-        return cls(rare_filter, selection, _arms(selection), columns, FREQUENT)
-
-    @cached_property
-    def _counts(self) -> list[IntArray]:
-        """Draws by cell number and input, for every column."""
-        return [
-            by_arm(numbers, column.size, self._kept.is_d1)
-            for numbers, column in zip(self._numbers, self.columns, strict=True)
-        ]
-
-    @cached_property
-    def _is_other(self) -> Mask:
-        """Which kept draws have no rare entry in any column of the table: (draws,)."""
-        is_none = [numbers == USUAL for numbers in self._numbers]
-        return np.all(is_none, axis=0) if is_none else np.ones(self._kept.size, dtype=bool)
-
-    @cached_property
-    def _other(self) -> IntArray:
-        return by_arm(self._is_other.astype(np.intp), 2, self._kept.is_d1)[1:]
+        return cls(rare_filter, selection, _arms(selection), columns, OFTEN)
 
     @cached_property
     def _laws(self) -> tuple[Law, Law]:
         """Two distributions of the log-ratios of cells: of values, labels and keys; and of pieces
         of tails, most of which have log-ratios near 0."""
-        pairs = list(zip(self._counts, self.columns, strict=True))
-        tails = [counts[1:][column.is_tail[1:]] for counts, column in pairs]
-        single = [counts[1:][~column.is_tail[1:]] for counts, column in pairs]
-        every = np.concatenate([self._other, *single])
-        return Law.of(every, self.arms), Law.of(np.concatenate([every[:0], *tails]), self.arms)
+        single, tails = self._counts[~self._is_tail], self._counts[self._is_tail]
+        return Law.of(single, self.arms), Law.of(tails, self.arms)
 
     @cached_property
-    def _shares(self) -> list[FloatArray]:
-        """For every column the expected share of d1 in each cell, and the variance of that share:
-        (2, cells)."""
-        result = []
-        for column, counts in zip(self.columns, self._counts, strict=True):
-            single, tail = (law.expected(counts) for law in self._laws)
-            result.append(np.where(column.is_tail, tail, single))
-        return result
+    def _shares(self) -> FloatArray:
+        """The expected share of d1 in each cell, and the variance of that share: (2, cells)."""
+        single, tail = (law.expected(self._counts) for law in self._laws)
+        return np.where(self._is_tail, tail, single)
 
     def order(self) -> list[Candidate]:
         """Return a list with one order of outcomes, by the at most four columns that have the cells
@@ -148,7 +153,8 @@ class RareTable:
         if self._kept.size < LEAST_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
-        telling = [float(np.abs(share[1:] - even).max()) for share, _ in self._shares]
+        uneven = np.abs(self._shares[0] - even)
+        telling = [uneven[self._column == place].max() for place in range(len(self.columns))]
         best = sorted(range(len(telling)), key=lambda place: -telling[place])[:_MOST_COLUMNS]
         return [self._ordered(best)]
 
@@ -165,10 +171,9 @@ class RareTable:
         size = 2 + sum(column.size - 1 for column in columns)
         counts = by_arm(number, size, self._kept.is_d1)
         counts[USUAL] = self.arms - counts[1:].sum(axis=0)
+        rows = [np.flatnonzero(self._column == place) for place in places]
         first = self._laws[0].expected(counts[:2])
-        share, variance = np.concatenate(
-            [first, *(self._shares[place][:, 1:] for place in places)], axis=1
-        )
+        share, variance = np.concatenate([first, *(self._shares[:, row] for row in rows)], axis=1)
         came_up = np.asarray(counts.any(axis=1))
         came_up[USUAL] = True
         order = np.flatnonzero(came_up)[np.argsort(share[came_up], kind="stable")]
@@ -177,10 +182,8 @@ class RareTable:
         level[~came_up] = level[USUAL]
         draws = counts.sum(axis=1)
         both = draws[:, None] * np.stack([share, 1 - share], axis=1)
-        expected = ExpectedDraws(
-            by_group(both, level, len(order)),
-            np.bincount(level, draws.astype(np.float64) ** 2 * variance, len(order)),
-        )
+        squared = np.bincount(level, draws.astype(np.float64) ** 2 * variance, len(order))
+        expected = ExpectedDraws(by_group(both, level, len(order)), squared.astype(np.float64))
         held_out = np.append(counts[order], [[0, 0]], axis=0)
         levels = RareLevels(self.rare_filter, columns, level, self._example(number == OTHER))
         penalty = tuning.PENALTY_ANY_ORDER
@@ -196,21 +199,22 @@ class RareTable:
         coming: number of draws to come, on which the rule is tested.
         share: share of the error probability of the exact test that the rule would get.
         """
-        point, cells = self._guessed(points, coming)
-        return self._rule_of(cells, point, share) if cells else None
+        point, guesses = self._guessed(points, coming)
+        return self._rule_of(guesses, point, share) if len(guesses.cell) else None
 
     def guessed_by(self, points: Sequence[ProfilePoint], coming: int) -> set[str]:
         """Return the names of the columns whose cells the rare rule guesses in."""
-        _, cells = self._guessed(points, coming)
-        return {self.columns[one.column].name for one in cells if one.column is not None}
+        _, guesses = self._guessed(points, coming)
+        places = set(self._column[guesses.cell].tolist())
+        return {self.columns[place].name for place in places if place >= 0}
 
     def _guessed(
         self, points: Sequence[ProfilePoint], coming: int
-    ) -> tuple[ProfilePoint, list[_Cell]]:
+    ) -> tuple[ProfilePoint, _Guesses]:
         """Return the point (ε, δ) that the rare rule tests, and the cells in which it guesses; no
         cells if the rule could not refute the claim."""
-        result = [(point, self._cells_for(point)) for point in points]
-        seen = [self._seen(cells) for _, cells in result]
+        result = [(point, self._guesses_at(point)) for point in points]
+        seen = [self._seen(guesses.cell) for _, guesses in result]
         times = coming / max(1, int(self.arms.sum()))
 
         def evidence(point: ProfilePoint, seen: float) -> float:
@@ -218,89 +222,90 @@ class RareTable:
             return (seen * times - excused) * math.log1p(math.exp(-point.epsilon))
 
         best = max(range(len(result)), key=lambda place: evidence(result[place][0], seen[place]))
-        (point, cells), count = result[best], seen[best]
+        (point, guesses), count = result[best], seen[best]
         # Cells may be more frequent than they were in learning, by two standard deviations.
         most = evidence(point, count + 2 * math.sqrt(count) + 1)
-        return point, cells if cells and most >= -math.log(RARE_SHARE) else []
+        return point, guesses if most >= -math.log(RARE_SHARE) else guesses.take(np.arange(0))
 
-    def _cells_for(self, point: ProfilePoint) -> list[_Cell]:
+    def _guesses_at(self, point: ProfilePoint) -> _Guesses:
         """Return the cell that most probably only one input gives, and all cells for which this
         probability is at least ½. With δ > 0, only cells of one of the two inputs are returned: a
         rule that guesses one input is charged half of δ."""
         odds = math.exp(min(point.epsilon, 30.0)) * self.arms / np.maximum(self.arms[::-1], 1)
+        own = np.flatnonzero(_of_one_arm(self._counts, self._least))
+        is_d1, draws = self._counts[own, 0] > 0, self._counts[own].sum(axis=1)
+        # Largest share of right guesses that a cell may have under the claim.
         claimed = odds / (1 + odds)
-        cells = sorted(self._of_one_input(claimed), key=lambda one: -one.sure)
-        cells = [one for place, one in enumerate(cells) if place == 0 or one.sure >= 0.5]
-        if not cells or cells[0].sure <= 0:
-            return []
+        most = np.where(is_d1, claimed[0], claimed[1])
+        # Bayes' rule: a cell at the claim gives one input alone with probability most^draws. Among
+        # many cells some are lucky, as the distribution of all log-ratios shows.
+        right = np.where(is_d1, self._shares[0, own], 1 - self._shares[0, own])
+        beyond = np.maximum(0.0, right - most) / np.maximum(1 - most, 1e-12)
+        prior = np.where(self._is_tail[own], tuning.ODDS_OF_TAIL, 1.0)
+        probability = np.minimum(prior / (prior + most**draws), beyond)
+        guesses = _Guesses(own, is_d1, probability + (1 - probability) * most)
+        order = np.argsort(-probability, kind="stable")
+        if not len(order) or probability[order[0]] <= 0:
+            return guesses.take(order[:0])
+        guesses = guesses.take(order[: max(1, np.count_nonzero(probability >= 0.5))])
         if point.delta > 0:
-            by_guess = {guess: [one for one in cells if one.guess == guess] for guess in (1, -1)}
-            cells = max(by_guess.values(), key=self._seen)
-        return cells
+            sides = [guesses.take(guesses.is_d1), guesses.take(~guesses.is_d1)]
+            guesses = max(sides, key=lambda side: self._seen(side.cell))
+        return guesses
 
-    def _rows(self, cells: Sequence[_Cell]) -> Mask:
-        """Return which kept draws are in any of the cells: (draws,)."""
+    def _seen(self, cell: Numbers) -> int:
+        """Return the number of kept draws in any of some cells."""
         result = np.zeros(self._kept.size, dtype=bool)
-        for place in {one.column for one in cells}:
-            if place is None:
+        for place in np.unique(self._column[cell]).tolist():
+            if place < 0:
                 result |= self._is_other
             else:
-                size = self.columns[place].size
-                result |= _numbers_of(cells, place, size)[self._numbers[place]]
+                result |= self._numbers_in(cell, place)[self._numbers[place]]
+        return int(np.count_nonzero(result))
+
+    def _numbers_in(self, cell: Numbers, place: int) -> Mask:
+        """Return which cell numbers of the column `place` are among some cells: (size,)."""
+        result = np.zeros(self.columns[place].size, dtype=bool)
+        result[self._number[cell[self._column[cell] == place]]] = True
         return result
 
-    def _seen(self, cells: Sequence[_Cell]) -> int:
-        return int(np.count_nonzero(self._rows(cells)))
-
-    def _of_one_input(self, claimed: FloatArray) -> Iterator[_Cell]:
-        """Yield the cells in which at least `least` draws of one input and none of the other were
-        seen.
-
-        claimed: (2,), largest share of d1, and of d2, that a cell may have under the claim.
-        """
-        for place, (column, counts) in enumerate(zip(self.columns, self._counts, strict=True)):
-            shares = self._shares[place][0]
-            for number in np.flatnonzero(_of_one_arm(counts, self._least)).tolist():
-                if number != USUAL:
-                    odds = tuning.ODDS_OF_TAIL if column.is_tail[number] else 1.0
-                    yield _cell(place, number, counts[number], shares[number], claimed, odds)
-        if _of_one_arm(self._other, self._least).any():
-            other = float(self._laws[0].expected(self._other)[0, 0])
-            yield _cell(None, OTHER, self._other[0], other, claimed, 1.0)
-
-    def _rule_of(self, cells: Sequence[_Cell], point: ProfilePoint, share: float) -> Rule:
+    def _rule_of(self, guesses: _Guesses, point: ProfilePoint, share: float) -> Rule:
         """Return the rule that guesses in these cells. It has a level for no guess, a level for
         each guess, and a level for unseen outcomes.
 
         point: the point (ε, δ) of the claim's profile that the rule tests.
         share: share of the error probability of the exact test.
         """
-        with_other = any(one.column is None for one in cells)
-        places = sorted({one.column for one in cells if one.column is not None})
+        of_cell, number = self._column[guesses.cell], self._number[guesses.cell]
+        with_other = bool((of_cell < 0).any())
         if with_other:  # all columns are needed to see that an outcome is rare in none of them
             places = list(range(len(self.columns)))
-        columns = tuple(self.columns[place] for place in places)
-        if not with_other:  # a rare entry without a guess must not hide a guess by a later column
+            columns = tuple(self.columns)
+        else:  # a rare entry without a guess must not hide a guess by a later column
+            places = np.unique(of_cell).tolist()
             columns = tuple(
-                replace(column, only=_numbers_of(cells, place, column.size))
-                for place, column in zip(places, columns, strict=True)
+                replace(self.columns[place], only=self._numbers_in(guesses.cell, place))
+                for place in places
             )
-        ranges = dict(zip(places, joint_ranges(columns), strict=True))
-        level = np.zeros(2 + sum(one.size - 1 for one in columns), dtype=np.intp)
-        guesses = sorted({one.guess for one in cells}, reverse=True)
-        for one in cells:
-            number = OTHER if one.column is None else ranges[one.column].start + one.number - 1
-            level[number] = 1 + guesses.index(one.guess)
+        # `OTHER` is a joint number, too.
+        start = {
+            place: own.start - 1 for place, own in zip(places, joint_ranges(columns), strict=True)
+        }
+        start[-1] = 0
+        level = np.zeros(2 + sum(column.size - 1 for column in columns), dtype=np.intp)
+        sides = [guess for guess in (1, -1) if (guesses.is_d1 == (guess > 0)).any()]
         expected = np.zeros((2, 2))
-        for guess in guesses:
-            own = [one for one in cells if one.guess == guess]
-            right = np.average([one.right for one in own], weights=[one.draws for one in own])
+        for place, guess in enumerate(sides, start=1):
+            own = guesses.is_d1 == (guess > 0)
+            level[[start[at] for at in of_cell[own].tolist()] + number[own]] = place
+            draws = self._counts[guesses.cell[own]].sum(axis=1)
+            right = np.average(guesses.right[own], weights=draws)
             # Draws that are in several cells count once.
             both = np.array([right, 1 - right])[::guess]
-            expected[0 if guess > 0 else 1] = self._seen(own) * both
+            expected[0 if guess > 0 else 1] = self._seen(guesses.cell[own]) * both
         rows = self._is_other if with_other else np.zeros(self._kept.size, dtype=bool)
         levels = RareLevels(self.rare_filter, columns, level, self._example(rows))
-        return Rule("rare", NAME, levels, np.array([0, *guesses, 0]), share, expected, point)
+        return Rule("rare", NAME, levels, np.array([0, *sides, 0]), share, expected, point)
 
     def _example(self, rows: Mask) -> str:
         first = np.flatnonzero(rows)[:1].tolist()
@@ -317,58 +322,6 @@ def _of_one_arm(counts: IntArray, least: int) -> Mask:
     counts: (cells, 2), draws by cell and input.
     """
     return np.asarray((counts.min(axis=1) == 0) & (counts.sum(axis=1) >= least))
-
-
-def _numbers_of(cells: Sequence[_Cell], place: int, size: int) -> Mask:
-    """Return which cell numbers of the column `place` belong to cells of a rule: (size,)."""
-    result = np.zeros(size, dtype=bool)
-    result[[one.number for one in cells if one.column == place]] = True
-    return result
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """A cell in which draws of only one input were seen.
-
-    column: index of its column; None for rare outputs that are in no cell.
-    number: its cell number in the column.
-    draws: number of draws in the cell.
-    guess: 1 if these are of d1, -1 if of d2.
-    sure: probability that only this input ever gives the cell.
-    right: expected share of right guesses in the cell.
-    """
-
-    column: int | None
-    number: int
-    draws: int
-    guess: int
-    sure: float
-    right: float
-
-
-def _cell(
-    column: int | None,
-    number: int,
-    counts: IntArray,
-    share: float,
-    claimed: FloatArray,
-    odds: float,
-) -> _Cell:
-    """Return a cell in which draws of only one input were seen.
-
-    counts: (2,), draws of d1 and of d2.
-    share: expected share of d1, estimated from the counts of all cells.
-    claimed: (2,), largest share of d1, and of d2, that a cell may have under the claim.
-    odds: prior odds that only one input gives the cell, against a share at the limit of the claim.
-    """
-    d1, d2 = counts.tolist()
-    # Bayes' rule: a cell at the claim gives one input alone with probability most^draws. Among many
-    # cells some are lucky, as the distribution of all log-ratios shows.
-    most = float(claimed[0 if d1 else 1])
-    right = share if d1 else 1 - share
-    beyond = max(0.0, right - most) / max(1 - most, 1e-12)
-    sure = min(odds / (odds + most ** (d1 + d2)), beyond)
-    return _Cell(column, number, d1 + d2, 1 if d1 else -1, sure, sure + (1 - sure) * most)
 
 
 def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareColumn]:

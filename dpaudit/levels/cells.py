@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpaudit.levels import tuning
 from dpaudit.levels.digitiser import Digitiser, FloatArray
-from dpaudit.levels.limits import WORDS
+from dpaudit.levels.limits import MOST_CELLS, WORDS
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, number_word
 from dpaudit.outcomes.columns import number_writer
 from dpaudit.outcomes.representation import Phrases, phrases_of
@@ -26,15 +26,8 @@ from dpaudit.stats.order import in_order
 
 # Largest number of intervals of numbers, frequent values apart.
 LARGEST = 320
-# Largest number of intervals between the tails. Finer intervals pay only in the tails, where the
-# cut-offs of rare events lie.
-_MOST_BETWEEN = 192
-# Largest number of labels with a cell of their own.
-_MOST_LABELS = 4096
 # Words for the event of a level that no outcome reaches.
 NO_OUTPUT = "no output"
-# Largest number of characters of an output or label in an event.
-_LONGEST_WORD = 60
 # Words for any number.
 A_NUMBER = "a number"
 # Words for outputs that are too rare to have a cell.
@@ -190,7 +183,7 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     """
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     edges = _edges(in_order(numbers), limit) if len(numbers) else np.empty(0)
-    labels = frequent_labels(column, least=2, most=_MOST_LABELS)
+    labels = frequent_labels(column, least=2, most=MOST_CELLS)
     intervals = len(edges) + 1
     values = np.arange(intervals, dtype=np.intp)
     label_values = np.arange(intervals, intervals + len(labels) + 1, dtype=np.intp)
@@ -244,7 +237,9 @@ def _quantiles(bins: int, draws: int) -> FloatArray:
     """Return the shares (0 to 1) at which a column is cut into `bins` intervals: geometrically
     spaced in both tails, evenly between the tails."""
     first, share = 4 / draws, tuning.SHARE_OF_TAILS
-    tail = (bins - min(bins * 3 // 4, _MOST_BETWEEN)) // 2
+    # At most 192 intervals lie between the tails. Finer intervals pay only in the tails, where the
+    # cut-offs of rare events lie.
+    tail = (bins - min(bins * 3 // 4, 192)) // 2
     if first >= share / 2 or tail < 2:
         return np.linspace(0, 1, bins + 1)[1:-1]
     low = np.geomspace(first, share, tail)
@@ -335,7 +330,7 @@ def _alternatives(start: str, parts: Sequence[str]) -> str:
 
 def shortened(word: str) -> str:
     """Return a word cut to at most 60 characters."""
-    return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
+    return word if len(word) <= 60 else f"{word[:59]}…"
 
 
 def none_of(labels: Sequence[str]) -> str:

@@ -32,11 +32,6 @@ HALF = FOLDS // 2
 # Number of levels in either tail.
 _TAIL_LEVELS = 16
 
-# Number of draws that show whether numbers repeat.
-_LOOKED_AT = 2_000
-# Largest relative difference that the order of a sum may cause between two equal numbers.
-_ROUNDING = 1e-9
-
 
 class CellCounter(Protocol):
     """A frozen counter of outcomes by cell; can be pickled. An outcome may be in several cells.
@@ -143,7 +138,7 @@ class NearLevels(LevelMap):
             nearest = np.where(distance[0] < distance[1], *both)
             # Equal numbers stay as they are: -0.0 equals 0.0, but is another output.
             least = distance.min(axis=0)
-            is_near = (least > 0) & (least <= _ROUNDING * np.abs(nearest))
+            is_near = (least > 0) & (least <= 1e-9 * np.abs(nearest))
         numbers = np.where(is_near, nearest, column.numbers)
         return self.level(replace(outcomes, all_columns=(replace(column, numbers=numbers),)))
 
@@ -170,7 +165,7 @@ def by_input(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_])
 def is_continuous(numbers: FloatArray) -> bool:
     """Return whether more than half of the first 2,000 numbers differ from all numbers before
     them."""
-    some = numbers[:_LOOKED_AT]
+    some = numbers[:2_000]
     return len(np.unique(some)) > len(some) / 2
 
 

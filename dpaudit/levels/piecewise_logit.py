@@ -21,13 +21,10 @@ from dpaudit.levels.limits import CACHED, TINY
 FloatArray = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Largest exponent whose exponential is finite.
-_LARGEST = 700.0
-
 
 def probability(log_odds: FloatArray) -> FloatArray:
     """Return 1 / (1 + exp(-log_odds))."""
-    return np.asarray(1 / (1 + np.exp(np.minimum(-log_odds, _LARGEST))))
+    return np.asarray(1 / (1 + np.exp(np.minimum(-log_odds, 700.0))))
 
 
 def softplus(log_odds: FloatArray) -> FloatArray:
@@ -47,8 +44,6 @@ _OFFSETS = np.array([-0.5, 0.0, -1.0])
 _BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
 # The ends of a ramp are averaged over this many levels on either side of the best ends.
 _NEARBY = 6
-# Ends whose likelihood is below this share of the largest are left out.
-_UNLIKELY = 1e-3
 # Largest number of multiplications in one product: from 2^18 on OpenBLAS starts threads.
 _ONE_THREAD = 260_000
 # Largest number of Newton steps of a fit.
@@ -263,10 +258,10 @@ class _Fits:
             term[here], chosen[here] = tried[here], names[here]
             is_enough[here] = gain[better] >= tuning.GAIN_OF_RAMP
         self._growing, self._heights = self._growing[is_enough], heights[is_enough]
-        terms = [self._terms[is_enough], term[is_enough][:, :, None]]
-        self._terms = np.concatenate(terms, axis=2)
-        names = [self._chosen[is_enough], chosen[is_enough][:, None]]
-        self._chosen = np.concatenate(names, axis=1)
+        kept = [self._terms[is_enough], term[is_enough][:, :, None]]
+        self._terms = np.concatenate(kept, axis=2)
+        kept = [self._chosen[is_enough], chosen[is_enough][:, None]]
+        self._chosen = np.concatenate(kept, axis=1)
         return is_enough
 
     def _scores(
@@ -383,8 +378,8 @@ def _averaged(
         fits = (fitted - height * own)[:, None] + height * others
         likelihood = ahead @ fits - draws @ softplus(fits)
         weight = np.exp(likelihood - likelihood.max())
-        # Without unlikely ends, flat parts stay exactly flat.
-        weight[weight < _UNLIKELY] = 0.0
+        # Without ends below a thousandth of the largest likelihood, flat parts stay exactly flat.
+        weight[weight < 1e-3] = 0.0
         total += height * (others @ (weight / weight.sum()) - own)
     return np.asarray(total)
 

@@ -21,8 +21,6 @@ from dpaudit.levels.shrinkage import GAP, GRID
 
 # Number of EM steps.
 _STEPS = 10
-# Jump probability before the first EM step.
-_FIRST_CHANCE = 0.2
 # _LEAST: prior weight of each log-ratio, so that none gets probability 0.
 # _LEAST_CHANCE: least probability of staying, jumping and drifting.
 _LEAST, _LEAST_CHANCE = 1e-9, 1e-3
@@ -54,7 +52,7 @@ def _expected(estimates: FloatArray, variance: FloatArray, stretches: _Stretches
     # Errors smaller than the gaps between grid points are widened to these gaps.
     likelihoods = _Likelihoods.of(estimates, 1 / (variance + (gap / 2) ** 2), stretches)
     law = np.full((len(estimates), 2, len(GRID)), 1 / (2 * len(GRID)))
-    chance = np.full(len(estimates), _FIRST_CHANCE)
+    chance = np.full(len(estimates), 0.2)
     for _ in range(_STEPS):
         law, chance = _improved(likelihoods, stretches, law, chance)
     means = np.empty_like(estimates)

@@ -35,23 +35,20 @@ from dpaudit.levels.cells import (
     shortened,
 )
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
+from dpaudit.levels.limits import MOST_CELLS
 from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
 from dpaudit.stats.order import few_values
 
-# Number of draws from which on an entry is usual.
+# Number of draws from which on an entry is usual, or has a cell of its own among all entries.
 OFTEN = 10
 # If more than this share of the entries of a column would be rare, new values never end, and rarity
 # is not looked at (labels, keys) or means to lie outside a range (numbers).
 _NEVER_STOPS_BEING_NEW = 0.02
 # Number of draws from which on a value repeats.
 _REPEATS = 2
-# Largest number of rare values inside the range of a column.
-_MOST_REPEATED = 8
 # Number of bits of a hash of a float, and the odd factor of that hash (Knuth 1973).
 _BUCKETS, _SPREAD = 20, np.uint64(0x9E3779B97F4A7C15)
-# Largest number of values of a column that are listed; a column with more has a usual range.
-_MOST_VALUES = 4_096
 # Largest number of columns that the filter looks at.
 MOST_COLUMNS = 256
 
@@ -60,13 +57,9 @@ USUAL, UNLISTED, FIRST_CELL = 0, 1, 2
 # Joint number of an outcome that the filter lets through although no listed column has a rare
 # entry.
 OTHER = 1
-# Largest number of values, and of labels, of a column with a cell of their own: 8 among rare
-# entries, 4,096 among entries that repeat often.
-_MOST_RARE, _MOST_FREQUENT = 8, 4096
-# Number of draws from which on an entry repeats often.
-FREQUENT = 10
-# Distances from a range are clipped here, so that their logarithm is finite.
-_FARTHEST = 1e300
+# Largest number of rare values, and of rare labels, of a column with a cell of their own, and of
+# rare values inside the usual range.
+_MOST_RARE = 8
 # _TAIL: share of the numbers of a column in either tail.
 # _TIMES_AS_FAR: a number at least this many times as far from the median as the number before it
 #     starts a group of far numbers, which is no tail.
@@ -313,7 +306,7 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
     is_rare = (counts >= _REPEATS) & (counts < often)
     is_rare &= (values >= usual[0]) & (values <= usual[1])
     values, counts = values[is_rare], counts[is_rare]
-    return np.sort(values[np.argsort(-counts, kind="stable")[:_MOST_REPEATED]])
+    return np.sort(values[np.argsort(-counts, kind="stable")[:_MOST_RARE]])
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
@@ -333,10 +326,10 @@ def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
     """Return the different values of some numbers, rising, and their counts; None if there are more
     than 4,096 values."""
     result = few_values(numbers)
-    if result is not None or len(np.unique(numbers[: 2 * _MOST_VALUES])) > _MOST_VALUES:
+    if result is not None or len(np.unique(numbers[: 2 * MOST_CELLS])) > MOST_CELLS:
         return result
     values, counts = np.unique(numbers, return_counts=True)
-    return None if len(values) > _MOST_VALUES else (values, counts)
+    return None if len(values) > MOST_CELLS else (values, counts)
 
 
 def _often_enough(
@@ -562,11 +555,11 @@ def frequent_column(column: Column) -> RareColumn | None:
     one on either side for numbers far beyond all others, and one for the rest. None if the last one
     is the only cell."""
     numbers = np.sort(column.numbers[is_number(column)])
-    singles, counts = _often_seen(numbers, FREQUENT, _MOST_FREQUENT)
+    singles, counts = _often_seen(numbers, OFTEN, MOST_CELLS)
     low, high = -math.inf, math.inf
     is_tail = np.zeros(len(singles), dtype=bool)
     is_discrete = bool(2 * counts.sum() > len(numbers))
-    if len(numbers) >= FREQUENT:
+    if len(numbers) >= OFTEN:
         low, high = -_far(-numbers[::-1]), _far(numbers)
         inner = numbers[[int(_TAIL * len(numbers)), -1 - int(_TAIL * len(numbers))]]
         is_outer = (singles < inner[0]) | (singles > inner[1])
@@ -577,7 +570,7 @@ def frequent_column(column: Column) -> RareColumn | None:
     pieces = [(high, math.inf, False), rest]
     if low > -math.inf:
         pieces.insert(0, (-math.inf, math.nextafter(low, math.inf), False))
-    labels = frequent_labels(column, FREQUENT, _MOST_FREQUENT)
+    labels = frequent_labels(column, OFTEN, MOST_CELLS)
     cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels, others=rest)
     return RareColumn(None, cells, are_tails) if len(are_tails) > FIRST_CELL + 1 else None
 
@@ -675,7 +668,8 @@ def _cut(numbers: FloatArray, end: float) -> FloatArray:
     numbers: rising, all on one side of the end.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        distance = np.minimum(np.abs(numbers - end), _FARTHEST)
+        # Clipped, so that the logarithm is finite.
+        distance = np.minimum(np.abs(numbers - end), 1e300)
         gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
         room = np.diff(numbers)
     gap, middle = int(np.argmax(gaps)) + 1, len(numbers) // 2

@@ -258,10 +258,6 @@ def _divergence(share: FloatArray, claimed: float) -> FloatArray:
 
 # Caps on the absolute log-ratio that are tried.
 _CAPS = np.geomspace(0.1, 8.0, 20)
-# Number of witnesses that are computed exactly, the best ones by a formula for small stakes.
-_WORKED_OUT = 3
-# Largest exponent (order times cap), so that its exponential is finite.
-_FARTHEST = 200.0
 
 
 def most_telling_witness(
@@ -279,7 +275,8 @@ def most_telling_witness(
     laws = laws / laws.sum(axis=0)
     result = sorted(_every(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
     best, most = None, 0.0
-    for _, order, sign, values, stakes in result[:_WORKED_OUT]:
+    # The best three by a formula for small stakes are computed exactly.
+    for _, order, sign, values, stakes in result[:3]:
         witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
         lower = divergence_lower(witness, laws * coming / 2, alpha)
         if lower / max(limits[witness.order], TINY) > most:
@@ -300,7 +297,8 @@ def _every(
     log_ratio = np.log(laws[:, 0] / laws[:, 1])
     for order, allowed in limits.items():
         for sign, both in ((1, laws), (-1, laws[:, ::-1])):
-            for cap in _CAPS[order * _CAPS < _FARTHEST]:
+            # The exponential of order times cap is finite.
+            for cap in _CAPS[order * _CAPS < 200.0]:
                 values = np.clip(sign * log_ratio, -cap, cap)
                 stakes, predicted = best_stakes(order, values, both, each, alpha)
                 if predicted > 0:

@@ -34,10 +34,6 @@ from dpaudit.stats.order import mid_ranks, stable_order
 
 # Largest number of columns that the words of a score name.
 COLUMNS_NAMED = 4
-# A column is named only if its share exceeds this fraction of the largest share.
-_LEAST_SHARE = 0.25
-# Columns are named only if their shares add up to more than this.
-_LEAST_TOGETHER = 0.1
 # Number of folds for a slow learner with few draws.
 _PARTS = 3
 # Largest number of draws that a slow learner is fitted to.
@@ -341,12 +337,13 @@ def shares(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, f
 
 
 def most(columns: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Return the names of at most four columns with the largest shares. Empty if their shares add
+    """Return the names of at most four columns with the largest shares, each more than a quarter of
+    the largest. Empty if their shares add
     up to less than a tenth, so that no few columns stand out."""
     largest = columns[0][1] if columns else 0.0
-    named = [one for one in columns[:COLUMNS_NAMED] if one[1] > _LEAST_SHARE * largest]
+    named = [one for one in columns[:COLUMNS_NAMED] if one[1] > largest / 4]
     together = sum(share for _, share in named)
-    return tuple(name for name, _ in named) if together > _LEAST_TOGETHER else ()
+    return tuple(name for name, _ in named) if together > 0.1 else ()
 
 
 def with_most(what: str, columns: Sequence[tuple[str, float]]) -> str:

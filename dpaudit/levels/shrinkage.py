@@ -213,14 +213,8 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
 _STEPS_OF_JOINING = 20
 # Longest Newton step of a log-ratio.
 _LONGEST_STEP = 1.0
-# Largest number of clusters that are added to the peaks on the grid.
-_MOST_MORE = 3
-# Weight above which a local maximum on the grid is a peak.
-_SMALL = 1e-5
 # Models this many nats less likely than the best model get weight 0, and joining ends at the first.
 _FAR = 15.0
-# Largest exponent of a likelihood ratio: cells that no cluster explains have larger exponents.
-_LARGEST_LOG = 300.0
 
 
 # The sign of a log-ratio, as an array of shape (2, 1, 1) before cells and sizes.
@@ -380,15 +374,15 @@ def _models(cells: _Cells) -> list[_Model]:
     grid, even_weights = SIZES, np.full(len(SIZES), 1 / len(SIZES))
     _, weights, likelihood = _fitted(cells, grid, even_weights, _STEPS, moves=False)
     beside = np.concatenate([[0.0], weights, [0.0]])
-    peaks = np.flatnonzero((weights >= beside[:-2]) & (weights > beside[2:]) & (weights > _SMALL))
+    peaks = np.flatnonzero((weights >= beside[:-2]) & (weights > beside[2:]) & (weights > 1e-5))
     result = [_Model(grid, weights, likelihood - tuning.COST_OF_PARAMETER * len(peaks))]
     nearest = np.argmin(np.abs(np.arange(len(grid))[:, None] - peaks), axis=1)
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
     fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
-    # Two close log-ratios may have one peak.
+    # Two close log-ratios may have one peak, so at most three clusters are added.
     on_grid = _Likelihood.of(cells, grid)
-    for _ in range(_MOST_MORE):
+    for _ in range(3):
         further = _one_more(cells, on_grid, *fit[:2])
         if further is None or further[-1] - fit[-1] <= tuning.COST_OF_PARAMETER:
             break
@@ -414,7 +408,8 @@ def _one_more(
         nearest neighbour.
     """
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
-    odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, _LARGEST_LOG))
+    # The exponent is limited for cells that no cluster explains.
+    odds = on_grid.relative * np.exp(np.minimum(on_grid.log_largest - logs, 300.0))
     rise = cells.many @ odds.sum(axis=0) / 2 - cells.many.sum()
     place = int(np.argmax(rise))
     if rise[place] <= tuning.COST_OF_PARAMETER:
