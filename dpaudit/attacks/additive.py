@@ -32,6 +32,7 @@ from dpaudit.levels.level_map import (
     larger_for_d1,
     log_ratio,
 )
+from dpaudit.levels.piecewise_logit import log_odds
 from dpaudit.levels.rules import pooled_counts
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
@@ -265,7 +266,7 @@ def _closely(columns: Sequence[_Column]) -> list[_Fit]:
     fits = [[one.free] for one in columns]
     for intervals in {one.intervals for one in columns if one.intervals >= _LEAST_INTERVALS}:
         places = [at for at, one in enumerate(columns) if one.intervals == intervals]
-        every = log_odds_of_each(np.stack([columns[at].numbers for at in places]))
+        every = log_odds(np.stack([columns[at].numbers for at in places]))
         for at, odds in zip(places, every, strict=True):
             column, arms = columns[at], columns[at].train.sum(axis=1)
             even = np.log((arms[:, :1] + 1) / (arms[:, 1:] + 1))
