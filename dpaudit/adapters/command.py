@@ -12,17 +12,17 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import repeat
 from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import Outputs, apply_post_process, batch_failed
+from dpaudit.adapters.calls import Outputs, apply_post_process
+from dpaudit.adapters.isolation import ByProcess
 from dpaudit.errors import DatasetError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
-from dpaudit.processes.child import GLANCE, Child, Ended, Succession, TimedOut, countdown
+from dpaudit.processes.child import GLANCE, Child, Ended, TimedOut, countdown
 from dpaudit.targets.construction import post_processing
 from dpaudit.targets.target import CommandTarget
 from dpaudit.watching import PATIENCE, Step, Watch
@@ -102,14 +102,23 @@ class Program:
     program does not start, or if the line is invalid.
 
     watch: logs a warning if the program does not answer for long.
+    known: first line of an earlier process of the program, which this one must repeat.
     """
 
-    def __init__(self, target: CommandTarget, watch: Watch) -> None:
+    def __init__(self, target: CommandTarget, watch: Watch, known: Hello | None) -> None:
         self._name, self._timeout = target.name, target.limits.timeout
         self._watch = watch
         self.child = Child(target.words, memory=target.limits.memory)
-        self.hello = self._greeted(target.limits.doubts())
+        self.known = self._greeted(target.limits.doubts())
         self._has_answered = False
+        if known not in (None, self.known):
+            self.child.kill()
+            now, first = (msgspec.json.encode(each).decode() for each in (self.known, known))
+            raise TargetError(
+                f"the program {target.name} began with {now}, but the first time with {first}; "
+                "begin with the same line each time",
+                code="program-misbehaved",
+            )
 
     def _greeted(self, doubts: str) -> Hello:
         wanted = f"its first line must be {_GREETS}, flushed at once (see docs/guides/protocol.md)"
@@ -166,7 +175,7 @@ class Program:
         self._check_quiet()
         self.child.send(_request(start, size, seed))
         outcomes: list[Any] = []
-        if self.hello.frames is not None:
+        if self.known.frames is not None:
             data = self._wait(partial(self.child.taken, size * self._width), size)
             self._watch.hint = ""
             self._check_done()
@@ -191,7 +200,7 @@ class Program:
 
     def _answers(self) -> list[Any] | None:
         """Return the outcomes received since the last call; None if no complete outcome arrived."""
-        if self.hello.frames is not None:
+        if self.known.frames is not None:
             whole = len(self.child.received) // self._width
             data = self.child.taken(whole * self._width) if whole else None
             return None if data is None else list(self._numbers(data))
@@ -218,11 +227,11 @@ class Program:
     @property
     def _width(self) -> int:
         """Number of bytes per outcome if the program writes frames."""
-        return 8 * (self.hello.columns or 1)
+        return 8 * (self.known.columns or 1)
 
     def _numbers(self, data: bytes) -> NDArray[Any]:
-        numbers = np.frombuffer(data, "<f8" if self.hello.frames == "float64" else "<i8")
-        return numbers if self.hello.columns is None else numbers.reshape(-1, self.hello.columns)
+        numbers = np.frombuffer(data, "<f8" if self.known.frames == "float64" else "<i8")
+        return numbers if self.known.columns is None else numbers.reshape(-1, self.known.columns)
 
     def _check_quiet(self) -> None:
         if self.child.hears_more():
@@ -244,43 +253,32 @@ class Program:
         )
 
 
-class Command:
-    """A mechanism (see `Mechanism`) that draws by a program, which is restarted when it ends.
+class Command(ByProcess[Program]):
+    """A mechanism that draws by a program, which is restarted when it ends.
 
     By default, each request is for a single outcome, so that inputs alternate, and the draw under
-    way is known if the program ends. This draw then has the outcome `crash` or `timeout`, and the
-    restarted program makes the next draw. If a program ends during a request for many outcomes, a
-    MechanismError is raised."""
+    way is known if the program ends.
+    """
 
-    interleaved: bool
-    types_by_draw: bool
     text_orders = False  # the order of texts in a set is unknown for other languages
-    parts = ()
+    batch = "size"
 
     def __init__(self, target: CommandTarget) -> None:
-        self.name = target.name
         self._post_process = post_processing(target.post_process)
-        self._watch = watch = Watch.of_process(target.limits.timeout)
-        first = Program(target, watch)
-        watch.hint = _BUFFERED
-        is_batch = first.hello.batch or first.hello.frames is not None
-        self.interleaved = not (is_batch if target.is_batch is None else target.is_batch)
-        self.types_by_draw = self.interleaved  # outcomes of a batch may be entries of an array
-        start = partial(_restarted, target, watch, first.hello)
-        self._programs = Succession(self.name, first, start, target.limits.timeout)
+
+        def interleaved(hello: Hello) -> bool:
+            is_batch = hello.batch or hello.frames is not None
+            return not (is_batch if target.is_batch is None else target.is_batch)
+
+        super().__init__(target, partial(Program, target), interleaved)
+        self.label = f"the program {self.name}"
+        self._watch.hint = _BUFFERED
         self._after = Watch.without_timeout()
         self._starts: dict[int, tuple[Any, bytes]] = {}
 
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        if self.interleaved:
-            return self.sample_each(repeat(dataset, size), rng)
-        program, seed = self._programs.running(), int(rng.integers(2**63))
-        try:
-            outcomes = program.batch(self._start(dataset), size, seed)
-        except (Ended, TimedOut) as end:
-            self.close()
-            what = f"ended ({self._programs.words(end)})"
-            raise batch_failed(f"the program {self.name}", "size", size, what) from None
+    def draw_batch(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        program, seed = self.running(), int(rng.integers(2**63))
+        outcomes = program.batch(self._start(dataset), size, seed)
         return outcomes if self._post_process is None else self._processed(outcomes)
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> list[Any]:
@@ -288,25 +286,21 @@ class Command:
         seeds = rng.integers(2**63, size=len(asked)).tolist()
         requests, outcomes = list(zip(asked, seeds, strict=True)), list[Any]()
         while len(outcomes) < len(requests):
-            before, program = len(outcomes), self._programs.running()
+            before, program = len(outcomes), self.running()
             try:
                 program.answer(requests, outcomes)
             except (Ended, TimedOut) as end:
                 if len(outcomes) > before:
-                    self._programs.draw_ended()
+                    self.draw_ended()
                 start, _ = requests[len(outcomes)]
                 has_begun = program.child.has_read
                 is_silent = isinstance(end, TimedOut) and self._watch.hint != ""
                 if is_silent and self._watch.should_warn("hint"):
                     words = "the program %s has not answered its first request in time; %s"
                     _log.warning(words, self.name, _BUFFERED)
-                outcomes.append(self._programs.died(end, start, has_begun=has_begun))
-        self._programs.draw_ended()
+                outcomes.append(self.died(end, start, has_begun=has_begun))
+        self.draw_ended()
         return self._processed(outcomes)
-
-    def close(self) -> None:
-        """End the program; the next draw restarts it."""
-        self._programs.close()
 
     def _start(self, dataset: Any) -> bytes:
         """Return the first part of a request for outcomes of a dataset, from a cache if possible.
@@ -323,19 +317,6 @@ class Command:
     def _processed(self, outcomes: Outputs) -> list[Any]:
         listed = outcomes.tolist() if isinstance(outcomes, np.ndarray) else outcomes
         return apply_post_process(self._post_process, listed, self._after)
-
-
-def _restarted(target: CommandTarget, watch: Watch, hello: Hello) -> Program:
-    program = Program(target, watch)
-    if program.hello != hello:
-        program.child.kill()
-        now, first = (msgspec.json.encode(each).decode() for each in (program.hello, hello))
-        raise TargetError(
-            f"the program {target.name} began with {now}, but the first time with {first}; begin "
-            "with the same line each time",
-            code="program-misbehaved",
-        )
-    return program
 
 
 def _plain(value: Any) -> Any:

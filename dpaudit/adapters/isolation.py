@@ -16,7 +16,8 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -28,11 +29,26 @@ from numpy.typing import NDArray
 from dpaudit.adapters.calls import Outputs, as_python, batch_failed, batch_wrong
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
-from dpaudit.processes.child import GLANCE, Child, Clock, Ended, Succession, TimedOut, countdown
+from dpaudit.processes.child import (
+    GLANCE,
+    Child,
+    Clock,
+    Ended,
+    Process,
+    Succession,
+    TimedOut,
+    countdown,
+)
 from dpaudit.processes.exchange import array, parsed, pickled, request
 from dpaudit.targets.construction import is_missing, lacks, needs_init, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
-from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget, PythonTarget
+from dpaudit.targets.target import (
+    CallableTarget,
+    CommandTarget,
+    ImportedTarget,
+    IsolatedTarget,
+    PythonTarget,
+)
 from dpaudit.watching import PATIENCE, Step, Watch
 
 # A process keeps at most this many datasets, since the number of a dataset must fit in a byte.
@@ -93,6 +109,10 @@ class Worker:
             reply = self._set_up(target, file.fileno(), is_first=known is None)
         self.calling = known or _calling(reply, target.target)
         self._how = (self.calling.rng, self.calling.data)
+
+    @property
+    def known(self) -> Calling:
+        return self.calling
 
     def _set_up(self, target: IsolatedTarget, memory: int, *, is_first: bool) -> Any:
         asked = pickled(_asked(target.target), target.name)
@@ -257,18 +277,58 @@ class Worker:
         return reply, data
 
 
-class Isolated:
-    """A mechanism (see `Mechanism`) that draws in a separate process.
+class ByProcess(Succession[Process]):
+    """Base of mechanisms (see `Mechanism`) that draw in another process, replaced when it ends.
 
-    A process that ends, or is killed at a time-out, is replaced by a new process. The draw under
-    way has the outcome `crash` or `timeout`; repeating the draw would condition on survival. Draws
-    before it are kept. Draws that have not begun are made by the new process, with a new seed. If a
-    process ends in a call for many draws, a MechanismError is raised, since it is unknown which
-    draw ended the process.
+    The draw under way when a process ends, or is killed at a time-out, has the outcome `crash` or
+    `timeout`; repeating the draw would condition on survival. The new process makes the next draw.
+    If a process ends in a call for many draws, a MechanismError is raised, since it is unknown
+    which draw ended the process.
+
+    interleaved: whether each draw is a call of its own.
+    label: name in messages about calls for many draws.  batch: parameter for their number.
+    """
+
+    parts = ()  # a process re-seeds the generators in its objects itself
+    label: str
+    batch: str
+
+    def __init__(
+        self,
+        target: IsolatedTarget | CommandTarget,
+        start: Callable[[Watch, Any], Process],
+        interleaved: Callable[[Any], bool],
+    ) -> None:
+        """interleaved: decides from `known` of the first process."""
+        super().__init__(target.name, target.limits.timeout, start)
+        self.interleaved = interleaved(self.known)
+        self.types_by_draw = self.interleaved  # outputs of a batch may be entries of an array
+
+    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        if self.interleaved:
+            return self.sample_each(repeat(dataset, size), rng)
+        try:
+            return self.draw_batch(dataset, size, rng)
+        except (Ended, TimedOut) as end:
+            self.close()
+            what = f"ended its process ({self.words(end)})"
+            raise batch_failed(self.label, self.batch, size, what) from None
+
+    @abstractmethod
+    def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs: ...
+
+    @abstractmethod
+    def draw_batch(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        """Return `size` outputs, made in a single call. Raises Ended or TimedOut."""
+
+
+class Isolated(ByProcess[Worker]):
+    """A mechanism that draws in a separate process, under this Python interpreter or another.
+
+    Draws that have not begun when a process ends are made by the new process, with a new seed.
     """
 
     text_orders = True  # the process itself compares orders of texts with orders of sets
-    parts = ()  # the process itself re-seeds the generators in its objects
 
     def __init__(self, target: IsolatedTarget) -> None:
         if os.environ.get(_INSIDE):
@@ -277,51 +337,30 @@ class Isolated:
                 "dpaudit.audit under `if __name__ == '__main__':`",
                 code="audit-in-worker",
             )
-        self.name = target.name
-        watch = Watch.of_process(target.limits.timeout)
-        first = Worker(target, watch)
-        self._batch = first.calling.batch
-        self.interleaved = self._batch is None
-        self.types_by_draw = self.interleaved
-        self.how = first.calling
-        start = partial(Worker, target, watch, first.calling)
-        self._processes = Succession(self.name, first, start, target.limits.timeout)
+        super().__init__(target, partial(Worker, target), lambda known: known.batch is None)
+        self.how, self.label, self.batch = self.known, target.name, str(self.known.batch)
         self._datasets: list[Any] = []
         self._numbers: dict[int, int] = {}
 
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        if self.interleaved:
-            return self.sample_each(repeat(dataset, size), rng)
-        number = self._numbered([dataset])[0]
-        process = self._processes.running()
-        try:
-            process.take(number, dataset)
-            return process.draw_batch(number, size, _seed(rng))
-        except (Ended, TimedOut) as end:
-            self.close()
-            what = f"ended its process ({self._processes.words(end)})"
-            raise batch_failed(self.name, str(self._batch), size, what) from None
+    def draw_batch(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
+        (number,) = self._numbered([dataset])
+        process = self.running()
+        process.take(number, dataset)
+        return process.draw_batch(number, size, _seed(rng))
 
     def sample_each(self, datasets: Iterable[Any], rng: np.random.Generator) -> Outputs:
         if not self.interleaved:
             return [self.sample(dataset, 1, rng)[0] for dataset in datasets]
-        inputs = list(datasets)
-        if len(set(map(id, inputs))) > _KEPT_DATASETS:
-            starts = range(0, len(inputs), _KEPT_DATASETS)
-            return _together(
-                [self.sample_each(inputs[at : at + _KEPT_DATASETS], rng) for at in starts]
-            )
-        arms = self._numbered(inputs)
+        arms = self._numbered(list(datasets))
         pieces: list[Outputs] = []
         begun = 0
         while begun < len(arms):
             pieces.append(self._drawn(arms[begun : begun + worker.SLOTS], _seed(rng)))
             begun += len(pieces[-1])
-        return _together(pieces)
-
-    def close(self) -> None:
-        """End the process; the next draw starts another one."""
-        self._processes.close()
+        arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
+        if len(arrays) == len(pieces) and len({array.dtype for array in arrays}) == 1:
+            return np.concatenate(arrays)
+        return [outcome for piece in pieces for outcome in as_python(piece)]
 
     def _drawn(self, arms: bytes, seed: int) -> Outputs:
         """Draw for the dataset numbers in `arms`; return the outcomes of the first k ≥ 1 draws.
@@ -329,7 +368,7 @@ class Isolated:
         k is less than the length of `arms` if the process ends early; the last of the k outcomes is
         then `crash` or `timeout`.
         """
-        process = self._processes.running()
+        process = self.running()
         end: Ended | TimedOut | None = None
         try:
             process.draw(arms, self._datasets, seed)
@@ -337,15 +376,12 @@ class Isolated:
             end = error
         outcomes = process.outcomes(len(arms))
         if len(outcomes):
-            self._processes.draw_ended()
+            self.draw_ended()
         # A process that ended after its last draw lost no outcome.
         if end is None or len(outcomes) == len(arms):
             return outcomes
-        under_way, has_begun = arms[len(outcomes)], process.has_begun
-        return [
-            *as_python(outcomes),
-            self._processes.died(end, under_way, has_begun=has_begun),
-        ]
+        died = self.died(end, arms[len(outcomes)], has_begun=process.has_begun)
+        return [*as_python(outcomes), died]
 
     def _numbered(self, inputs: list[Any]) -> bytes:
         """Return a number for each dataset, as bytes; an object keeps its number in later calls.
@@ -364,7 +400,7 @@ class Isolated:
         return bytes(map(self._numbers.__getitem__, map(id, inputs)))
 
 
-class IsolatedFunction:
+class IsolatedFunction(Succession[Worker]):
     """A function, supposedly without noise, that runs in a separate process, a call per dataset.
 
     Each call has a new seed, so that a function that is random after all gives different outputs
@@ -372,38 +408,24 @@ class IsolatedFunction:
     """
 
     def __init__(self, target: IsolatedTarget) -> None:
-        self._watch = Watch.of_process(target.limits.timeout)
-        first = Worker(target, self._watch)
-        self.calling = first.calling
-        start = partial(Worker, target, self._watch, first.calling)
-        self._processes = Succession(target.name, first, start, target.limits.timeout)
+        super().__init__(target.name, target.limits.timeout, partial(Worker, target))
+        self.calling: Calling = self.known
         self._calls = 0
 
     def __call__(self, dataset: Any) -> Any:
         """Return the output for a dataset; `Raised` if the call raises or ends its process."""
         self._calls += 1
-        process = self._processes.running()
+        process = self.running()
         try:
             outcome = process.answer(dataset, self._calls)
         except (Ended, TimedOut) as end:
-            return self._processes.died(end, 0, has_begun=process.has_begun)
-        self._processes.draw_ended()
+            return self.died(end, 0, has_begun=process.has_begun)
+        self.draw_ended()
         return outcome
-
-    def close(self) -> None:
-        """End the process."""
-        self._processes.close()
 
 
 def _seed(rng: np.random.Generator) -> int:
     return int.from_bytes(rng.bytes(16), "little")
-
-
-def _together(pieces: Sequence[Outputs]) -> Outputs:
-    arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
-    if len(arrays) == len(pieces) and len({array.dtype for array in arrays}) == 1:
-        return np.concatenate(arrays)
-    return [outcome for piece in pieces for outcome in as_python(piece)]
 
 
 class Patience:

@@ -27,8 +27,8 @@ from dpaudit.adapters.calls import (
     SingleDraws,
     Wrapping,
     apply_post_process,
-    as_outcome,
     as_python,
+    collect_outputs,
 )
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.inputs.values import resolved
@@ -323,18 +323,16 @@ def timed_calls(mechanism: Mechanism) -> Timed:
 
 def _calls(mechanism: SingleDraws, inputs: list[Any], rng: np.random.Generator) -> TimedOutputs:
     draw, clock = mechanism.bound(rng), time.perf_counter_ns
-    outputs: list[Any] = []
     elapsed: list[int] = []
-    with mechanism.watch.calls(mechanism.name, outputs):
-        for dataset in inputs:
-            start = clock()
-            try:
-                output = draw(dataset)
-            except FAILURES as error:
-                elapsed.append(clock() - start)
-                output = as_outcome(error)
-            else:
-                elapsed.append(clock() - start)
-            outputs.append(output)
+
+    def timed(dataset: Any) -> Any:
+        start = clock()
+        try:
+            return draw(dataset)
+        finally:
+            elapsed.append(clock() - start)
+
+    watched = partial(mechanism.watch.calls, mechanism.name)
+    outputs = collect_outputs(map(timed, inputs), len(inputs), watched)
     outputs = apply_post_process(mechanism.post_process, outputs, mechanism.watch)
     return outputs, np.array(elapsed, dtype=np.int64)

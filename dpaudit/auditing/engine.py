@@ -62,8 +62,14 @@ from dpaudit.inputs.pairs import notes, stated
 from dpaudit.levels.candidates import Scorer
 from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.sampling.chunks import FirstCalls, ToProbe
-from dpaudit.sampling.executors import Setup, WorkerPool, drawing, new_processes, resolved
-from dpaudit.sampling.executors.in_process import WORTHWHILE
+from dpaudit.sampling.executors import (
+    WORTHWHILE,
+    Setup,
+    WorkerPool,
+    drawing,
+    new_processes,
+    resolved,
+)
 from dpaudit.sampling.generators import preserved
 from dpaudit.sampling.independence import DependentDrawsError, check_uncached
 from dpaudit.sampling.sampler import Sampler

@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from dpaudit.errors import DpauditError, MechanismError, TargetError
 from dpaudit.outcomes import Raised
@@ -441,36 +441,44 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
     process.wait()
 
 
-class HasChild(Protocol):
+class Replaceable(Protocol):
+    """A program under way.
+
+    known: what it has said about how it is called, which a process that replaces it must match.
+    """
+
     @property
     def child(self) -> Child: ...
+    @property
+    def known(self) -> Any: ...
 
 
-Process = TypeVar("Process", bound=HasChild)
+Process = TypeVar("Process", bound=Replaceable)
 
 
 class Succession(Generic[Process]):
-    """Replaces the process that draws by a new process each time that the process ends.
+    """A process that draws, replaced by a new process each time that it ends.
 
     When a process ends during a draw, the end is the outcome of this draw. Too many such ends are
     an error.
 
     name: name of the mechanism in messages.
-    first: the first process.
-    start: starts and returns a new process.
-    timeout: time limit of a draw in seconds, for messages; None: no limit.
+    timeout: time limit of a draw in seconds; None: no limit.
+    start: starts and returns a process; called with the watch that warns of slow calls, and with
+        `known` of the first process (None for the first process).
     """
 
     def __init__(
-        self, name: str, first: Process, start: Callable[[], Process], timeout: float | None
+        self, name: str, timeout: float | None, start: Callable[[Watch, Any], Process]
     ) -> None:
-        self._name, self._start, self._timeout = name, start, timeout
-        self._process: Process | None = first
+        self.name, self._timeout, self._new = name, timeout, start
+        self._watch = Watch.of_process(timeout)
+        self._process: Process | None = start(self._watch, None)
+        self.known = self._process.known
         # _deaths: number of processes in a row that ended before they finished a draw.
         # _unbegun: messages of the last processes in a row that ended before a draw began.
         self._deaths = 0
         self._unbegun: list[str] = []
-        self._watch = Watch()
         # _varies: whether a draw has finished, or two draws have ended in different ways.
         # _first: how the first draw ended its process.
         # _alike: dataset -> number of draws that ended in this way.
@@ -488,7 +496,7 @@ class Succession(Generic[Process]):
         if self._process is None or not self._process.child.is_alive:
             self.close()
             try:
-                self._process = self._start()
+                self._process = self._new(self._watch, self.known)
             except DpauditError as error:
                 raise MechanismError(
                     f"a process that ended cannot be replaced: {error}", code="process-failed"
@@ -524,18 +532,18 @@ class Succession(Generic[Process]):
         reason = ""
         if self._unbegun[-_ALIKE:] == [failure.message] * _ALIKE:
             reason = (
-                f"the process of {self._name} ended {_ALIKE} times in a row before a draw began, "
+                f"the process of {self.name} ended {_ALIKE} times in a row before a draw began, "
                 f"each time with: {failure.message}"
             )
         elif self._is_always(failure, dataset):
             took = f", which took {self._seconds:.0f} s" if self._seconds >= PATIENCE else ""
             reason = (
-                f"{self._name} ended its process in each of its first {self._alike.total()} draws "
+                f"{self.name} ended its process in each of its first {self._alike.total()} draws "
                 f"of both inputs, with {ended}{took}; an audit needs outputs"
             )
         elif self._deaths >= HOPELESS:
             reason = (
-                f"{self._name} ended its process {HOPELESS} times in a row without finishing a "
+                f"{self.name} ended its process {HOPELESS} times in a row without finishing a "
                 f"draw, the last time with {ended}; an audit needs outputs"
             )
         if reason:
@@ -543,7 +551,7 @@ class Succession(Generic[Process]):
         if not self._varies and self._seconds >= PATIENCE and self._watch.should_warn("no draw"):
             total = self._alike.total()
             draws = f"all {total} draws of" if total > 1 else "the only draw of"
-            _log.warning("%s %s so far ended with %s", draws, self._name, ended)
+            _log.warning("%s %s so far ended with %s", draws, self.name, ended)
         return failure
 
     def _is_always(self, failure: Raised, dataset: Hashable) -> bool:

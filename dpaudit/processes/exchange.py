@@ -111,8 +111,8 @@ def decode(node: Any) -> Any:
     return read(*body) if tag in _OF_PARTS else read(body)
 
 
-def array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
-    """Return an array of numbers or texts from its bytes.
+def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
+    """Return an array of numbers, texts or records from its bytes.
 
     Raises ValueError for an array of objects, and for data of a wrong length.
     """
@@ -122,17 +122,15 @@ def array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
     return np.frombuffer(data, kind).reshape(shape)
 
 
-def _structured(fields: Any, shape: Any, data: str) -> Any:
-    dtype = np.dtype([(name, kind) for name, kind in fields])
-    if dtype.hasobject:
-        raise ValueError("an array of objects")
-    return np.frombuffer(base64.b64decode(data), dtype).reshape(shape)[()]
+def _array(dtype: Any, shape: list[int], text: str) -> Any:
+    """Return an array, or an array scalar for an empty shape. dtype: a name, or lists of fields."""
+    is_plain = isinstance(dtype, str)
+    return array(dtype if is_plain else list(map(tuple, dtype)), shape, base64.b64decode(text))[()]
 
 
 def _derived(name: str, value: Any) -> Any:
     plain = decode(value)
-    kind: Any = type(plain)
-    return _derived_type(name, kind)(plain)
+    return _derived_type(name, type(plain))(plain)
 
 
 @functools.cache
@@ -171,8 +169,8 @@ _OF_PARTS: Mapping[str, Callable[..., Any]] = {
     "$derived": _derived,
     "$complex": complex,
     "$timedelta": datetime.timedelta,
-    "$array": lambda dtype, shape, data: array(dtype, shape, base64.b64decode(data))[()],
-    "$structured": _structured,
+    "$array": _array,
+    "$structured": _array,
     "$enum": _member,
     "$record": lambda kind, names, values: _record_type(kind, tuple(names))(*map(decode, values)),
     "$frame": lambda word, columns: Frame(word, {decode(key): decode(one) for key, one in columns}),

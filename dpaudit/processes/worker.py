@@ -441,16 +441,9 @@ def _load(name: str, file: Any) -> Any:
     return module
 
 
-def _set_order() -> Any:
-    return _file_of_dpaudit("outcomes", "set_order.py")
-
-
-def _frames() -> Any:
-    return _file_of_dpaudit("outcomes", "frames.py")
-
-
-def _torch() -> Any:
-    return _file_of_dpaudit("torch_use.py")
+_set_order = functools.partial(_file_of_dpaudit, "outcomes", "set_order.py")
+_frames = functools.partial(_file_of_dpaudit, "outcomes", "frames.py")
+_torch = functools.partial(_file_of_dpaudit, "torch_use.py")
 
 
 def _has_torch() -> bool:

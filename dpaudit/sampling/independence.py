@@ -233,18 +233,8 @@ def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]
     longest, arm = max(parts, key=lambda part: len(part[0]))
     log_chances = [math.log(collision_bound(longest[mask])) for mask in (arm, ~arm)]
     limit = math.log(IMPOSSIBLE) - math.log(3 * len(parts) ** 2)
-    # The draws of each input are also compared by themselves: where one call makes all draws of an
-    # input, a block with more draws of d1 has shifted draws of d2.
-    by_arm = [(part, arms, (part[arms], part[~arms])) for part, arms in parts]
-    for (first, block), (second, later) in combinations(enumerate(by_arm, start=1), 2):
-        log_chance = min(
-            _log_chance_in_turns(block[:2], later[:2], log_chances),
-            *(
-                min(len(mine), len(theirs)) * log_chance if _begin_alike(mine, theirs) else 0.0
-                for mine, theirs, log_chance in zip(block[2], later[2], log_chances, strict=True)
-            ),
-        )
-        if log_chance < limit:
+    for (first, block), (second, later) in combinations(enumerate(parts, start=1), 2):
+        if _log_chance(block, later, log_chances) < limit:
             raise DependentDrawsError(
                 f"block {second} of the draws repeats block {first}, which independent draws "
                 "never do. The cause may be a fixed seed inside the mechanism, a cache, or a "
@@ -253,15 +243,17 @@ def _check_blocks_differ(keys: KeyArray, is_d1: BoolArray, blocks: Sequence[int]
             )
 
 
-def _log_chance_in_turns(
+def _log_chance(
     block: tuple[KeyArray, BoolArray],
     later: tuple[KeyArray, BoolArray],
     log_chances: Sequence[float],
 ) -> float:
-    """Return the log of the probability that two blocks of draws have equal outcomes by chance.
+    """Return the log of the probability that two blocks of draws are equal by chance; 0 if they
+    differ.
 
-    Draws are compared position by position, where both blocks have the same input. The result is 0
-    (probability 1) if any outcomes differ there.
+    Draws are compared position by position, where both blocks have the same input. The draws of
+    each input are also compared by themselves: if one call makes all draws of an input, a block
+    with more draws of d1 has shifted draws of d2.
 
     block, later: keys (hashes) of the outcomes, and whether each input was d1.
     log_chances: log of an upper bound for Pr[two draws are equal], for d1 and d2.
@@ -269,10 +261,17 @@ def _log_chance_in_turns(
     (keys, is_d1), (later_keys, later_is_d1) = block, later
     size = min(len(keys), len(later_keys))
     same = is_d1[:size] == later_is_d1[:size]
-    if not _begin_alike(keys[:size][same], later_keys[:size][same]):
-        return 0.0
-    d1 = int((is_d1[:size] & same).sum())
-    return d1 * log_chances[0] + (int(same.sum()) - d1) * log_chances[1]
+    chances = [0.0]
+    if _begin_alike(keys[:size][same], later_keys[:size][same]):
+        d1 = int((is_d1[:size] & same).sum())
+        chances.append(d1 * log_chances[0] + (int(same.sum()) - d1) * log_chances[1])
+    for arm, later_arm, log_chance in zip(
+        (is_d1, ~is_d1), (later_is_d1, ~later_is_d1), log_chances, strict=True
+    ):
+        mine, theirs = keys[arm], later_keys[later_arm]
+        if _begin_alike(mine, theirs):
+            chances.append(min(len(mine), len(theirs)) * log_chance)
+    return min(chances)
 
 
 def _begin_alike(keys: KeyArray, later: KeyArray) -> bool:

@@ -14,7 +14,7 @@ import operator
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
@@ -52,7 +52,6 @@ from dpaudit.sampling.chunks import (
     ToCount,
     ToLearn,
     ToProbe,
-    ToTime,
 )
 from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_streams
 from dpaudit.targets.construction import check_found
@@ -153,17 +152,13 @@ class Sampler:
         for example if it changes its input.
         """
         environment = _environment()
-        kinds: dict[type, Callable[[Any], Any]] = {
-            ToLearn: self.learn,
-            ToCount: self.count,
-            ToTime: self.count,
-            ToProbe: self.probe,
-            FirstCalls: self.first,
-        }
+        kinds: dict[type, Callable[[Any], Any]]
+        kinds = {ToLearn: self.learn, ToProbe: self.probe, FirstCalls: self.first}
+        draw = kinds.get(type(chunk), self.count)
         had_torch = torch_use.is_loaded()
-        result: Result = kinds[type(chunk)](chunk)
+        result: Result = draw(chunk)
         if torch_use.is_loaded() and not had_torch:  # torch was imported, unseeded, by a draw
-            result = kinds[type(chunk)](chunk)
+            result = draw(chunk)
         self.changes_environment |= _environment() != environment
         return result
 
@@ -242,10 +237,7 @@ class Sampler:
 
     def _count_in_turns(self, chunk: ToCount, streams: ChunkStreams) -> Counted:
         raw, outcomes, is_d1 = self._in_turns(chunk, streams)
-        rule = chunk.measure.portfolio
-        counts = by_arm(rule(outcomes), rule.levels, is_d1)
-        others = (by_input(one, outcomes, is_d1) for one in chunk.measure.others)
-        counted = self._counted(chunk.measure, counts, others, outcomes, raw, is_d1)
+        counted = self._counted(chunk.measure, outcomes, raw, is_d1)
         return replace(counted, heads=(Head.of(outcomes, is_d1),)) if chunk.heads else counted
 
     def _learn_by_arm(self, chunk: ToLearn, streams: ChunkStreams) -> Learning:
@@ -263,9 +255,7 @@ class Sampler:
         for number in streams.coins.permutation(len(calls)).tolist():
             dataset, draws = calls[number]
             raw[number] = self._batch(dataset, draws, streams)
-        place = np.empty(chunk.size, dtype=np.intp)
-        place[is_d1] = np.arange(size)
-        place[~is_d1] = np.arange(size, chunk.size)
+        place = np.where(is_d1, np.cumsum(is_d1) - 1, size + np.cumsum(~is_d1) - 1)
         with rarely_collecting():
             outcomes = concatenate(list(map(self._read, raw))).take(place)
         in_order = list(chain.from_iterable(raw)) if failures(outcomes) else ()
@@ -283,34 +273,25 @@ class Sampler:
             raw = self._batch(*arms[arm], streams)
             with rarely_collecting():
                 outcomes = self._read(raw)
-            counts = _of_arm(chunk.measure.portfolio.level, outcomes, arm)
-            others = (_of_arm(one, outcomes, arm) for one in chunk.measure.others)
             is_d1 = np.full(outcomes.size, arm == 0)
-            parts.append(self._counted(chunk.measure, counts, others, outcomes, raw, is_d1))
+            parts.append(self._counted(chunk.measure, outcomes, raw, is_d1))
             first[arm] = outcomes.take(slice(HEAD))
         heads = (Head.mixed(first[0], first[1], streams.coins),) if chunk.heads else ()
         return replace(parts[0] + parts[1], heads=heads)
 
     def _counted(
-        self,
-        measure: Measure,
-        counts: NDArray[np.int64],
-        others: Iterable[NDArray[np.int64]],
-        outcomes: Outcomes,
-        raw: Sequence[Any],
-        is_d1: NDArray[np.bool_],
+        self, measure: Measure, outcomes: Outcomes, raw: Sequence[Any], is_d1: NDArray[np.bool_]
     ) -> Counted:
         atoms, declared = measure.atoms, measure.declared
+        rare_filter, seen = measure.rare_filter, measure.seen
         return Counted(
-            Tally(counts),
+            _tally(measure.portfolio.level, outcomes, is_d1),
             None if atoms is None else atom_tally(atoms.keys, outcomes, is_d1),
             None if declared is None else _range_tally(declared, outcomes, is_d1),
             self._failures(outcomes, raw, is_d1),
-            others=tuple(map(Tally, others)),
-            rare=None
-            if measure.rare_filter is None
-            else rare(measure.rare_filter, outcomes, is_d1),
-            unseen=None if measure.seen is None else unseen(measure.seen, outcomes, is_d1),
+            others=tuple(_tally(counter, outcomes, is_d1) for counter in measure.others),
+            rare=None if rare_filter is None else rare(rare_filter, outcomes, is_d1),
+            unseen=None if seen is None else unseen(seen, outcomes, is_d1),
         )
 
     def _batch(self, dataset: Any, size: int, streams: ChunkStreams) -> Any:
@@ -406,14 +387,14 @@ def _atoms_at(place: NDArray[np.intp], atoms: int, is_d1: NDArray[np.bool_]) -> 
     return AtomTally(counts[:-1], (int(is_d1.sum()), int((~is_d1).sum())))
 
 
-def _of_arm(counter: CellCounter, outcomes: Outcomes, arm: int) -> NDArray[np.int64]:
-    """Return the number of outcomes by level (bin) and input, (levels, 2).
-
-    outcomes: all of one input.  arm: 0 if this input is d1, 1 if it is d2.
-    """
-    counts = np.zeros((counter.levels, 2), dtype=np.int64)
-    counts[:, arm] = counter.counts(outcomes)
-    return counts
+def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> Tally:
+    """Return the number of outcomes by level (bin) and input, (levels, 2)."""
+    draws = int(np.count_nonzero(is_d1))
+    if 0 < draws < len(is_d1):
+        return Tally(by_input(counter, outcomes, is_d1))
+    counts = np.zeros((counter.levels, 2), dtype=np.int64)  # all of one input: without copies
+    counts[:, int(draws == 0)] = counter.counts(outcomes)
+    return Tally(counts)
 
 
 def rare(

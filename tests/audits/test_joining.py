@@ -25,8 +25,8 @@ from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.processes import cores
 from dpaudit.reports.text import render
-from dpaudit.sampling.executors import Setup, in_process, processes
-from dpaudit.sampling.executors.in_process import InProcess, JoiningWorkers
+from dpaudit.sampling import executors
+from dpaudit.sampling.executors import InProcess, JoiningWorkers, Setup, processes
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.targets.target import CallableTarget, ImportedTarget, IsolatedTarget
 from tests.result_files import to_json
@@ -49,13 +49,13 @@ SAMPLES = 40_000
 
 UNGUARDED = """
 from dpaudit.processes import cores
-from dpaudit.sampling.executors import in_process
+from dpaudit.sampling import executors
 import dpaudit
 
-in_process.WORTHWHILE = in_process._FIRST = 0.0
+executors.WORTHWHILE = executors._FIRST = 0.0
 cores.cores = lambda: 2
-look = in_process.JoiningWorkers.look
-in_process.JoiningWorkers.look = lambda others: (others.wait(15.0), look(others))
+look = executors.JoiningWorkers.look
+executors.JoiningWorkers.look = lambda others: (others.pool.settle(15.0), look(others))
 
 def mechanism(x, size, rng):
     return x + rng.laplace(size=size)
@@ -101,8 +101,8 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are worth while for any number of draws."""
-    monkeypatch.setattr(in_process, "WORTHWHILE", 0.0)
-    monkeypatch.setattr(in_process, "_FIRST", 0.0)
+    monkeypatch.setattr(executors, "WORTHWHILE", 0.0)
+    monkeypatch.setattr(executors, "_FIRST", 0.0)
 
 
 def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def join_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
         made(others, setup, rate, 1.0)
 
     def waiting(others: JoiningWorkers) -> None:
-        others.wait(15.0)
+        others.pool.settle(15.0)
         seen(others)
 
     at_once(monkeypatch)
@@ -312,7 +312,7 @@ def test_an_error_in_the_comparison_draws_ends_no_audit(monkeypatch: pytest.Monk
     learn = Sampler.learn
 
     def fails(sampler: Sampler, chunk: Any) -> Any:
-        if chunk.key == in_process._KEY:
+        if chunk.key == executors._KEY:
             raise MechanismError("a rare failure")
         return learn(sampler, chunk)
 

@@ -114,24 +114,25 @@ class NewProcesses:
         is_own = own_hashes and has_fixed_hashes()
         # Indices of the chunks of each interpreter: interpreter k has chunks k, k + workers, ...
         queues = [list(range(len(chunks)))[start::workers] for start in range(workers)]
-        running: dict[Future[Done], tuple[int, int]] = {}
+        # Chunk under way -> its worker, its index, and the key of its interpreter in `_pools`.
+        running: dict[Future[Done], tuple[int, int, tuple[bool, int]]] = {}
         drawn: dict[int, Counted] = {}
         begun, slowest = time.monotonic(), 0.0
         try:
             while (elapsed := time.monotonic() - begun) < SECONDS or (
                 len(drawn) < _FEWEST and running and elapsed < PATIENCE
             ):
-                idle = set(range(workers)) - {worker for worker, _ in running.values()}
+                idle = set(range(workers)) - {worker for worker, _, _ in running.values()}
                 for worker in idle if elapsed + slowest <= SECONDS else ():
                     if queues[worker]:
                         place = queues[worker].pop(0)
-                        number = worker if _MAY_FORK else place
-                        given = recipe, chunks[place], place
-                        running[self._sent(*given, number, is_own=is_own)] = worker, place
+                        key = is_own, worker if _MAY_FORK else place
+                        future = self._sent(recipe, chunks[place], place, key)
+                        running[future] = worker, place, key
                 if not running:
                     break
                 for future in wait(running, _LOOK, FIRST_COMPLETED).done:
-                    _, place = running.pop(future)
+                    _, place, _ = running.pop(future)
                     done = _done(future)
                     (drawn[place],) = done.drawn
                     slowest = max(slowest, done.seconds)
@@ -139,9 +140,8 @@ class NewProcesses:
         except _CannotDrawError as error:
             return Answers([], str(error), failed=True)
         finally:
-            for worker, place in running.values():
-                number = worker if _MAY_FORK else place
-                self._pools.pop((is_own, number)).close(in_order=False)
+            for _, _, key in running.values():
+                self._pools.pop(key).close(in_order=False)
         in_order = [drawn[place] for place in sorted(drawn)]
         return Answers(in_order, "" if len(drawn) == len(chunks) else late(len(drawn)))
 
@@ -151,31 +151,26 @@ class NewProcesses:
             self._pools.popitem()[1].close(in_order=False)
 
     def _sent(
-        self, recipe: Recipe, chunk: Chunk[Counted], place: int, number: int, *, is_own: bool
+        self, recipe: Recipe, chunk: Chunk[Counted], place: int, key: tuple[bool, int]
     ) -> Future[Done]:
-        """Send a chunk to the interpreter of this number. Raises _CannotDrawError."""
+        """Send a chunk to the interpreter with this key. Raises _CannotDrawError."""
         try:
             given = pickle.dumps((recipe, [chunk]))
-            pool = self._pool(recipe, number, is_own=is_own)
+            pool = self._pool(recipe, key)
             if _MAY_FORK:
                 return pool.call(_draw_in_fork, given, place, self._preload)
             return pool.call(_draw_here, given, place)
         except Exception as error:  # noqa: BLE001  # of the system, or of what cannot be sent
             raise _CannotDrawError(in_a_line(error)) from None
 
-    def _pool(self, recipe: Recipe, number: int, *, is_own: bool) -> ProcessPool:
-        """Return the new Python interpreter with this number; start it if it does not run.
-
-        is_own: whether the interpreter has a hash seed of its own.
-
-        Raises _CannotDrawError if the interpreter cannot be started.
-        """
+    def _pool(self, recipe: Recipe, key: tuple[bool, int]) -> ProcessPool:
+        """Return the new Python interpreter with this key; start it if it does not run."""
         from dpaudit.sampling.executors.processes import ProcessPool
 
-        key = is_own, number
         if key in self._pools and self._pools[key].has_ended():
             self._pools.pop(key).close(in_order=False)
         if key not in self._pools:
+            is_own, number = key
             seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
             starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
             # Not replaced, since `_starting` changes what all threads share.

@@ -131,8 +131,8 @@ def draw(recipe: Recipe, chunks: Sequence[Chunk[Any]]) -> Done:
     The state of global random generators is restored afterwards, since the worker may do other
     work. Raises UsageError if this worker is a thread of the auditing process.
     """
-    process, number, thread = recipe.origin
-    if (process, number) == (_PROCESS, os.getpid()) and thread != threading.get_ident():
+    *process, thread = recipe.origin
+    if process == [_PROCESS, os.getpid()] and thread != threading.get_ident():
         raise threads_refused()
     with _lock, auditor_errstate():
         sampler = _sampler(recipe)
@@ -286,8 +286,6 @@ class ExecutorPool(OrderedPool):
         """
         try:
             return future.result()
-        except (BrokenExecutor, CancelledError) as error:
-            raise self._lost(error) from None
         except ModuleNotFoundError as error:
             raise UsageError(
                 f"a worker has no module {error.name!r}; install the same packages there as here, "
@@ -296,28 +294,25 @@ class ExecutorPool(OrderedPool):
             ) from error
         except Exception as error:
             # Classes of Dask are compared by name, since Dask may not be installed.
-            if type(error).__name__ == "CommClosedError":
-                raise self._lost(error) from None
-            if type(error).__name__ == "KilledWorker":
-                killed: Any = error
-                raise MechanismError(
-                    f"{killed.allowed_failures + 1} Dask workers died while they drew the same "
-                    f"chunk, the last one at {killed.last_worker.address}; with isolate, a crash "
-                    "of the mechanism counts as an outcome",
-                    code="worker-killed",
-                ) from None
-            if type(error).__name__ in ("NoWorkerError", "NoValidWorkerError"):
-                raise MechanismError(
+            kind, code, end = type(error).__name__, "workers-lost", error.__dict__
+            if isinstance(error, BrokenExecutor | CancelledError) or kind == "CommClosedError":
+                why = self.lost.format(" ".join(str(error).split()) or kind)
+            elif kind == "KilledWorker":
+                code = "worker-killed"
+                why = (
+                    f"{end['allowed_failures'] + 1} Dask workers died while they drew the same "
+                    f"chunk, the last one at {end['last_worker'].address}; with isolate, a crash "
+                    "of the mechanism counts as an outcome"
+                )
+            elif kind in ("NoWorkerError", "NoValidWorkerError"):
+                why = (
                     "the Dask cluster had no workers for longer than "
                     "distributed.scheduler.no-workers-timeout allows; start some with "
-                    "`dask worker`",
-                    code="workers-lost",
-                ) from None
-            raise
-
-    def _lost(self, error: Exception) -> MechanismError:
-        how = " ".join(str(error).split()) or type(error).__name__
-        return MechanismError(self.lost.format(how), code="workers-lost")
+                    "`dask worker`"
+                )
+            else:
+                raise
+            raise MechanismError(why, code=code) from None
 
 
 class _DaskPool(ExecutorPool):

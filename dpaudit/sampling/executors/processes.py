@@ -66,12 +66,13 @@ class _Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """How processes of a pool are started and replaced.
+    """Where the processes of a pool get tasks, and how they are started and replaced.
 
     keep: pickled task with which each process begins.  starting: context in which it is started.
     arguments: of `_work`, after the connection.  replaced: how often, for one task.
     """
 
+    tasks: SimpleQueue[_Task | None]
     keep: bytes | None
     starting: Callable[[], AbstractContextManager[None]]
     arguments: tuple[Any, ...]
@@ -84,37 +85,34 @@ class ProcessPool(OrderedPool):
     If a process is killed, its chunk is drawn again from the chunk's seed, which gives equal draws.
     Processes are never forked, since a fork would copy the state of random generators and of locks.
 
-    started: futures of the first results of the processes, if processes begin with chunks.
+    started: futures of the first results of the processes, if they make samplers.
     """
 
     def __init__(
         self,
         recipe: Recipe | None,
         workers: int,
-        first: Sequence[Chunk[Any]] | None = None,
+        first: Sequence[Chunk[Any]] = (),
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
         replaced: int = _REPLACED,
     ) -> None:
         """Each of the first tasks starts a process, until there are as many as workers.
 
-        recipe: makes the sampler of each process, and is sent to each process once; None if only
-            `call` is used.
+        recipe: makes the sampler with which each process begins; None if only `call` is used.
         workers: number of processes.
-        first: chunks that every process draws first; `started` has the results. An empty sequence:
-            every process makes its sampler and draws nothing. None: neither.
+        first: chunks that every process draws first, with `recipe`; `started` has the results.
         starting: returns the context in which a process is started.
         replaced: how often a process is replaced for one task. With 0, only the thread that calls
             this pool starts processes.
         """
         super().__init__(workers)
-        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         context = multiprocessing.get_context("spawn")
         show = warnings.showwarning
         # If the command line has replaced `warnings.showwarning`, workers replace it, too.
         is_ours = getattr(show, "__module__", "").startswith("dpaudit.")
         arguments = (context.Lock(), show if is_ours else None)
         keep = None if recipe is None else pickle.dumps((_keep, (recipe,)))
-        self._plan = _Plan(keep, starting, arguments, replaced)
+        self._plan = _Plan(SimpleQueue(), keep, starting, arguments, replaced)
         self._first, self._is_settled = first, False
         self.started: list[Future[Done]] = []
         self._workers: list[_Worker] = []
@@ -144,12 +142,12 @@ class ProcessPool(OrderedPool):
         if len(self._workers) < self.workers:
             self._start_next()
         task = _Task(function, arguments, Future())
-        self._tasks.put(task)
+        self._plan.tasks.put(task)
         return task.future
 
     def has_ended(self) -> bool:
         """Return whether a process has ended, though the pool was not closed."""
-        return not all(worker.is_alive_process() for worker in self._workers)
+        return not all(worker._process.is_alive() for worker in self._workers)
 
     def settle(self, seconds: float) -> None:
         if not self._is_settled:
@@ -165,16 +163,16 @@ class ProcessPool(OrderedPool):
         """
         for worker in self._workers:
             worker.is_wanted = False
-            self._tasks.put(None)
+            self._plan.tasks.put(None)
         deadline = time.monotonic() + (_GRACE if in_order else 0.0)
         for worker in self._workers:
             worker.join(max(0.0, deadline - time.monotonic()))
         _kill(self._workers)
 
     def _start_next(self) -> None:
-        name = f"{WORKER}-{len(self._workers)}"
-        task = None if self._first is None else _Task(_draw, (self._first,), Future())
-        self._workers.append(_Worker(name, self._tasks, task, self._plan))
+        has_sampler = self._plan.keep is not None
+        task = _Task(_draw, (self._first,), Future()) if has_sampler else None
+        self._workers.append(_Worker(f"{WORKER}-{len(self._workers)}", task, self._plan))
         if task is not None:
             self.started.append(task.future)
 
@@ -195,15 +193,9 @@ class _Worker(threading.Thread):
     _process: SpawnProcess
     _connection: Connection
 
-    def __init__(
-        self,
-        name: str,
-        tasks: SimpleQueue[_Task | None],
-        first: _Task | None,
-        plan: _Plan,
-    ) -> None:
+    def __init__(self, name: str, first: _Task | None, plan: _Plan) -> None:
         super().__init__(name=name, daemon=True)
-        self._tasks, self._first, self._plan = tasks, first, plan
+        self._first, self._plan = first, plan
         self.is_wanted = self._is_new = True
         self._group: int | None = None
         self._lock = threading.Lock()  # held while the process is started or killed
@@ -213,13 +205,10 @@ class _Worker(threading.Thread):
     def run(self) -> None:
         if self._first is not None:
             self._serve(self._first)
-        while self.is_wanted and (task := self._tasks.get()) is not None:
+        while self.is_wanted and (task := self._plan.tasks.get()) is not None:
             self._serve(task)
         self._connection.close()  # which ends the process
         self._process.join()
-
-    def is_alive_process(self) -> bool:
-        return self._process.is_alive()
 
     def kill(self) -> None:
         """Kill the process and all processes that it started, even if it has ended itself."""
@@ -240,26 +229,25 @@ class _Worker(threading.Thread):
 
     def _reply(self, task: _Task) -> Done:
         data = pickle.dumps((task.function, task.arguments))
-        left = self._plan.replaced
-        while True:
-            if self._process.is_alive():
-                try:
-                    reply = self._ask(data)
-                except (EOFError, OSError):
-                    pass
-                else:
-                    return result_of(reply)
-            code = self._code()
-            if not left:
-                raise _killed(code, self._plan.replaced + 1)
-            left -= 1
-            self._start_process()
+        for left in range(self._plan.replaced, -1, -1):
+            try:
+                reply = self._ask(data)
+            except (EOFError, OSError):
+                code = self._code()
+            else:
+                return result_of(reply)
+            if left:
+                self._start_process()
+        raise _killed(code, self._plan.replaced + 1)
 
     def _ask(self, data: bytes) -> Done | BaseException:
+        is_alive = self._process.is_alive
+        if not is_alive():
+            raise EOFError
         if self._is_new and self._plan.keep is not None:
-            ask(self._connection, self._plan.keep, self._process.is_alive)
+            ask(self._connection, self._plan.keep, is_alive)
         self._is_new = False
-        return ask(self._connection, data, self._process.is_alive)
+        return ask(self._connection, data, is_alive)
 
     def _code(self) -> int:
         """Return the exit code of the process after it has ended or closed its connection.
@@ -419,14 +407,13 @@ def _receive(there: Connection, is_alive: Callable[[], bool] | None = None) -> b
 def _read(there: Connection, length: int, is_alive: Callable[[], bool] | None) -> bytes:
     data = bytearray()
     while len(data) < length:
-        if is_alive is not None and not connection.wait([there], GLANCE):
-            if not is_alive():
+        if is_alive is None or connection.wait([there], GLANCE):
+            piece = os.read(there.fileno(), min(_READ, length - len(data)))
+            if not piece:
                 raise EOFError
-            continue
-        piece = os.read(there.fileno(), min(_READ, length - len(data)))
-        if not piece:
+            data += piece
+        elif not is_alive():
             raise EOFError
-        data += piece
     return bytes(data)
 
 
