@@ -130,7 +130,8 @@ def _array(dtype: Any, shape: list[int], text: str) -> Any:
 
 def _derived(name: str, value: Any) -> Any:
     plain = decode(value)
-    return _derived_type(name, type(plain))(plain)
+    kind: Any = type(plain)
+    return _derived_type(name, kind)(plain)
 
 
 @functools.cache
