@@ -294,16 +294,16 @@ class ExecutorPool(OrderedPool):
             ) from error
         except Exception as error:
             # Classes of Dask are compared by name, since Dask may not be installed.
-            kind, code, end = type(error).__name__, "workers-lost", error.__dict__
+            kind, attributes = type(error).__name__, error.__dict__
+            if kind == "KilledWorker":
+                raise MechanismError(
+                    f"{attributes['allowed_failures'] + 1} Dask workers died while they drew the "
+                    f"same chunk, the last one at {attributes['last_worker'].address}; with "
+                    "isolate, a crash of the mechanism counts as an outcome",
+                    code="worker-killed",
+                ) from None
             if isinstance(error, BrokenExecutor | CancelledError) or kind == "CommClosedError":
                 why = self.lost.format(" ".join(str(error).split()) or kind)
-            elif kind == "KilledWorker":
-                code = "worker-killed"
-                why = (
-                    f"{end['allowed_failures'] + 1} Dask workers died while they drew the same "
-                    f"chunk, the last one at {end['last_worker'].address}; with isolate, a crash "
-                    "of the mechanism counts as an outcome"
-                )
             elif kind in ("NoWorkerError", "NoValidWorkerError"):
                 why = (
                     "the Dask cluster had no workers for longer than "
@@ -312,7 +312,7 @@ class ExecutorPool(OrderedPool):
                 )
             else:
                 raise
-            raise MechanismError(why, code=code) from None
+            raise MechanismError(why, code="workers-lost") from None
 
 
 class _DaskPool(ExecutorPool):
