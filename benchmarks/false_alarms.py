@@ -66,7 +66,7 @@ from dpaudit.certificates.evidence import (
     hidden_delta,
 )
 from dpaudit.certificates.fixed_test import FrozenRule
-from dpaudit.certificates.replay import block_of
+from dpaudit.certificates.wealth import block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels import tuning

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.reports.json import _canonical, _digest
 

@@ -6,11 +6,23 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from dpaudit.certificates.certificate import FirstFailure, Recording
-from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
-from dpaudit.certificates.result import AuditResult, Canaries, Exact, Failed, Recorded, Sampled
-from dpaudit.certificates.searched import Leader, Searched
+from dpaudit.certificates.certificate import (
+    ExactCertificate,
+    ExactEvent,
+    FirstFailure,
+    OneRunCertificate,
+    Recording,
+)
+from dpaudit.certificates.result import (
+    AuditResult,
+    Canaries,
+    Exact,
+    Failed,
+    Leader,
+    Recorded,
+    Sampled,
+    Searched,
+)
 from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.levels.portfolio import ScoreDistributions, Tried

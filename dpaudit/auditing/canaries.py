@@ -14,7 +14,7 @@ from decimal import Decimal
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.auditing.underpowered import guessed_too_few
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError

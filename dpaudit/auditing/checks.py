@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dpaudit.adapters.calls import names_after_dataset
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Certificate, Redrawn
-from dpaudit.certificates.replay import tally as replay_tally
+from dpaudit.certificates.wealth import tally as replay_tally
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
 from dpaudit.errors import MechanismError, UsageError

@@ -32,8 +32,7 @@ from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Stage
 from dpaudit.certificates.evidence import BETTING_SHARE
-from dpaudit.certificates.replay import block_of
-from dpaudit.certificates.wealth import Wealth
+from dpaudit.certificates.wealth import Wealth, block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
 from dpaudit.levels.candidates import Candidate

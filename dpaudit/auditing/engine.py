@@ -51,9 +51,9 @@ from dpaudit.certificates.result import (
     Progress,
     Repeated,
     Sampled,
+    Searched,
     Verdict,
 )
-from dpaudit.certificates.searched import Searched
 from dpaudit.errors import MechanismError
 from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import USUAL, VARIABLE

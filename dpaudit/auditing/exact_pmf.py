@@ -15,7 +15,7 @@ from dpaudit.adapters.loading import WithAdversary, add_adversary, load_mechanis
 from dpaudit.adapters.pmf import LawRow, law_table
 from dpaudit.attacks.single_outputs import event_words
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.certificate import ExactCertificate, ExactEvent
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.inputs.neighbouring import check_pair

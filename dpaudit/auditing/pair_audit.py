@@ -39,7 +39,7 @@ from dpaudit.certificates.evidence import (
 )
 from dpaudit.certificates.fixed_test import FrozenRule, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
-from dpaudit.certificates.replay import round_of
+from dpaudit.certificates.wealth import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, pool
 from dpaudit.errors import MechanismError

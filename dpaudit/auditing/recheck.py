@@ -23,13 +23,19 @@ from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import several_points
 from dpaudit.auditing.schedule import CONFIRMING, Plan, look_stride, wants_refit
 from dpaudit.auditing.underpowered import limits_of
-from dpaudit.certificates.certificate import Block, Certificate, EventCount, FixedTest, Schedule
+from dpaudit.certificates.certificate import (
+    Block,
+    Certificate,
+    EventCount,
+    ExactCertificate,
+    FixedTest,
+    OneRunCertificate,
+    Schedule,
+)
 from dpaudit.certificates.evidence import Evidence, numbers
-from dpaudit.certificates.exact_certificate import ExactCertificate
 from dpaudit.certificates.fixed_test import FrozenRule
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
-from dpaudit.certificates.replay import beliefs_of, first_refuted, tally
 from dpaudit.certificates.result import AuditResult, Family, Verdict
+from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
 from dpaudit.claims import PrivacyClaim, ProfilePoint, compose, group
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import epsilon_interval

@@ -37,8 +37,8 @@ from dpaudit.auditing.underpowered import kept_too_few
 from dpaudit.certificates.certificate import Certificate, Method, Recording
 from dpaudit.certificates.evidence import Evidence, certificate
 from dpaudit.certificates.fixed_test import Setting, accused, game_test, pair_test
-from dpaudit.certificates.replay import block_of
 from dpaudit.certificates.result import AuditResult, Failed, Recorded
+from dpaudit.certificates.wealth import block_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm
 from dpaudit.errors import MechanismError, UsageError

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, verify
-from dpaudit.certificates.result import Family, Grouped, Progress
-from dpaudit.certificates.searched import Searched
+from dpaudit.certificates.result import Family, Grouped, Progress, Searched
 from dpaudit.claims import PrivacyClaim, compose
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair

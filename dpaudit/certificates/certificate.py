@@ -1,4 +1,14 @@
-"""What one pair of inputs has shown: frozen values, complete enough to be checked by others."""
+"""Certificates: the result for one pair of inputs, complete enough to be recomputed by others.
+
+`Certificate` holds an audit that draws from a mechanism or reads recorded outputs,
+`ExactCertificate` an audit of laws that a mechanism states, and `OneRunCertificate` an audit of
+guesses about the canaries of one run.
+
+Words: d1 and d2 are the two inputs, P and Q the laws of the output on them, and an event E is a set
+of outputs. A draw is an output with its input. A level is a bin of the outputs (docs/method.md §3).
+A rule guesses the input of a draw from its level: d1 (1), d2 (-1), or no guess (0). A tally counts
+draws by level and input. The point of a claim is the inequality P(E) ≤ e^ε Q(E) + δ for one (ε, δ).
+"""
 
 from __future__ import annotations
 
@@ -19,20 +29,21 @@ RuleKind = Literal["main", "rare", "other"]
 
 @dataclass(frozen=True, slots=True)
 class EventCount:
-    """How often one fixed event happened on draws that had no part in choosing it.
+    """Counts of an event that was fixed before the draws.
 
     Attributes
     ----------
     words : str
-        The event, e.g. `output ≤ 0.13`.
+        The event, such as `output ≤ 0.13`.
     guess : {'d1', 'd2'}
-        The input that the event is evidence for.
+        The input under which the event is expected more often.
     count_d1, count_d2 : int
-        Draws in the event, by input.
+        Number of draws in the event, by input.
     draws_d1, draws_d2 : int
-        All draws, by input.
+        Number of all draws, by input.
     interval_d1, interval_d2 : tuple of float
-        Two-sided Clopper-Pearson intervals of P(E) and Q(E), each at the confidence of the audit.
+        Two-sided Clopper-Pearson intervals of P(E) and of Q(E), each at the confidence of the
+        audit.
     """
 
     words: str
@@ -47,19 +58,19 @@ class EventCount:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Draws between two looks.
+    """A block of consecutive draws; wealth is computed at the end of each block.
 
     Attributes
     ----------
     stage : {'learning', 'certification', 'confirmation', 'recorded'}
-        What the draws were for.
+        Purpose of the draws.
     round : int or None
-        The index into `Certificate.rounds` of what was bet on this block. None: nothing was bet,
-        since the block came before anything had been learned, or after the betting had ended.
+        Index into `Certificate.rounds` of the beliefs that were bet on this block; None without a
+        bet, as before the first learning and after the end of betting.
     draws : int
-        How many there are.
+        Number of draws.
     tally : tuple of pairs of int
-        Draws of d1 and of d2, by level.
+        Number of draws of d1 and of d2 at each level.
     """
 
     stage: Stage
@@ -70,14 +81,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What the bettors believed from one time they learned to the next.
+    """Beliefs of the bettors between two times of learning.
 
     Attributes
     ----------
     posteriors : tuple of tuples of float
-        Estimated Pr[d1 | level], by bettor and level.
+        Estimated probability that a draw is of d1, by bettor and level.
     rules : tuple of tuples of int
-        A guess of d1 (1), of d2 (-1), or none (0), by rule and level.
+        Guess of each rule at each level.
     """
 
     posteriors: tuple[tuple[float, ...], ...]
@@ -86,19 +97,22 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What the sizes of blocks follow from, beside the budget and the tallies.
+    """Settings that, with the budget and the tallies, determine the sizes of the blocks.
 
     Attributes
     ----------
     learned, block : int
-        Draws to keep and learn from, at most, and draws of which a worker holds the outcomes.
-    by_clock, full : bool
-        Whether the budget was planned by the clock while learning; whether the run was to go on to
-        its planned end after a refutation.
+        Largest number of draws to keep and learn from; number of draws whose outcomes a worker
+        holds.
+    by_clock : bool
+        Whether the budget was planned by the clock while learning.
+    full : bool
+        Whether the run was to continue to its planned end after a refutation.
     counted : int
-        Draws beyond those that are kept, which were counted to learn from. None in older files.
+        Number of draws that were counted to learn from, in addition to those that are kept; 0 in
+        files of older versions.
     confirming : int
-        Draws of a confirmation, at least, within the budget; 1,000 in files that do not say.
+        Smallest number of draws of a confirmation, within the budget; 1,000 in files without it.
     """
 
     learned: int
@@ -111,46 +125,46 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class FixedTest:
-    """The exact bound on one fixed event, from draws that nothing had looked at before.
+    """The exact test of one rule, on draws that were not used before.
 
     Attributes
     ----------
     stage : {'certification', 'confirmation', 'recorded'}
-        All draws kept for the test, up to the planned end; a fresh block after an early refutation;
-        or a random part of recorded outputs.
+        The draws of the test: all draws kept for it, up to the planned end; a fresh block after an
+        early refutation; or a random part of recorded outputs.
     method : {'game', 'clopper-pearson', 'probabilistic'}
-        How counts became a bound (docs/method.md §2 and §7).
+        Method that turns counts into a bound (docs/method.md §2 and §7).
     alpha : float
-        The share of the error probability that this test spends.
+        Error probability that this test spends.
     draws, correct, wrong : int
-        Certification draws, of both inputs; right and wrong guesses of the game.
+        Number of draws of both inputs, of right guesses and of wrong guesses.
     two_guesses : bool
         Whether the rule can guess both inputs (h = 1) or only one (h = ½).
     events : tuple of EventCount
-        One or two events; for the probabilistic definition, the certified atoms.
+        One or two events; for the probabilistic definition, the certified outputs.
     epsilon_lower, delta_lower : float
-        Lower bounds for ε at the claimed δ and for δ at the claimed ε, each valid at 1 - alpha.
+        Lower bounds for ε at the claimed δ, and for δ at the claimed ε; each valid with probability
+        at least 1 - alpha.
     p_value : float
-        Of the claim, by this test alone.
+        p-value of the claim by this test alone.
     detectable_epsilon : float
-        The smallest true ε that this test would have refuted with probability 0.9, had the leak
-        been visible to its event; inf when no ε would (docs/method.md §8).
+        Smallest true ε that this test would have refuted with probability 0.9, if the leak were
+        visible to its event; inf if there is none (docs/method.md §8).
     accused : tuple of tuples
-        For the probabilistic definition, every atom that was to be certified: its words, the input
-        it is evidence for, and its draws of d1 and of d2.
+        For the probabilistic definition, each single output that was tested: its words, the input
+        that is expected to give it more often, and its draws of d1 and of d2.
     kind : {'main', 'rare', 'other'}
-        The rule of the portfolio that was tested: the one with the largest predicted bound; outputs
-        that one input alone gave while learning; or the best rule of another kind (docs/method.md
-        §2).
+        Kind of the rule: the rule with the largest predicted bound; a rule on outputs that only one
+        input gave while learning; or the best rule of another kind (docs/method.md §4).
     share : float
-        The part of the exact test's error probability that the rule got when the portfolio was
-        frozen, in (0, 1]. The shares of all rules add up to 1.
+        Share of the exact test's error probability that the rule got at the freeze, in (0, 1]. The
+        shares of all rules add up to 1.
     attack : str
-        The attack that found the rule.
+        Attack that found the rule.
     guesses : tuple of int
-        The rule: a guess of d1 (1), of d2 (-1), or none (0), by level.
+        Guess at each level: d1 (1), d2 (-1) or none (0).
     point : ProfilePoint or None
-        The inequality that the rule tests. None: the one that was bet against.
+        Point of the claim that the rule tests; None for the point that was bet against.
     """
 
     stage: FixedStage
@@ -174,26 +188,26 @@ class FixedTest:
 
     @property
     def refutes(self) -> bool:
-        """Whether this test refutes the claim by itself, at its own share."""
+        """Whether this test alone refutes the claim, at its own error probability."""
         return self.p_value <= self.alpha
 
 
 @dataclass(frozen=True, slots=True)
 class DivergenceTest:
-    """The lower bound of a Rényi divergence, from the draws of the exact test.
+    """The test of a Rényi divergence, on the draws of the exact test.
 
     Attributes
     ----------
     witness : Witness
-        What was fixed before these draws: order, direction, a number for every level, stakes.
+        The function of the level from which the bound is computed, fixed before these draws.
     alpha : float
-        The share of the error probability that this test spends.
+        Error probability that this test spends.
     allowed : float
-        The most that the claim allows the divergence to be, in nats.
+        Largest divergence that the claim allows, in nats.
     lower : float
-        The lower bound, in nats, valid at 1 - alpha.
+        Lower bound of the divergence, in nats; valid with probability at least 1 - alpha.
     p_value : float
-        Of the claim, by this test alone.
+        p-value of the claim by this test alone.
 
     Notes
     -----
@@ -209,20 +223,21 @@ class DivergenceTest:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Draws of the exact test with anything that no draw to learn from had: a value, a label, an
-    entry at a place that had none; of numbers that hardly ever repeat, one beyond all others. No
-    rule could learn of them.
+    """Counts of draws of the exact test with something new, of which no rule could learn.
+
+    New is a value, a label, or an entry at a place that had none, if no learning draw had it. Where
+    numbers almost never repeat, a number is new if it lies beyond all numbers of the learning
+    draws.
 
     Attributes
     ----------
     count_d1, count_d2 : int
-        How many there were, by input.
+        Number of such draws, by input.
     delta : float
-        The largest δ that such outputs can hide, valid at 1 - `Certificate.alpha`: the larger one
-        of two Clopper-Pearson upper bounds of their probability, by input.
+        Largest δ that such outputs can hide: the larger Clopper-Pearson upper bound of their
+        probability under either input, valid with probability at least 1 - `Certificate.alpha`.
     ranges : bool
-        Whether somewhere in the outputs numbers hardly ever repeat, so that only those beyond all
-        others count.
+        Whether numbers almost never repeat in some column of the outputs.
     """
 
     count_d1: int
@@ -233,15 +248,15 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonInterval:
-    """An interval for the pair's smallest ε at δ = 0, where all outputs were declared.
+    """A confidence interval for the smallest ε at δ = 0, if all possible outputs were declared.
 
     Attributes
     ----------
     lower, upper : float
-        The ends, together valid at 1 - `Certificate.alpha` (docs/method.md §10); upper is inf when
-        nothing bounds ε.
+        Ends of the interval, together valid with probability at least 1 - `Certificate.alpha`
+        (docs/method.md §10); `upper` may be inf.
     atoms : tuple of tuples
-        Every declared output in words, and its certification draws of d1 and of d2.
+        Each declared output in words, and its certification draws of d1 and of d2.
     """
 
     lower: float
@@ -251,13 +266,13 @@ class EpsilonInterval:
 
 @dataclass(frozen=True, slots=True)
 class FirstFailure:
-    """The first exception of a kind.
+    """The first exception of a kind that the mechanism raised.
 
     Attributes
     ----------
     message, where : str
-        What it said, and where it was raised, as `mine.py:12`; empty where that is not known (a
-        crash, or a program in another language).
+        Message of the exception; file and line that raised it, such as `mine.py:12`, or "" if
+        unknown (a crash, or a program in another language).
     """
 
     message: str
@@ -266,14 +281,14 @@ class FirstFailure:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Draws that were made elsewhere.
+    """Recorded outputs, which were drawn outside of dpaudit.
 
     Attributes
     ----------
     draws_d1, draws_d2 : int
-        How many there were, by input.
+        Number of recorded draws, by input.
     coin_flipped : bool
-        Whether fair coins had picked the input of every draw, or the numbers were fixed.
+        Whether fair coins picked the input of every draw. If not, these numbers were fixed.
     """
 
     draws_d1: int
@@ -283,14 +298,14 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Redrawn:
-    """New processes that drew as the first one did, after a refutation.
+    """A comparison of a refutation with draws of new processes.
 
     Attributes
     ----------
     processes, draws : int
-        How many new processes were compared, and their draws together.
+        Number of new processes that were compared, and of their draws together.
     note : str
-        Why none was compared, or fewer than eight; otherwise the empty text.
+        Why fewer than eight processes were compared; "" if eight were.
     """
 
     processes: int
@@ -300,86 +315,90 @@ class Redrawn:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The outcome for one pair of inputs: the numbers, what they follow from, and remarks.
+    """The result for one pair of inputs, with the counts from which all numbers follow.
 
     Attributes
     ----------
     pair : str
         The pair in words.
     point : ProfilePoint
-        The inequality that the rule shown tests, one of those that the claim implies.
+        The point of the claim that the shown rule tests.
     refuted : bool
         Whether the claim was refuted on this pair.
     draws, budget : int
-        All draws made, for both inputs, and all that were allowed.
+        Number of draws made, and number of draws allowed, of both inputs together.
     refuted_after : int or None
-        Draws when betting refuted the claim.
+        Number of draws when betting refuted the claim; None if it did not.
     alpha, alpha_betting : float
-        Error probability of this pair, and the share of it that betting spends.
+        Error probability of this pair, and the part of it that betting spends.
     wealth : float
-        The smallest, over the claimed ε and every smaller one of the grid, of the largest wealth at
-        a recorded look. Betting refutes when it is at least 1 / alpha_betting.
+        Betting refutes the claim if this wealth is at least 1 / alpha_betting. It is the smallest,
+        over the claimed ε and all smaller values of a grid, of the largest wealth at the end of any
+        block.
     epsilon_betting : float
-        Lower bound for ε that betting gives, valid at 1 - alpha_betting at every moment.
+        Lower bound for ε by betting. All bounds during the run are valid together with probability
+        at least 1 - alpha_betting.
     epsilon_lower, delta_lower : float
-        Lower bounds for ε at the δ of the point, the best of epsilon_betting and the bounds of all
-        rules, and for δ at the ε of the point; each valid at 1 - alpha.
+        Lower bounds for ε at the δ of the point, and for δ at the ε of the point; each valid with
+        probability at least 1 - alpha. The bound for ε is the best of `epsilon_betting` and the
+        bounds of all rules.
     p_value : float
-        Of the claim, by betting and the exact test together.
+        p-value of the claim, by betting and the exact test together.
     fixed : FixedTest
-        The exact test of the rule with the best bound at its own share.
+        The exact test of the rule that is shown: the rule with the best bound.
     failures : mapping of str to pair of int
-        Outcomes that were exceptions: draws of d1 and of d2, by kind.
+        Draws of d1 and of d2 that were exceptions, by kind of exception.
     reproducible : bool
-        Whether equal seeds gave equal outcomes; a note says so when they did not, or a warning
-        where calls have changed variables of the mechanism, too.
+        Whether equal seeds gave equal outcomes. If not, a note or a warning says so.
     rounds : tuple of Round
-        What the bettors believed, one entry for each time they learned.
+        Beliefs of the bettors, one entry for each time of learning.
     blocks : tuple of Block
-        The tallies of all draws, in order.
+        Tallies of all draws, in order.
     warnings : tuple of str
-        Reasons for doubt.
+        Reasons to doubt the result.
     interval : EpsilonInterval or None
-        For ε, where the range of outputs was declared and the run came to its planned end.
+        Interval for ε, if all possible outputs were declared and the run reached its planned end.
     recording : Recording or None
-        For recorded outputs, on which nothing is bet (alpha_betting is 0, wealth 1).
+        Origin of recorded outputs. These have no betting: `alpha_betting` is 0 and `wealth` 1.
     ignored : tuple of str
-        What outputs had that no attack looked at, and how to have it looked at.
+        Properties of the outputs that no attack looked at, each with the remedy.
     attacks : tuple of Tried
-        The attacks that were considered for the exact test, and what they promised.
+        The attacks that were considered for the exact test, with their predicted bounds.
     scores : ScoreDistributions or None
-        How the score that the exact test is about fell on selection draws, if it is about one.
+        Distributions of the score of the shown rule on selection draws, if the rule uses a score.
     schedule : Schedule or None
-        What the blocks must follow; None for recorded draws, and for a file of an older format.
+        Settings that determine the sizes of the blocks; None for recorded outputs, and in files of
+        older versions.
     first_failures : mapping of str to FirstFailure
         The first exception of each kind.
     adjacency : str or None
-        The relation of the inputs that was stated, `not stated`, or None for draws that were made
-        elsewhere.
+        The stated relation between the inputs, or `not stated`; None for recorded outputs.
     notes : tuple of str
-        What is worth knowing about the pair and its draws, and no reason for doubt.
+        Remarks on the pair and its draws that are no reason for doubt.
     divergence : DivergenceTest or None
-        For Rényi and zero-concentrated DP, where a divergence promised to show anything.
+        The test of a divergence, for Rényi and zero-concentrated DP, if it was predicted to show
+        something.
     unseen : Unseen or None
-        Of the draws of the exact test, where the run came to its planned end. None as well for
-        outputs of more columns than are looked at one by one, and in older files.
+        Counts of outputs that rules could not learn of, if the run reached its planned end. None
+        also for outputs of more than 256 columns, and in files of older versions.
     others : tuple of FixedTest
-        The exact tests of the other rules of the portfolio, on the same draws.
+        The exact tests of the other rules, on the same draws.
     detectable_rare : float or None
-        The smallest probability of an output that only one input gives which this run would have
-        refuted with probability 0.9 (docs/method.md §8); inf when it could not. The output is one
-        value, label, key, length or exception, which repeats. None after a
-        confirmation, for the probabilistic definition and `clopper-pearson`, and in older files.
+        Smallest probability of an output that only one input gives at which this run would have
+        refuted the claim with probability 0.9 (docs/method.md §8); inf if there is none. The output
+        is a value, a label, a key, a length or an exception that repeats. None after a
+        confirmation, for the methods `probabilistic` and `clopper-pearson`, and in files of older
+        versions.
     bet_against : ProfilePoint or None
-        The inequality that was bet against, where that is another one than `point`.
+        The point that was bet against; None if it is `point`.
     redrawn : Redrawn or None
-        The comparison with new processes after a refutation. None: nothing was refuted, or a Python
-        program audits a callable (docs/guides/mechanism.md).
+        The comparison with new processes after a refutation; None without a refutation, and for
+        callables that a Python program audits (docs/guides/mechanism.md).
 
     Notes
     -----
-    The bounds and the p-value follow from what is recorded here; `dpaudit report` computes them
-    again (docs/method.md §2 to §4).
+    Bounds and p-value follow from the recorded counts; `dpaudit report` recomputes them
+    (docs/method.md §2 to §4).
     """
 
     pair: str
@@ -415,26 +434,137 @@ class Certificate:
     others: tuple[FixedTest, ...] = field(default=(), repr=False)
     detectable_rare: float | None = None
     bet_against: ProfilePoint | None = None
-    # How many processes there was time for is no part of what was found.
+    # Not compared: the number of processes depends on the time that was left.
     redrawn: Redrawn | None = field(default=None, compare=False)
 
     @property
     def betting_point(self) -> ProfilePoint:
-        """The inequality that was bet against."""
+        """The point of the claim that was bet against."""
         return self.bet_against or self.point
 
     @property
     def attack(self) -> str:
-        """The attack that found the rule that is shown."""
+        """The attack that found the shown rule."""
         return self.fixed.attack
 
     @property
     def guesses(self) -> tuple[int, ...]:
-        """The guesses of the rule that is shown, by level."""
+        """The guesses of the shown rule, by level."""
         return self.fixed.guesses
 
     @property
     def rules(self) -> tuple[FixedTest, ...]:
-        """The exact tests of all rules, the main one first."""
+        """The exact tests of all rules, in the order main, rare, other."""
         order = ("main", "rare", "other")
-        return tuple(sorted((self.fixed, *self.others), key=lambda one: order.index(one.kind)))
+        return tuple(sorted((self.fixed, *self.others), key=lambda test: order.index(test.kind)))
+
+
+@dataclass(frozen=True, slots=True)
+class ExactEvent:
+    """An event and its exact probabilities.
+
+    Attributes
+    ----------
+    words : str
+        The event.
+    guess : {'d1', 'd2'}
+        The input under which the event is more likely.
+    probability_d1, probability_d2 : float
+        P(E) and Q(E).
+    """
+
+    words: str
+    guess: Guess
+    probability_d1: float
+    probability_d2: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExactCertificate:
+    """The exact privacy parameters of one pair, from laws that the mechanism states.
+
+    Attributes
+    ----------
+    pair : str
+        The pair in words.
+    point : ProfilePoint
+        The point of the claim that is violated most, or comes nearest to being violated.
+    refuted : bool
+        Whether the claim fails on this pair, by more than rounding (`stats.exact.TOLERANCE`).
+    epsilon : float
+        Smallest ε that holds for the pair at δ = 0; may be inf.
+    epsilon_lower, delta_lower : float
+        Smallest ε at the δ of the point, and smallest δ at the ε of the point.
+    probabilistic_delta : float
+        Smallest δ of probabilistic DP at the ε of the point.
+    event : ExactEvent or None
+        An event that decides whether the claim holds; None if both laws are equal.
+    law : tuple of tuples
+        Each outcome in words, its probability under d1, and its probability under d2.
+    warnings, adjacency, notes : tuple of str, str or None, tuple of str
+        As in `Certificate`.
+
+    Notes
+    -----
+    The result is true of this pair if the mechanism draws from the laws that it states
+    (docs/method.md §10).
+    """
+
+    pair: str
+    point: ProfilePoint
+    refuted: bool
+    epsilon: float
+    epsilon_lower: float
+    delta_lower: float
+    probabilistic_delta: float
+    event: ExactEvent | None
+    law: tuple[tuple[str, float, float], ...] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+    adjacency: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OneRunCertificate:
+    """The result of one run with many canaries: records that fair coins include or leave out.
+
+    Attributes
+    ----------
+    pair : str
+        The two inputs in words.
+    point : ProfilePoint
+        The point of the claim that was tested.
+    refuted : bool
+        Whether the claim was refuted.
+    canaries, guesses, correct : int
+        Number of canaries, of guesses whether a canary was included, and of right guesses.
+    alpha : float
+        Error probability.
+    epsilon_lower, delta_lower : float
+        Lower bounds for ε at the δ of the point, and for δ at the ε of the point; each valid with
+        probability at least 1 - alpha.
+    p_value : float
+        p-value of the claim.
+    detectable_epsilon : float
+        Smallest ε that would have been refuted with probability 0.9, if every guess were right with
+        probability e^ε / (1 + e^ε); inf if there is none.
+    warnings : tuple of str
+        Reasons to doubt the result.
+
+    Notes
+    -----
+    Source: Steinke, Nasr & Jagielski 2023, with the bound of docs/method.md §12.
+    """
+
+    pair: str
+    point: ProfilePoint
+    refuted: bool
+    canaries: int
+    guesses: int
+    correct: int
+    alpha: float
+    epsilon_lower: float
+    delta_lower: float
+    p_value: float
+    detectable_epsilon: float
+    warnings: tuple[str, ...] = ()

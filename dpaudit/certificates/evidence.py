@@ -1,6 +1,7 @@
-"""From evidence to the numbers of a certificate: here, and nowhere else (docs/method.md §4).
+"""From evidence, the tallies and beliefs of one pair, to the numbers of its certificate.
 
-An audit, `dpaudit bound` and the recheck of a file all derive their numbers by `numbers`.
+An audit, `dpaudit bound` and the recheck of a result file all compute their bounds and p-values by
+`numbers` (docs/method.md §4).
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ from dpaudit.certificates.fixed_test import (
     game_test,
     pair_test,
 )
-from dpaudit.certificates.replay import beliefs_of, replay, tally
-from dpaudit.certificates.wealth import Wealth
+from dpaudit.certificates.wealth import Wealth, beliefs_of, replay, tally
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import RARE_SHARE
@@ -37,33 +37,34 @@ from dpaudit.stats.binomial import TOSSED_AGAIN, clopper_pearson_upper
 from dpaudit.stats.power import POWER, detectable_rare
 from dpaudit.stats.witness import Witness, divergence_lower, p_value
 
-# How a pair's error probability is shared out: betting, the exact test at the planned end, and the
-# one on a confirmation block after an early stop. They add up to 1, so that the union bound holds
-# whichever of the two exact tests a run comes to.
+# Shares of a pair's error probability: betting, the exact test at the planned end, and the exact
+# test on a confirmation block after an early stop. They add up to 1, so that a union bound holds
+# for whichever of the two exact tests is carried out.
 BETTING_SHARE = 0.2
 CERTIFICATION_SHARE = 0.75
 CONFIRMATION_SHARE = 0.05
 
-# Beyond this the exponential would be infinite.
+# Largest log of the wealth that is shown; its exponential fits in a float.
 _LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the numbers of one pair follow from.
+    """The counts and settings from which the numbers of one pair follow.
 
-    point: the inequality that is bet against, and tested by each rule without a point of its own.
-    points: all that the claim implies, where it is a curve.
-    alpha: the pair's error probability.  confidence: of the intervals that are shown.
-    blocks: all draws, in order; those of `stage` are for the exact test, by `method`.
-    rounds: what was bet on; none where nothing was.
-    rules: the portfolio of the exact test, the main rule first; their shares add up to 1.
+    point: point of the claim that is bet against, and tested by each rule without its own point.
+    points: all points of the claim, if it has several.
+    alpha: error probability of the pair. confidence: confidence of the intervals in reports.
+    blocks: tallies of all draws, in order. stage: stage of the blocks of the exact test.
+    method: method of the exact test.
+    rounds: beliefs that were bet on; empty without betting.
+    rules: rules of the exact test, the main rule first; their shares add up to 1.
     accused: single outputs with their counts, for the probabilistic definition.
     thinned: whether the draws of the exact test are a random part of fixed numbers of draws.
-    limited: a witness of a Rényi divergence, and the most that the claim allows it to be; half of
-    what the exact test may spend of alpha is then spent on it.
-    unseen: of the draws of the exact test, those that have anything that was not seen before.
-    ranges: whether that is, somewhere, a number beyond all others.
+    limited: witness of a Rényi divergence, and the largest divergence that the claim allows, if
+    the divergence is tested; it then gets half of the exact test's error probability.
+    unseen: number of draws of d1 and of d2 in the exact test with something that no learning draw
+    had, if counted. ranges: as in `Unseen`.
     """
 
     point: ProfilePoint
@@ -88,8 +89,7 @@ class Evidence:
 
     @property
     def fixed_share(self) -> float:
-        """The share of alpha that the exact test spends, or each of two, where there are two: of
-        the events of all rules, and of a divergence."""
+        """The share of alpha that all rules spend; a test of a divergence spends as much again."""
         if self.stage == "recorded":
             share = 1 - TOSSED_AGAIN if self.thinned else 1.0
         else:
@@ -100,19 +100,19 @@ class Evidence:
 def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any]:
     """Return the fields of a `Certificate` that follow from evidence.
 
-    followed: the wealth as it was followed while drawing, to spare working it out again.
-    Raises ValueError for beliefs that nobody may bet on.
+    followed: the wealth that was computed while drawing, if any, which saves computing it again.
+    Raises ValueError for impossible beliefs (`beliefs_of`).
     """
     tests, divergence = fixed_tests(evidence), _divergence_test(evidence)
     fixed = _shown(tests)
     point = fixed.point or evidence.point
-    # Bounds for ε hold at the δ of a point, and those for δ at its ε.
-    alike = [one for one in tests if (one.point or evidence.point) == point]
-    p_values = [1.0, *(one.p_value / (evidence.fixed_share * one.share) for one in tests)]
+    # Bounds of rules that test other points do not count, since their δ or ε is another one.
+    comparable = [test for test in tests if (test.point or evidence.point) == point]
+    p_values = [1.0, *(test.p_value / (evidence.fixed_share * test.share) for test in tests)]
     if divergence is not None:
         p_values.append(divergence.p_value / evidence.fixed_share)
     log_wealth, epsilon_betting = 0.0, 0.0
-    is_refuted = any(one.refutes for one in tests)
+    is_refuted = any(test.refutes for test in tests)
     is_refuted |= divergence is not None and divergence.p_value <= divergence.alpha
     if evidence.betting_share:
         bets = _bets(evidence, followed)
@@ -128,12 +128,12 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         "epsilon_betting": epsilon_betting,
         "epsilon_lower": max(
             epsilon_betting if point == evidence.point else 0.0,
-            *(one.epsilon_lower for one in alike),
+            *(test.epsilon_lower for test in comparable),
         ),
-        "delta_lower": max(one.delta_lower for one in alike),
+        "delta_lower": max(test.delta_lower for test in comparable),
         "p_value": min(p_values),
         "fixed": fixed,
-        "others": tuple(one for one in tests if one is not fixed),
+        "others": tuple(test for test in tests if test is not fixed),
         "divergence": divergence,
         "unseen": _unseen(evidence),
         "detectable_rare": _detectable_rare(evidence),
@@ -143,9 +143,9 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
 
 
 def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any) -> Certificate:
-    """Return the certificate of evidence, with its numbers.
+    """Return the certificate of evidence.
 
-    followed: as of `numbers`.  about: further fields.
+    followed: as in `numbers`. about: the fields of `Certificate` that do not follow from evidence.
     """
     return Certificate(
         **numbers(evidence, followed),
@@ -156,10 +156,10 @@ def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any
 
 
 def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
-    """Return the exact test of every rule, each at its own share, all on the same tally.
+    """Return the exact test of every rule, each with its own share, all on the same tally.
 
-    The rules and their shares were fixed before these draws, so that a union bound over the rules
-    holds: the chance that any of them refutes a claim that holds is at most `fixed_share · alpha`.
+    Rules and shares were fixed before these draws. So a union bound holds: the probability that any
+    rule refutes a claim that holds is at most `fixed_share` · alpha.
     """
     total = _counted(evidence)
     test = pair_test if evidence.method == "clopper-pearson" else game_test
@@ -175,18 +175,21 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
 
 
 def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
-    """Return the test to show, one that refutes if any does: that with the best bound or, where
-    rules test different points, whose bounds do not compare, with the smallest p-value."""
-    if not any(one.refutes for one in tests):
-        tests = tuple(one for one in tests if one.point is None) or tests
-    if len({one.point for one in tests}) > 1:
-        return min(tests, key=lambda one: (not one.refutes, one.p_value / one.share))
-    return max(tests, key=lambda one: (one.refutes, one.epsilon_lower, one.delta_lower))
+    """Return the test to show in reports.
+
+    Tests that refute come first, then the largest bound. Bounds at different points of the claim do
+    not compare; then the smallest p-value, divided by the share, comes first. If no test refutes,
+    tests of the point that was bet against are preferred.
+    """
+    if not any(test.refutes for test in tests):
+        tests = tuple(test for test in tests if test.point is None) or tests
+    if len({test.point for test in tests}) > 1:
+        return min(tests, key=lambda test: (not test.refutes, test.p_value / test.share))
+    return max(tests, key=lambda test: (test.refutes, test.epsilon_lower, test.delta_lower))
 
 
 def _detectable_rare(evidence: Evidence) -> float | None:
-    """Return the smallest probability of an output of one input alone that would have been
-    refuted; None where the exact test was of another kind."""
+    """Return the field of that name of `Certificate`."""
     if evidence.stage == "confirmation" or evidence.method != "game":
         return None
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
@@ -204,28 +207,30 @@ def detectable_rare_of_any(
     *,
     power: float = POWER,
 ) -> float:
-    """Return `detectable_rare` for the point that an output of one input alone refutes best.
+    """Return `detectable_rare` for the point that an output of only one input refutes best.
 
-    points: of the claim's profile.
-    learned, certified: draws to learn from and draws of the exact test.
-    alpha: the error probability of the rare rule.
+    points: points of the claim. learned, certified: number of draws to learn from, and number of
+    draws of the exact test. alpha: error probability of the rare rule.
     """
-    point = min(points, key=lambda one: _rare_to_refute(one, certified, alpha))
+    point = min(points, key=lambda point: _rare_to_refute(point, certified, alpha))
     return detectable_rare(learned, certified, point.epsilon, point.delta, alpha, power=power)
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return about how many outputs of one input alone refute a point, for comparing points."""
+    """Return about how many outputs of only one input refute a point; used to compare points."""
     excused = point.delta * draws / 2
     needed = -math.log(alpha) / max(math.log1p(math.exp(-point.epsilon)), 1e-300)
     return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed
 
 
 def hidden_delta(new: tuple[int, int], arms: tuple[int, int], alpha: float) -> float:
-    """Return the largest δ that outputs can hide which came up so often, by input, valid at
-    1 - alpha: the larger one of two upper bounds of their probability.
+    """Return the largest δ that new outputs can hide, valid with probability at least 1 - alpha.
 
-    It says how far an audit reaches and refutes nothing, so that it may have all of alpha.
+    This is the larger of two upper bounds of their probability, one for each input. It refutes
+    nothing, and so takes nothing of the error probability of the tests.
+
+    new: number of draws of d1 and of d2 with new outputs. arms: number of all draws of d1 and of
+    d2.
     """
     bounds = (
         clopper_pearson_upper(count, draws, alpha / 2) if draws else 1.0
@@ -240,7 +245,7 @@ def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
     witness, allowed = evidence.limited
     counts, alpha = _counted(evidence).counts, evidence.fixed_share * evidence.alpha
     lower, p = divergence_lower(witness, counts, alpha), p_value(witness, counts, allowed)
-    # Each is rounded to its own safe side; where one of them refutes the claim, so does the other.
+    # Bound and p-value are rounded separately. If one of them refutes the claim, both shall.
     if lower > allowed:
         p = min(p, alpha)
     elif p <= alpha:
@@ -257,13 +262,13 @@ def _unseen(evidence: Evidence) -> Unseen | None:
 
 
 def _counted(evidence: Evidence) -> Tally:
-    """Return the draws of the exact test."""
+    """Return the tally of all draws of the exact test."""
     counts = (tally(block) for block in evidence.blocks if block.stage == evidence.stage)
     return sum(counts, Tally.empty(len(evidence.rules[0].guesses)))
 
 
 def _bets(evidence: Evidence, followed: Wealth | None) -> Wealth:
-    # The bound reaches beyond the claim only when the claim is refuted.
+    # `followed` lacks values of ε above the claim, which matter only if the claim is refuted.
     if followed is not None and not followed.refuted:
         return followed
     beliefs = list(map(beliefs_of, evidence.rounds))

@@ -1,16 +1,28 @@
-"""The one exact test of a pair: from the tally of draws kept for it to bounds and a p-value."""
+"""The exact test of a rule: from the tally of the draws kept for it to bounds and a p-value.
+
+`game_test` and `pair_test` count the guesses of a rule, `atoms_test` counts single outputs
+(docs/method.md §2 and §7). None of these draws has been used before.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.certificate import EventCount, FixedStage, FixedTest, Guess, RuleKind
+from dpaudit.certificates.certificate import (
+    EventCount,
+    FixedStage,
+    FixedTest,
+    Guess,
+    Method,
+    RuleKind,
+)
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import AtomTally, Tally
 from dpaudit.levels.portfolio import SingleOutputs
@@ -23,6 +35,8 @@ from dpaudit.stats.binomial import (
     pair_p_value,
 )
 
+# A single output in words, the input that is expected to give it more often, and its draws of d1
+# and of d2.
 AccusedAtom = tuple[str, Guess, int, int]
 Accused = tuple[AccusedAtom, ...]
 Words = Sequence[str | None]
@@ -32,11 +46,15 @@ _GUESSES: tuple[Guess, Guess] = ("d1", "d2")
 
 @dataclass(frozen=True, slots=True)
 class FrozenRule:
-    """A rule of the portfolio, as a test needs it.
+    """A rule that was fixed before the draws of the exact test.
 
-    share: its part of the exact test's error probability.  attack: what found it.  guesses:
-    (levels,), 1 for d1, -1 for d2, 0 for none.  words: its events, for d1 and for d2.  point: the
-    inequality that it tests; None for the one that is bet against.
+    kind: main, rare or other (docs/method.md §4).
+    share: share of the exact test's error probability, in (0, 1].
+    attack: name of the attack that found the rule.
+    guesses: guess at each level: d1 (1), d2 (-1) or none (0).
+    words: the event in which the rule guesses d1, and the event in which it guesses d2; None for an
+    event that is not shown.
+    point: point of the claim that the rule tests; None for the point that is bet against.
     """
 
     kind: RuleKind
@@ -53,8 +71,11 @@ class FrozenRule:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a test is about: its stage, the point of the claim, its share of the error probability,
-    and the confidence of the intervals that are shown beside it."""
+    """The settings of a test.
+
+    point: point of the claim. alpha: error probability of the test. confidence: confidence of the
+    intervals of P(E) and Q(E), which reports show.
+    """
 
     stage: FixedStage
     point: ProfilePoint
@@ -63,122 +84,123 @@ class Setting:
 
 
 def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return the test of the distinguishing game."""
+    """Return the test of the distinguishing game (docs/method.md §2)."""
     game, point, alpha = tally.game(rule.guessed), setting.point, setting.alpha
     p = games.p_value(game, point.epsilon, point.delta, alpha)
     epsilon = games.epsilon_lower(game, point.delta, alpha)
-    return FixedTest(
-        stage=setting.stage,
-        method="game",
-        alpha=alpha,
-        draws=tally.draws,
-        correct=game.correct,
-        wrong=game.wrong,
-        two_guesses=game.two_guesses,
+    detectable = power.detectable_epsilon(
+        game.correct + game.wrong,
+        point.epsilon,
+        alpha,
+        draws=game.draws,
+        spared=game.h * point.delta,
+    )
+    # The steps of the scan for ε may let p and ε disagree. The claim then stands.
+    disagree = p <= alpha and epsilon < point.epsilon
+    return _of_game(
+        setting,
+        rule,
+        "game",
+        game,
         events=_events(setting, tally, rule),
         epsilon_lower=epsilon,
         delta_lower=games.delta_lower(game, point.epsilon, point.delta, alpha),
-        # Where the two disagree, on account of the scan's steps, the claim stands.
-        p_value=p if p > alpha or epsilon >= point.epsilon else math.nextafter(alpha, 1.0),
-        detectable_epsilon=power.detectable_epsilon(
-            game.correct + game.wrong,
-            point.epsilon,
-            alpha,
-            draws=game.draws,
-            spared=game.h * point.delta,
-        ),
-        kind=rule.kind,
-        share=rule.share,
-        attack=rule.attack,
-        guesses=rule.guesses,
-        point=rule.point,
+        p_value=math.nextafter(alpha, 1.0) if disagree else p,
+        detectable_epsilon=detectable,
     )
 
 
 def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
-    """Return the textbook test by a pair of Clopper-Pearson bounds; alpha shared by the events."""
-    game, point = tally.game(rule.guessed), setting.point
-    events = _events(setting, tally, rule)
+    """Return the test by pairs of Clopper-Pearson bounds; the events share alpha equally."""
+    point, events = setting.point, _events(setting, tally, rule)
     alpha = setting.alpha / max(1, len(events))
-    ahead = [_ahead(event) for event in events]
-    p_values = [pair_p_value(*one, point.epsilon, point.delta) for one in ahead]
-    detectable = (
-        power.detectable_epsilon_pair(*one, point.epsilon, point.delta, alpha) for one in ahead
-    )
-    return FixedTest(
-        stage=setting.stage,
-        method="clopper-pearson",
-        alpha=setting.alpha,
-        draws=tally.draws,
-        correct=game.correct,
-        wrong=game.wrong,
-        two_guesses=game.two_guesses,
+    counts = [_ahead(event) for event in events]
+    p_values = [pair_p_value(*each, point.epsilon, point.delta) for each in counts]
+    detectable = [
+        power.detectable_epsilon_pair(*each, point.epsilon, point.delta, alpha) for each in counts
+    ]
+    epsilons = [pair_epsilon_lower(*each, point.delta, alpha) for each in counts]
+    deltas = [pair_delta_lower(*each, point.epsilon, alpha) for each in counts]
+    return _of_game(
+        setting,
+        rule,
+        "clopper-pearson",
+        tally.game(rule.guessed),
         events=events,
-        epsilon_lower=_most(pair_epsilon_lower(*one, point.delta, alpha) for one in ahead),
-        delta_lower=_most(pair_delta_lower(*one, point.epsilon, alpha) for one in ahead),
+        epsilon_lower=max(epsilons, default=0.0),
+        delta_lower=max(deltas, default=0.0),
         p_value=min(1.0, len(events) * min(p_values, default=1.0)),
         detectable_epsilon=min(detectable, default=math.inf),
-        kind=rule.kind,
-        share=rule.share,
-        attack=rule.attack,
-        guesses=rule.guesses,
-        point=rule.point,
     )
 
 
 def atoms_test(
     setting: Setting, accused: Accused, arms: tuple[int, int], rule: FrozenRule
 ) -> FixedTest:
-    """Return the test of the probabilistic definition, alpha halved for the two directions.
+    """Return the test of the probabilistic definition; each direction gets half of alpha.
 
-    rule: how the draws were tallied; it has no part in the test.
+    accused: the single outputs to test, with their counts. arms: number of draws of d1 and of d2.
+    rule: the rule by which the draws were tallied; its guesses have no part in the test.
     """
     alpha, point = setting.alpha / 2, setting.point
-    sides = [_side(accused, guess, arms) for guess in _GUESSES]
-    masses = [
-        probabilistic.violating_mass(own, other, draws, point.epsilon, alpha)
-        for own, other, draws in sides
-    ]
-    found = [
-        atom
-        for guess, mass in zip(_GUESSES, masses, strict=True)
-        for atom in compress(_of(accused, guess), mass.certified)
-    ]
-    p_values = [
-        probabilistic.p_value(own, other, draws, point.epsilon, point.delta)
-        for own, other, draws in sides
-    ]
-    right = sum(d1 if guess == "d1" else d2 for _, guess, d1, d2 in found)
-    return FixedTest(
-        stage=setting.stage,
-        method="probabilistic",
-        alpha=setting.alpha,
-        draws=sum(arms),
-        correct=right,
-        wrong=sum(atom[2] + atom[3] for atom in found) - right,
-        two_guesses=len({atom[1] for atom in found}) == 2,
+    atoms = [[atom for atom in accused if atom[1] == guess] for guess in _GUESSES]
+    # For both directions: draws of the accused input and of the other input at each of its atoms,
+    # and the number of draws of the accused input.
+    tables = [np.array([one[2:] for one in of], dtype=np.int64).reshape(-1, 2) for of in atoms]
+    sides = [(table[:, own], table[:, 1 - own], arms[own]) for own, table in enumerate(tables)]
+    masses = [probabilistic.violating_mass(*side, point.epsilon, alpha) for side in sides]
+    pairs = zip(atoms, masses, strict=True)
+    certified = [atom for of, mass in pairs for atom in compress(of, mass.certified)]
+    p_values = [probabilistic.p_value(*side, point.epsilon, point.delta) for side in sides]
+    right = sum(d1 if guess == "d1" else d2 for _, guess, d1, d2 in certified)
+    game = games.Game(
+        right,
+        sum(d1 + d2 for _, _, d1, d2 in certified) - right,
+        sum(arms),
+        two_guesses=len({guess for _, guess, *_ in certified}) == 2,
+    )
+    return _of_game(
+        setting,
+        FrozenRule("main", 1.0, "single outputs", rule.guesses),
+        "probabilistic",
+        game,
         events=tuple(
             _event(setting, f"output is {words}", guess, (d1, d2), arms)
-            for words, guess, d1, d2 in found
+            for words, guess, d1, d2 in certified
         ),
-        epsilon_lower=_most(
-            probabilistic.epsilon_lower(own, other, draws, point.delta, alpha)
-            for own, other, draws in sides
-        ),
-        delta_lower=_most(mass.delta_lower for mass in masses),
+        epsilon_lower=max(probabilistic.epsilon_lower(*side, point.delta, alpha) for side in sides),
+        delta_lower=max(mass.delta_lower for mass in masses),
         p_value=min(1.0, 2 * min(p_values)),
         detectable_epsilon=min(
-            probabilistic.detectable_epsilon(own, other, draws, point.epsilon, point.delta, alpha)
-            for own, other, draws in sides
+            probabilistic.detectable_epsilon(*side, point.epsilon, point.delta, alpha)
+            for side in sides
         ),
         accused=accused,
-        attack="single outputs",
+    )
+
+
+def _of_game(
+    setting: Setting, rule: FrozenRule, method: Method, game: games.Game, **numbers: Any
+) -> FixedTest:
+    return FixedTest(
+        stage=setting.stage,
+        method=method,
+        alpha=setting.alpha,
+        draws=game.draws,
+        correct=game.correct,
+        wrong=game.wrong,
+        two_guesses=game.two_guesses,
+        kind=rule.kind,
+        share=rule.share,
+        attack=rule.attack,
         guesses=rule.guesses,
+        point=rule.point,
+        **numbers,
     )
 
 
 def accused(atoms: SingleOutputs, tally: AtomTally) -> Accused:
-    """Return the atoms of both directions with their counts."""
+    """Return the single outputs to test in both directions, with their counts."""
     return tuple(
         (atoms.words[i], guess, int(tally.counts[i, 0]), int(tally.counts[i, 1]))
         for guess, mask in zip(_GUESSES, (atoms.for_d1, atoms.for_d2), strict=True)
@@ -188,9 +210,9 @@ def accused(atoms: SingleOutputs, tally: AtomTally) -> Accused:
 
 def _events(setting: Setting, tally: Tally, rule: FrozenRule) -> tuple[EventCount, ...]:
     return tuple(
-        _event(setting, said, guess, tally.event(rule.guessed == sign), tally.arms)
-        for guess, sign, said in zip(_GUESSES, (1, -1), rule.words, strict=True)
-        if said is not None
+        _event(setting, words, guess, tally.event(rule.guessed == sign), tally.arms)
+        for guess, sign, words in zip(_GUESSES, (1, -1), rule.words, strict=True)
+        if words is not None
     )
 
 
@@ -205,23 +227,6 @@ def _event(
 
 
 def _ahead(event: EventCount) -> tuple[int, int, int, int]:
-    """Return count and draws of the input that the event is evidence for, then of the other one."""
+    """Return count and draws of the input that the event points to, then of the other input."""
     first, second = (event.count_d1, event.draws_d1), (event.count_d2, event.draws_d2)
     return (*first, *second) if event.guess == "d1" else (*second, *first)
-
-
-def _of(accused: Accused, guess: Guess) -> list[AccusedAtom]:
-    return [atom for atom in accused if atom[1] == guess]
-
-
-def _side(
-    accused: Accused, guess: Guess, arms: tuple[int, int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return one direction: draws of the accused input and of the other, by atom; its draws."""
-    table = np.array([atom[2:] for atom in _of(accused, guess)], dtype=np.int64).reshape(-1, 2)
-    own, other = (0, 1) if guess == "d1" else (1, 0)
-    return table[:, own], table[:, other], arms[own]
-
-
-def _most(bounds: Iterable[float]) -> float:
-    return max(bounds, default=0.0)

@@ -1,4 +1,4 @@
-"""A range of outputs that the user declares to be all there are: an interval for ε."""
+"""A confidence interval for ε, if the user has declared all outputs (docs/method.md §10)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ STOPPED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FiniteRange:
-    """The declared outputs. A text may be an output or the name of an exception, so it has two
-    keys, of which one at most may come up.
+    """The outputs that the user has declared.
 
-    keys: rising.  words: by key.  entry: by key, the place of what was declared in the list.
+    A declared text may be an output or the name of an exception. So it has two keys (codes of
+    outputs), of which at most one may occur.
+
+    keys: keys of the outputs, in rising order. words: the output of each key in words.
+    entry: for each key, the position of the declared output in the user's list.
     """
 
     keys: KeyArray
@@ -37,30 +40,33 @@ class FiniteRange:
 
     @classmethod
     def of(cls, declared: Sequence[Any]) -> FiniteRange:
-        """Return the range. Raises UsageError for an output that is listed twice."""
-        texts = [(place, one) for place, one in enumerate(declared) if isinstance(one, str)]
-        others = [(place, one) for place, one in enumerate(declared) if not isinstance(one, str)]
-        raised = [(place, Raised(one, "")) for place, one in texts]
-        found: list[tuple[int, str, int]] = []
+        """Return the range of a list of outputs. Raises UsageError for an output listed twice."""
+        texts = [(place, item) for place, item in enumerate(declared) if isinstance(item, str)]
+        others = [(place, item) for place, item in enumerate(declared) if not isinstance(item, str)]
+        raised = [(place, Raised(text, "")) for place, text in texts]
+        rows: list[tuple[int, str, int]] = []
         for group in filter(None, (texts, [*others, *raised])):
-            outcomes = _table([one for _, one in group])
-            said = map(outcomes.word, range(len(group)))
+            outcomes = _table([item for _, item in group])
+            words = map(outcomes.word, range(len(group)))
             places = (place for place, _ in group)
-            found += zip(outcomes.keys().tolist(), said, places, strict=True)
-        found.sort(key=itemgetter(0))
-        for (key, word, _), (following, _, _) in pairwise(found):
+            rows += zip(outcomes.keys().tolist(), words, places, strict=True)
+        rows.sort(key=itemgetter(0))
+        for (key, word, _), (following, _, _) in pairwise(rows):
             if key == following:
                 raise UsageError(f"range lists the output {word} twice", code="option-invalid")
-        keys, words, entry = zip(*found, strict=True)
-        return cls(np.array(keys, dtype=np.uint64), words, np.array(entry, dtype=np.intp))
+        keys, words_by_key, entry = zip(*rows, strict=True)
+        return cls(np.array(keys, dtype=np.uint64), words_by_key, np.array(entry, dtype=np.intp))
 
     def interval(self, tally: RangeTally, alpha: float) -> EpsilonInterval | str:
-        """Return the interval at 1 - alpha, or why there is none.
+        """Return the interval, or the reason why there is none.
 
-        tally: the draws kept for certification, of a run that reached its planned end.
+        tally: counts of the certification draws, in a run that reached its planned end.
+        alpha: error probability of the interval.
         """
         if tally.undeclared is not None:
-            return f"range: no interval for ε, because {tally.undeclared} came up and is not in it"
+            return (
+                f"range: no interval for ε, because {tally.undeclared} occurred and is not declared"
+            )
         chosen: dict[int, int] = {}
         for row in np.argsort(-tally.atoms.counts.sum(axis=1), kind="stable").tolist():
             place = int(self.entry[row])
@@ -68,7 +74,9 @@ class FiniteRange:
                 chosen[place] = row
             elif tally.atoms.counts[row].any():
                 both = f"{self.words[chosen[place]]} and {self.words[row]}"
-                return f"range: no interval for ε, because {both} came up as the same declared text"
+                return (
+                    f"range: no interval for ε, because {both} occurred, both declared by one text"
+                )
         rows = [chosen[place] for place in sorted(chosen)]
         counts = [(int(d1), int(d2)) for d1, d2 in tally.atoms.counts[rows]]
         lower, upper = epsilon_interval(counts, alpha)

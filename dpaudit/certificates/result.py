@@ -1,4 +1,9 @@
-"""What an audit ends in, and what follows from it: verdict, bounds and p-value over all pairs."""
+"""The result of an audit: verdict, bounds and p-value over all pairs of inputs.
+
+An `AuditResult` has an *ending*, one class for each kind of audit, which holds the certificates of
+the pairs. `Searched` describes how a search found the pairs. `Progress` is a moment of an audit
+that is still running.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +12,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
-from dpaudit.certificates.searched import Searched
+from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 
 
 class Verdict(Enum):
-    """What an audit says: one of three things, and none says that something is private.
+    """The verdict of an audit. No verdict says that a mechanism is private.
 
     Attributes
     ----------
     VIOLATION : Verdict
-        The claim is refuted on one of the pairs of inputs, at least.
+        The claim is refuted on at least one pair of inputs.
     NO_VIOLATION_FOUND : Verdict
         The draws do not refute the claim. Rarer events, other inputs or more draws still may.
     ERROR : Verdict
@@ -30,8 +32,8 @@ class Verdict(Enum):
 
     Notes
     -----
-    A mechanism that satisfies the claim gets VIOLATION with probability at most 1 - confidence
-    (docs/method.md §1 and §4).
+    If the mechanism satisfies the claim, the verdict is VIOLATION with probability at most
+    1 - confidence (docs/method.md §1 and §4).
     """
 
     VIOLATION = "VIOLATION"
@@ -41,14 +43,14 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """Independent runs on the same input that make up one output.
+    """A repetition: every output consists of several independent runs on the same input.
 
     Attributes
     ----------
     times : int
-        How many.
+        Number of runs.
     claim : PrivacyClaim
-        The claim for one of them; `AuditResult.claim` is for all.
+        The claim for one run; `AuditResult.claim` is the claim for all runs together.
     """
 
     times: int
@@ -57,39 +59,41 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Inputs that differ in several records.
+    """A group: the inputs differ in several records.
 
     Attributes
     ----------
     size : int
-        In how many, at most.
+        Largest number of records in which the inputs differ.
     claim : PrivacyClaim
-        The claim for one record; what follows for the group is that of one run.
+        The claim for one record and one run; `AuditResult.claim` follows from it.
     """
 
     size: int
     claim: PrivacyClaim
 
 
-# Beyond it, shares of an error probability are no numbers any more; a file may say anything.
+# Largest size of a family; a result file may say anything, and tinier shares of an error
+# probability would lose precision.
 _LARGEST_FAMILY = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Audits that have one error probability together, by Holm's procedure (docs/method.md §9).
+    """Several audits that share one error probability, by Holm's procedure (docs/method.md §9).
 
     Attributes
     ----------
     name : str
-        What they stand in, such as a configuration file.
+        Name of the family, such as the path of a configuration file.
     size : int
-        How many they are, at most 10⁹; those that chance has no part in do not count.
+        Number of audits, at most 10⁹; exact audits, which draw nothing, do not count.
     confidence : float
-        1 minus the probability that any of them is a false alarm, in (0, 1).
+        1 minus the probability that any audit of the family is a false alarm, in (0, 1).
     level : float
-        The largest p-value that refutes the claim of this audit. An equal share, `1 -
-        AuditResult.confidence`, as long as the run goes on; then more where others were refuted.
+        Largest p-value at which the claim of this audit is refuted. While the family runs, this is
+        an equal share, 1 - `AuditResult.confidence`; at the end it is larger if other claims were
+        refuted.
     """
 
     name: str
@@ -101,6 +105,92 @@ class Family:
         is_whole = 1 <= self.size <= _LARGEST_FAMILY
         if not (is_whole and 0 < self.confidence < 1 and 0 < self.level < 1):
             raise ValueError(f"{self} is no family of audits")
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """A pair of inputs that a search has tried.
+
+    Attributes
+    ----------
+    d1, d2 : str
+        The two inputs as Python code, shortened if long.
+    why : str
+        The origin of the pair, or its peculiarity, in a few words.
+    inside : bool
+        Whether both inputs lie in the space.
+    estimate : float
+        Bound for ε, at the δ of the claim, that an audit is predicted to show; at least 0. It
+        certifies nothing, since it comes from the draws that chose the pair.
+    draws : int
+        Number of draws of both inputs behind the estimate.
+    apart : str
+        The difference of two long lists that differ in one record; "" for other inputs.
+    """
+
+    d1: str
+    d2: str
+    why: str
+    inside: bool
+    estimate: float
+    draws: int
+    apart: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A search for the pair of neighbouring inputs on which a mechanism leaks most.
+
+    Attributes
+    ----------
+    space : str
+        Description of all possible inputs.
+    adjacency : str
+        The relation between neighbouring inputs.
+    pairs : int
+        Number of pairs that were tried, at least 1. Pairs outside of the space are not counted if
+        they do not count for the verdict.
+    refused : int
+        Number of pairs without an estimate: both inputs only raise exceptions, or an error.
+    refusal : str
+        The reason for the first of these; "" if there are none.
+    draws : int
+        Number of draws made by the search. They certify nothing.
+    leaders : tuple of Leader
+        The most promising pairs, best first.
+    found : tuple of pairs
+        The pairs (d1, d2) that were then audited, with equal shares of the error probability; as
+        plain values, not as arrays or data frames.
+    outside : tuple of bool
+        For each pair of `found`, whether an input lies outside of the space.
+    shrunk : bool
+        Whether the last pair of `found` is a simpler form of the first.
+    one_by_one : bool
+        Whether the audit calls the mechanism once for each draw, because some draws raise.
+    kept : tuple of str
+        Variables of the mechanism that calls of the search have changed, and on which the draws
+        that certify may therefore depend.
+    note : str
+        What the search lacked, and the remedy; "" if nothing.
+    beyond : Leader or None
+        A pair outside of the space that seems to leak, if such pairs do not count for the verdict.
+        It was not audited.
+    """
+
+    space: str
+    adjacency: str
+    pairs: int
+    refused: int
+    refusal: str
+    draws: int
+    leaders: tuple[Leader, ...]
+    found: tuple[tuple[Any, Any], ...]
+    outside: tuple[bool, ...]
+    shrunk: bool = False
+    one_by_one: bool = False
+    kept: tuple[str, ...] = ()
+    note: str = ""
+    beyond: Leader | None = None
 
 
 AnyCertificate = Certificate | ExactCertificate | OneRunCertificate
@@ -116,7 +206,7 @@ class Sampled:
         One for each pair, at least one.
     """
 
-    # Whether chance has a part in it.
+    # Whether the verdict depends on chance.
     by_chance: ClassVar[bool] = True
 
     certificates: tuple[Certificate, ...]
@@ -128,7 +218,7 @@ class Sampled:
 
     @property
     def p_value(self) -> float:
-        """Of the claim on all pairs (Bonferroni)."""
+        """p-value of the claim on all pairs (Bonferroni)."""
         return min(1.0, len(self.certificates) * self.deciding.p_value)
 
 
@@ -139,13 +229,13 @@ class Recorded(Sampled):
     Attributes
     ----------
     certificates : tuple of Certificate
-        A single one.
+        One certificate.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """An audit of stated laws, which draws nothing.
+    """An audit of laws that the mechanism states, without draws.
 
     Attributes
     ----------
@@ -159,12 +249,12 @@ class Exact:
 
     @property
     def deciding(self) -> ExactCertificate:
-        """The pair that is refuted, or has the largest ε."""
+        """The certificate with the largest bound for ε, among refuted ones if there are any."""
         return max(self.certificates, key=lambda one: (one.refuted, one.epsilon_lower))
 
     @property
     def p_value(self) -> float:
-        """0 when the claim fails and 1 when it does not: chance has no part in it."""
+        """0 if the claim fails, else 1, since the verdict does not depend on chance."""
         return 0.0 if self.deciding.refuted else 1.0
 
 
@@ -175,7 +265,7 @@ class Canaries:
     Attributes
     ----------
     certificates : tuple of OneRunCertificate
-        A single one.
+        One certificate.
     """
 
     by_chance: ClassVar[bool] = True
@@ -193,16 +283,16 @@ class Canaries:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An audit that did not come to its end.
+    """An audit that ended with an error.
 
     Attributes
     ----------
     error : str
-        Why.
+        The message.
     certificates : tuple of Certificate
-        Of the pairs that were finished before.
+        Certificates of the pairs that were finished before.
     code : str or None
-        Kind of the error (docs/errors.md); None in results of older versions.
+        Code of the error (docs/errors.md); None in results of older versions.
     """
 
     by_chance: ClassVar[bool] = True
@@ -213,83 +303,83 @@ class Failed:
 
     @property
     def deciding(self) -> Certificate | None:
-        """The certificate with the smallest p-value; None when no pair was finished."""
-        return min(self.certificates, key=lambda one: one.p_value, default=None)
+        """The certificate with the smallest p-value; None if no pair was finished."""
+        return Sampled(self.certificates).deciding if self.certificates else None
 
     @property
     def p_value(self) -> float:
-        return 1.0 if self.deciding is None else Sampled(self.certificates).p_value
+        return Sampled(self.certificates).p_value if self.certificates else 1.0
 
 
-# What an audit can end in.
 Ending = Sampled | Recorded | Exact | Canaries | Failed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AuditResult:
-    """The result of one audit; printed, it is a report.
+    """The result of one audit. Printing it shows the report.
 
     Attributes
     ----------
     name : str
-        How reports call the audit.
+        Name of the audit in reports.
     claim : PrivacyClaim
-        What was put to the test.
+        The tested claim.
     target : str
-        What drew, in words.
+        The mechanism in words.
     confidence : float
         1 minus the probability of a false alarm, in (0, 1).
     seed : int
-        The root of all randomness.
+        Seed of all random numbers.
     ending : Sampled, Recorded, Exact, Canaries or Failed
-        What it ended in. Verdict, bounds and p-value follow from it.
+        The certificates or the error, from which verdict, bounds and p-value follow.
     seconds : float
         Wall time.
     versions : mapping of str to str
-        Of dpaudit, numpy, scipy and Python, and of scikit-learn where it may have been used. And
-        PYTHONHASHSEED, where a user has set it to another seed than the usual one.
+        Versions of dpaudit, numpy, scipy and Python, and of scikit-learn if it may have been used.
+        Also the value of PYTHONHASHSEED, if the user has set another than the usual one.
     expect : {'violation', 'pass'} or None
-        The verdict that was expected.
+        The expected verdict, if any.
     warnings : tuple of str
-        What is to be known about the run as a whole.
+        Reasons to doubt the whole run.
     repeated : Repeated or None
-        Where an output is several runs; `claim` is then for all of them.
+        The repetition, if an output consists of several runs; `claim` is then for all runs.
     grouped : Grouped or None
-        Where the inputs differ in several records; `claim` is then for all of them.
+        The group, if the inputs differ in several records; `claim` is then for the group.
     request : mapping of str to Any, or None
-        The settings that the audit was built from, and the folder that relative files are looked
-        for in, so that it can be run again; None where they are not plain values.
+        The settings of the audit, and the folder of relative paths, with which it can be run again;
+        None if they are not plain values.
     underpowered : str or None
-        Why the audit could not have refuted its claim, whatever the mechanism does, and the remedy;
-        None when it could, or where that is allowed.
+        The reason why the audit could not have refuted its claim, whatever the mechanism does, and
+        the remedy. None if it could, and if the user allows such an audit.
     resumed : int
-        How many runs with the same journal there were before the one that ended it.
+        Number of earlier runs with the same journal.
     source : str or None
-        File and line of the mechanism's code, as `mine.py:12`, where they are known.
+        File and line of the mechanism's code, such as `mine.py:12`, if known.
     command : str or None
-        The command line that runs the audit again, where it came from one.
+        The command line that repeats the audit, if it came from a command line.
     workers : int or None
-        How many processes drew at the same time, at most; None where nothing was drawn.
+        Largest number of processes that drew at the same time; None if nothing was drawn.
     notes : tuple of str
-        What explains the run, and is no doubt about it.
+        Remarks on the run that are no reason for doubt.
     family : Family or None
-        The audits that this one shares an error probability with; `confidence` is then what its
-        equal share leaves, at which all bounds of the family hold together.
+        The family of audits with which this audit shares an error probability. `confidence` then
+        belongs to an equal share of it, at which all bounds of the family hold together.
     searched : Searched or None
-        How the pairs were found, where nobody gave them.
+        The search that found the pairs, if any.
     trace : Trace or None
-        Where coupled runs of the refuted pair differ; None where nothing was refuted or traced.
+        The lines where coupled runs on the refuted pair differ; None if nothing was refuted, or not
+        traced.
     first_version : int or None
-        The version of the result file that the audit was first written to, where that is older
-        than 6: such an audit says nothing of rare outputs.
+        Version of the result file to which the audit was first written, if older than 6. Such an
+        audit has no test of rare outputs.
     strict : bool
-        Whether a warning fails the audit; `failing_warnings` has those that do.
+        Whether a warning fails the audit; `failing_warnings` lists the warnings that do.
 
     Notes
     -----
-    Of a mechanism that satisfies the claim on all pairs, the verdict is VIOLATION with probability
-    at most 1 - confidence (docs/method.md §4); of a family, any is with probability at most
-    1 - family.confidence. Equal seeds are no further evidence (§9).
+    If the mechanism satisfies the claim on all pairs, the verdict is VIOLATION with probability at
+    most 1 - confidence (docs/method.md §4). In a family, any verdict is a false VIOLATION with
+    probability at most 1 - family.confidence. Audits with equal seeds are not independent (§9).
     """
 
     name: str
@@ -319,7 +409,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict:
-        """What the audit says."""
+        """The verdict of the audit."""
         if isinstance(self.ending, Failed):
             return Verdict.ERROR
         refuted = self.is_refuted_alone or (
@@ -329,90 +419,89 @@ class AuditResult:
 
     @property
     def is_refuted_alone(self) -> bool:
-        """Whether the claim is refuted at `confidence`, whatever others of a family showed."""
+        """Whether the claim is refuted at `confidence`, without other audits of a family."""
         return any(one.refuted for one in self.ending.certificates)
 
     @property
     def level(self) -> float:
-        """The largest p-value that refutes the claim."""
+        """The largest p-value at which the claim is refuted."""
         return 1 - self.confidence if self.family is None else self.family.level
 
     @property
     def error(self) -> str | None:
-        """Why the verdict is ERROR; None when it is another one."""
+        """The message of the error if the verdict is ERROR, else None."""
         return self.ending.error if isinstance(self.ending, Failed) else None
 
     @property
     def error_code(self) -> str | None:
-        """Kind of the error (docs/errors.md); None without an error, and in older results."""
+        """Code of the error (docs/errors.md); None without an error, and in older results."""
         return self.ending.code if isinstance(self.ending, Failed) else None
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """Of every pair that was drawn for; none where nothing was drawn."""
+        """The certificates of pairs with draws; empty if nothing was drawn."""
         return self.ending.certificates if isinstance(self.ending, Sampled | Failed) else ()
 
     @property
     def by_pair(self) -> tuple[AnyCertificate, ...]:
-        """The certificates, of whichever kind they are."""
+        """The certificates of any kind, one for each pair."""
         return self.ending.certificates
 
     @property
     def decisive(self) -> AnyCertificate | None:
-        """The certificate that decides; None when no pair was finished."""
+        """The certificate that decides the verdict; None if no pair was finished."""
         return self.ending.deciding
 
     @property
     def point(self) -> ProfilePoint:
-        """The inequality that the decisive pair tested; the claim's own before there is one."""
+        """The point that the decisive pair tested; the claim's own if no pair was finished."""
         return self.claim.point() if self.decisive is None else self.decisive.point
 
     @property
-    def _comparable(self) -> list[AnyCertificate]:
-        """The pairs that tested the same inequality as the decisive one, usually all."""
-        return [one for one in self.by_pair if one.point == self.point]
-
-    @property
     def p_value(self) -> float:
-        """Of the claim on all pairs; 1 when no pair was finished."""
+        """p-value of the claim on all pairs; 1 if no pair was finished."""
         return self.ending.p_value
 
     @property
     def epsilon_lower(self) -> float:
-        """The best lower bound over the pairs for ε at the δ of `point`, valid at `confidence`."""
+        """Largest lower bound for ε at the δ of `point` over all pairs; valid at `confidence`."""
         return max((one.epsilon_lower for one in self._comparable), default=0.0)
 
     @property
     def delta_lower(self) -> float:
-        """The best lower bound over the pairs for δ at the ε of `point`, valid at `confidence`."""
+        """Largest lower bound for δ at the ε of `point` over all pairs; valid at `confidence`."""
         return max((one.delta_lower for one in self._comparable), default=0.0)
 
     @property
+    def _comparable(self) -> list[AnyCertificate]:
+        """The certificates that tested `point`, usually all."""
+        return [one for one in self.by_pair if one.point == self.point]
+
+    @property
     def draws(self) -> int:
-        """Draws made over all pairs, both arms."""
+        """Number of draws of both inputs over all pairs."""
         return sum(one.draws for one in self.certificates)
 
     @property
     def meets_expectation(self) -> bool:
-        """Whether `expect` was met; True when nothing was expected and no violation found."""
+        """Whether the verdict is the expected one; by default NO_VIOLATION_FOUND is expected."""
         wanted = Verdict.VIOLATION if self.expect == "violation" else Verdict.NO_VIOLATION_FOUND
         return self.verdict is wanted
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
-        """The warnings of the run and of its pairs, each once."""
+        """The distinct warnings of the run and of its pairs."""
         of_pairs = (text for one in self.by_pair for text in one.warnings)
         return tuple(dict.fromkeys([*self.warnings, *of_pairs]))
 
     @property
     def failing_warnings(self) -> tuple[str, ...]:
-        """The warnings that alone fail the audit, since it is `strict`: none of an audit that fails
-        by its verdict."""
+        """The warnings that fail a `strict` audit; empty if the verdict fails the audit already."""
         if not self.strict or not self.meets_expectation:
             return ()
-        # Of equal inputs, `underpowered` says it, or a note where the audit allows it.
-        is_said = EQUAL_INPUTS in (self.underpowered, *self.notes)
-        return tuple(text for text in self.all_warnings if not (is_said and text == EQUAL))
+        # If the inputs are equal, `underpowered` or a note already says so.
+        is_known = EQUAL_INPUTS in (self.underpowered, *self.notes)
+        return tuple(text for text in self.all_warnings if not (is_known and text == EQUAL))
 
     def report(self, *, verbose: bool = False) -> str:
         """Return the report in words, as the command line shows it.
@@ -420,7 +509,7 @@ class AuditResult:
         Parameters
         ----------
         verbose : bool, default False
-            Whether to show every pair and event as well, and how the result came about.
+            Whether to show also every pair and event, and how the result came about.
 
         Returns
         -------
@@ -436,7 +525,7 @@ class AuditResult:
         >>> print(result.report().splitlines()[0])
         VIOLATION  bit: refuted at 99 %: outputs > 0 appear in 50.5 % of draws for d2,
         """
-        # Imported when it is called: the exception that the contract of the layers names.
+        # Imported here: the exception that the contract of the layers names.
         from dpaudit.reports.text import render
 
         return render(self, verbose=int(verbose))
@@ -457,20 +546,20 @@ class Progress:
     Attributes
     ----------
     name, pair : str
-        How reports call the audit, and the pair of inputs, in words.
+        Name of the audit in reports; the pair of inputs in words.
     draws : int
-        Draws made for this pair, of both inputs.
+        Number of draws of both inputs so far.
     budget : int
-        All draws allowed for it; 0 while they are still to be planned by the clock (`time`).
+        Number of draws allowed for the pair; 0 until it is planned by the clock (`time`).
     rate : float
-        Draws a second.
+        Draws per second.
     wealth, epsilon_lower : float
-        The wealth of the bettors, and the lower bound for ε that betting gives, as they stand. The
-        bound is valid at every moment (docs/method.md §4).
+        Present wealth of the bettors, and present lower bound for ε by betting, which is valid at
+        every moment (docs/method.md §4).
     remaining : float
         Seconds left at this rate.
     waiting : str
-        What the audit waits for, where that is not the next block of draws.
+        What the audit waits for; "" for the next block of draws.
     """
 
     name: str

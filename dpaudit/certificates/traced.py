@@ -1,6 +1,8 @@
-"""What a trace shows: where two runs with the same noise differ, as plain data for reports.
+"""The result of a trace: where two runs with the same noise differ, as plain data for reports.
 
-A trace is a diagnosis and no certificate: it holds for the noise that was tried.
+A trace is a diagnosis, valid for the noise that was tried. It is no certificate. A *site* is a line
+of code that draws noise. Its *cost* is the privacy loss that the noise leaves: ε in nats, or the μ
+of Gaussian DP (docs/method.md §14).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ FindingKind = Literal[
 ]
 
 
-# How the note of a trace begins that was ended before its end.
+# Beginning of the note of a trace that stopped before its end.
 CUT = "not all runs were made"
 
 
@@ -36,11 +38,11 @@ class SourceLine:
     Attributes
     ----------
     file : str
-        As seen from the working directory.
+        Path of the file, relative to the working directory if inside.
     line : int
-        From 1.
+        Number of the line, from 1.
     code : str
-        The expression in question, or the whole line, without its indentation.
+        The expression in question, or the whole line, without indentation.
     """
 
     file: str
@@ -53,40 +55,38 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A line that draws noise, or flips coins, and what this hides.
+    """A line that draws noise or flips coins, and the values that this noise hides.
 
     Attributes
     ----------
-    line : SourceLine
-        Where it is drawn.
-    added : SourceLine
-        Where it is added to what it hides, or compared; often the same line.
+    line, added : SourceLine
+        The line that draws, and the line that adds the noise to a value, or compares it with one;
+        often the same line.
     primitive : str
-        What draws, such as `rng.laplace`; `coin` for a uniform number that is compared with a
-        probability.
+        The function that draws, such as `rng.laplace`; `coin` for a uniform number that is compared
+        with a probability.
     law : str
-        Of the noise, such as `laplace`; `unknown` where it is not understood.
+        Law of the noise, such as `laplace`; `unknown` if it is not understood.
     scales : tuple of (float, float), or None
-        Of the noise, for d1 and for d2: equal, but where they depend on the data; of several, those
-        of the entry that costs most. None where unknown.
+        Scale of the noise for d1 and for d2, equal unless it depends on the data; of several pieces
+        of noise, the scales of the costliest. None if unknown.
     operands : tuple of (str, str)
-        What the noise hides, for d1 and for d2, shortened.
+        The values that the noise hides, for d1 and for d2, shortened.
     shift : float
-        How far these are apart; of several, the largest.
+        Distance of these values; of several pieces, the largest.
     entries : int
-        How many pieces of noise, over all turns of a loop.
-    cost : float or None
-        What the costliest piece costs, in `unit`; may be infinite. None where unknown.
-    total : float or None
-        What all pieces cost together, in `unit`: an upper estimate where not all are released.
+        Number of pieces of noise, over all turns of a loop.
+    cost, total : float or None
+        Cost of the costliest piece, and cost of all pieces together, in `unit`; may be infinite.
+        The total is an upper estimate if not all pieces are released. None if unknown.
     unit : {'ε', 'μ'}
-        What costs are measured in: ε in nats, or the μ of Gaussian DP.
+        Unit of the costs: ε in nats, or the μ of Gaussian DP.
     released : bool
-        Whether the output shows all the noised values.
+        Whether the output shows all values with this noise.
     varies : bool
-        Whether the shift is another one with other noise.
+        Whether the shift depends on the noise.
     callers : tuple of SourceLine
-        The lines that the line was called from, the next one first.
+        The lines that led to the call, the innermost first.
     """
 
     line: SourceLine
@@ -107,25 +107,26 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a trace has found.
+    """A difference between the two runs, or another problem, that a trace has found.
 
     Attributes
     ----------
     kind : str
-        Which of the known kinds.
+        One of `FindingKind`.
     is_cause : bool
-        Whether it alone makes the mechanism leak more than the claim allows; else it is a note.
+        Whether this alone makes the mechanism leak more than the claim allows. If not, it is a
+        note.
     line : SourceLine
         The line to look at.
     words : str
-        What is wrong, a sentence without its full stop.
+        The problem, as a sentence without full stop.
     remedy : str
-        What to change; empty where nothing general can be said.
+        The change to make; "" if there is no general advice.
     others : tuple of SourceLine
-        Further lines that have a part in it.
+        Further lines that are involved.
     cost : float or None
-        What it costs, the ε, or the μ, that the words name, at least 0; infinite for what no noise
-        hides; None where it is not known.
+        The ε or μ that the words name, at least 0; inf for a value that no noise hides; None if
+        unknown.
     """
 
     kind: FindingKind
@@ -138,7 +139,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """The kind, in words."""
+        """The kind in words."""
         return self.kind.replace("-", " ").replace("data dependent", "data-dependent")
 
 
@@ -149,13 +150,13 @@ class Excerpt:
     Attributes
     ----------
     file : str
-        As seen from the working directory.
+        Path of the file, relative to the working directory if inside.
     start : int
-        The number of the first line.
+        Number of the first line.
     lines : tuple of str
-        The lines, without their ends.
+        The lines, without line ends.
     marked : tuple of (int, str)
-        Numbers of lines, each with a few words: what is drawn there, or what was found.
+        Numbers of lines, each with a few words on the noise or the finding there.
     """
 
     file: str
@@ -166,32 +167,30 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What coupled runs of a mechanism on two inputs show.
+    """The result of coupled runs of a mechanism on two inputs; printing it shows the report.
 
     Attributes
     ----------
-    target : str
-        What was run, in words.
-    pair : str
-        The two inputs, in words.
+    target, pair : str
+        The mechanism, and the two inputs, in words.
     claim : str or None
-        What the sites are held against, in words; None where nothing was claimed.
+        The claim with which the costs were compared, in words; None without a claim.
     findings : tuple of Finding
-        Causes first.
+        The findings, causes first.
     sites : tuple of Site
         The lines that draw noise, the costliest first.
     total : str or None
-        What all sites cost together, in words: an upper estimate. None where a cost is unknown.
+        Cost of all sites together in words, an upper estimate; None if a cost is unknown.
     exceeds : bool
-        Whether that is more than the claim allows.
+        Whether the total is more than the claim allows.
     not_understood : tuple of (SourceLine, str)
-        Where noise is drawn, or used, in a way that the trace does not understand, with the reason.
+        Lines that draw or use noise in a way that the trace does not understand, with the reason.
     excerpts : tuple of Excerpt
-        The source code of all lines above.
+        Source code around all of these lines.
     runs : int
-        How many coupled pairs of runs were made.
+        Number of coupled pairs of runs.
     notes : tuple of str
-        What else is to be known, such as why there is nothing to show.
+        Remarks, such as the reason why there are no findings.
     """
 
     target: str
@@ -208,8 +207,8 @@ class Trace:
 
     @property
     def cut(self) -> str | None:
-        """Why the trace was ended before its end, as a sentence; None where it was not."""
-        return next((one for one in self.notes if one.startswith(CUT)), None)
+        """The note that says why the trace stopped before its end, or None if it did not."""
+        return next((note for note in self.notes if note.startswith(CUT)), None)
 
     @property
     def causes(self) -> tuple[Finding, ...]:
@@ -229,7 +228,7 @@ class Trace:
         str
             Lines of at most 80 columns, with a final newline.
         """
-        # Imported when it is called: the exception that the contract of the layers names.
+        # Imported here: the exception that the contract of the layers names.
         from dpaudit.reports.trace import render
 
         return render(self, verbose=int(verbose))
@@ -239,13 +238,15 @@ class Trace:
 
     @property
     def likely(self) -> Finding | None:
-        """The likely cause of a leak that a certificate proves, which is the first cause, else what
-        seems to have no noise, else what one input alone draws, else the line that costs most; None
-        where the trace shows none."""
+        """The most likely cause of a leak that a certificate proves, or None.
+
+        The first of: a cause; a value that seems to have no noise; noise that is drawn for one
+        input only; the costliest line.
+        """
         first = (*self.causes, *self.seemingly_bare, *self._drawn_for_one)
         if first:
             return first[0]
-        costly = [one for one in self.sites if one.total]
+        costly = [site for site in self.sites if site.total]
         if not costly:
             return None
         site = max(costly, key=lambda one: one.total or 0.0)
@@ -258,14 +259,16 @@ class Trace:
 
     @property
     def seemingly_bare(self) -> tuple[Finding, ...]:
-        """The findings of what no noise seems to hide, and that are no certain causes."""
+        """The findings of values that no noise seems to hide, without being certain causes."""
         kinds = ("no-noise", "exception")
         return tuple(one for one in self.findings if one.kind in kinds and not one.is_cause)
 
     @property
     def understood(self) -> bool:
-        """Whether the trace saw what any noise costs, or why that is too much. One that did not
-        shows nothing, and is no pass."""
+        """Whether the trace knows the cost of some noise, or a reason for the leak.
+
+        If not, the trace shows nothing, and does not count as passed.
+        """
         if self.seemingly_bare and not self.causes:
             return False
         explained = len(self.findings) > len(self._drawn_for_one)
@@ -273,5 +276,5 @@ class Trace:
 
     @property
     def _drawn_for_one(self) -> tuple[Finding, ...]:
-        """The findings of what one input alone draws, whose cost is not known."""
+        """The findings of noise that is drawn for one input only, whose cost is unknown."""
         return tuple(one for one in self.findings if one.kind == "drawn-for-one-input")

@@ -1,30 +1,44 @@
-"""The bettors' wealth against a claim and every smaller ε, as draws come in."""
+"""Betting wealth against a claim: while draws come in, and recomputed from recorded blocks.
+
+`Wealth` follows the wealth of all bettors (`dpaudit.stats.betting`) against the claimed ε and
+against other values of ε on a grid. A *look* is the end of a block of draws, at which the wealth is
+recorded. `replay` recomputes the wealth of a certificate from its blocks and beliefs.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 
+from dpaudit.certificates.certificate import Block, Round, Stage
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import Tally
 from dpaudit.stats.betting import Beliefs, bound_grid, epsilon_lower, log_wealth, stakes
 from dpaudit.stats.binomial import FloatArray
 
-# Values of ε above the claimed one that are followed together: the bound is seldom far above it.
+# Number of grid values of ε above the claimed one that are followed together. The bound rarely lies
+# far above the claimed ε.
 _TOGETHER = 12
 
 
 class Wealth:
-    """Wealth at every grid value of ε, and the largest at any recorded look.
+    """Wealth of the bettors against values of ε on a grid, now and at its largest.
 
-    Beliefs are handed in before the draws that are bet on with them.
+    Parameters
+    ----------
+    point : ProfilePoint
+        The claim (ε, δ) that is bet against. The grid has all values of `bound_grid` up to ε.
+    alpha : float
+        Error probability of betting, in (0, 1).
+    after : int, optional
+        Follow the next `_TOGETHER` values of the grid instead, beginning at this index. Only a
+        bound above the claimed ε needs them.
     """
 
     def __init__(self, point: ProfilePoint, alpha: float, *, after: int | None = None) -> None:
-        """after: follow the next few values in place of those up to the claim, after so many; only
-        the bound needs them."""
         self._every = bound_grid(point.epsilon)
         self._claim = int(np.searchsorted(self._every, point.epsilon))
         part = slice(self._claim + 1) if after is None else slice(after, after + _TOGETHER)
@@ -33,35 +47,41 @@ class Wealth:
         self._gains: FloatArray = np.zeros((len(self._grid), 1))
         self._largest: FloatArray = np.zeros(len(self._grid))
         self._shares: FloatArray = np.ones(1)
-        self._factors: FloatArray | None = None  # (grid, bettors, levels, arms)
+        self._factors: FloatArray | None = None  # (grid, bettors, levels, inputs)
 
     def beyond(self) -> Wealth | None:
-        """Return one that follows the next values of ε, from the start; None where the bound does
-        not reach them, since a value before them was not rejected, or there are none."""
+        """Return a new wealth, without draws, for the next values of the grid.
+
+        Return None if the bound cannot reach these values, since a smaller value was not rejected,
+        and if there are no further values.
+        """
         reached = len(self._grid)
         is_open = reached < len(self._every) and self._largest.min() >= -math.log(self._alpha)
         return Wealth(self._point, self._alpha, after=reached) if is_open else None
 
     def extend(self, other: Wealth) -> None:
-        """Add values of ε for the bound, which `other` has followed up to where this one is."""
+        """Add the grid values of `other`, which has followed the same draws."""
         self._grid = np.concatenate([self._grid, other._grid])
         self._gains = np.concatenate([self._gains, other._gains])
         self._largest = np.concatenate([self._largest, other._largest])
-        self._factors = None  # of fewer values
+        self._factors = None  # the factors of the added values are missing
 
     def believe(self, beliefs: Beliefs) -> None:
-        """Fix what is believed about the draws to come."""
+        """Fix the beliefs for the next draws. Call before these draws are looked at."""
         self._factors = beliefs.log_factors(self._grid, self._delta)
         self._shares = stakes(beliefs, self._delta)
         if self._gains.shape[1] != len(self._shares):
             self._gains = np.zeros((len(self._grid), len(self._shares)))
 
     def first_refuting(self, looks: Sequence[Tally]) -> int | None:
-        """Return the first look at which the claim would be refuted; nothing is recorded."""
+        """Return the index of the first look that would refute the claim, or None.
+
+        looks: tallies of the draws between successive looks. Nothing is recorded.
+        """
         needed = -math.log(self._alpha)
         at_claim = log_wealth(self._after(looks, slice(self._claim, self._claim + 1)), self._shares)
         if max(float(at_claim.max()), self._largest[self._claim]) < needed:
-            return None  # as nearly always, and found out cheaply
+            return None  # the usual case, at low cost
         smaller = slice(self._claim + 1)
         wealth = log_wealth(self._after(looks, smaller), self._shares)
         reached = np.maximum(wealth, self._largest[smaller])
@@ -69,24 +89,27 @@ class Wealth:
         return int(refuted[0]) if len(refuted) else None
 
     def record(self, looks: Sequence[Tally]) -> None:
-        """Take the draws between looks into account, and the wealth at each."""
+        """Bet on draws, and record the wealth at each look.
+
+        looks: tallies of the draws between successive looks.
+        """
         gains = self._after(looks)
         self._gains = gains[-1]
         self._largest = np.maximum(self._largest, log_wealth(gains, self._shares).max(axis=0))
 
     @property
     def log_largest(self) -> float:
-        """The log of the largest wealth, against the claim and every smaller ε alike."""
+        """Log of the largest wealth so far; the smallest over the claimed ε and smaller values."""
         return float(self._largest[: self._claim + 1].min())
 
     @property
     def log_now(self) -> float:
-        """The log of the wealth against the claim, at the last look."""
+        """Log of the wealth against the claimed ε at the last look."""
         return float(log_wealth(self._gains[self._claim], self._shares))
 
     @property
     def gains(self) -> FloatArray:
-        """What every bettor has gained against the claim, in logs: (bettors,)."""
+        """Log of the product of each bettor's factors against the claimed ε, (bettors,)."""
         return np.array(self._gains[self._claim])
 
     @property
@@ -95,14 +118,104 @@ class Wealth:
 
     @property
     def epsilon_lower(self) -> float:
-        """The bound for ε that holds at every moment, on the values of the grid."""
+        """Lower bound for ε, among the values of the grid; valid at every look."""
         return epsilon_lower(self._grid, self._largest, self._alpha)
 
     def _after(self, looks: Sequence[Tally], part: slice = slice(None)) -> FloatArray:
-        """Return every bettor's log gains at each look: (looks, part of the grid, bettors)."""
+        """Return the log gains of all bettors at each look, (looks, part of the grid, bettors)."""
         if self._factors is None:
-            raise RuntimeError("nothing was believed before the first bet")
+            raise RuntimeError("beliefs must be fixed before the first bet")
         counts = np.stack([look.counts for look in looks])
-        # Not a matrix product, which would wake every core for a millisecond's work.
+        # A matrix product would start threads on every core for a millisecond of work.
         steps = np.einsum("nla,gbla->ngb", counts, self._factors[part])
         return np.asarray(self._gains[part] + np.cumsum(steps, axis=0))
+
+
+def replay(
+    point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
+) -> Wealth:
+    """Return the wealth after all blocks, computed from the recorded beliefs and tallies.
+
+    Grid values above the claimed ε are followed only as far as the bound reaches, so only if the
+    claim was refuted.
+    """
+    wealth = _replayed(Wealth(point, alpha), rounds, blocks)
+    while (further := wealth.beyond()) is not None:
+        wealth.extend(_replayed(further, rounds, blocks))
+    return wealth
+
+
+def first_refuted(
+    point: ProfilePoint, alpha: float, rounds: Sequence[Beliefs], blocks: Sequence[Block]
+) -> int | None:
+    """Return the number of draws when betting refuted the claim, at the end of a block, or None."""
+    wealth = Wealth(point, alpha)
+    return next((draws for draws in _bets(wealth, rounds, blocks) if wealth.refuted), None)
+
+
+def course(
+    point: ProfilePoint, rounds: Sequence[Beliefs], blocks: Sequence[Block]
+) -> list[tuple[int, float]]:
+    """Return pairs of the number of draws so far and the log wealth against the claimed ε.
+
+    There is a pair for each block with a bet.
+    """
+    wealth = Wealth(point, alpha=0.5)  # any alpha: the wealth does not depend on it
+    return [(draws, wealth.log_now) for draws in _bets(wealth, rounds, blocks)]
+
+
+def round_of(beliefs: Beliefs) -> Round:
+    """Return beliefs in the form in which a certificate records them."""
+    tables = beliefs.posteriors.tolist(), beliefs.rules.tolist()
+    return Round(*(tuple(map(tuple, table)) for table in tables))
+
+
+def beliefs_of(recorded: Round) -> Beliefs:
+    """Return recorded beliefs as arrays.
+
+    Raises ValueError for a probability outside of (0, 1) or a guess other than -1, 0 and 1, with
+    which wealth would prove nothing.
+    """
+    beliefs = Beliefs(
+        np.array(recorded.posteriors, dtype=np.float64), np.array(recorded.rules, dtype=np.int64)
+    )
+    if not ((beliefs.posteriors > 0) & (beliefs.posteriors < 1)).all():
+        raise ValueError("a believed probability is not in (0, 1)")
+    if not ((beliefs.rules >= -1) & (beliefs.rules <= 1)).all():
+        raise ValueError("a guess is none of -1, 0, 1")
+    return beliefs
+
+
+def tally(block: Block) -> Tally:
+    return Tally(np.array(block.tally, dtype=np.int64))
+
+
+def block_of(stage: Stage, place: int | None, counts: Tally) -> Block:
+    """Return a tally in the form in which a certificate records it.
+
+    place: index of the beliefs that were bet on it, if any.
+    """
+    return Block(stage, place, counts.draws, tuple(map(tuple, counts.counts.tolist())))
+
+
+def _replayed(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Wealth:
+    bets = [block for block in blocks if block.round is not None]
+    for place, group in groupby(bets, key=lambda block: block.round):
+        if place is not None:
+            wealth.believe(rounds[place])
+            wealth.record([tally(block) for block in group])
+    return wealth
+
+
+def _bets(wealth: Wealth, rounds: Sequence[Beliefs], blocks: Sequence[Block]) -> Iterator[int]:
+    """Bet block by block; yield the number of draws so far after each block with a bet."""
+    believed, draws = None, 0
+    for block in blocks:
+        draws += block.draws
+        if block.round is None:
+            continue
+        if block.round != believed:
+            believed = block.round
+            wealth.believe(rounds[believed])
+        wealth.record([tally(block)])
+        yield draws

@@ -176,8 +176,8 @@ class PrivacyClaim(ABC):
         float
             δ(ε), the largest P(E) - e^ε Q(E) that the claim allows, rounded up. The base class
             derives it from `point()` = (ε₀, δ₀): δ(ε) = δ₀ for ε ≥ ε₀, and
-            δ(ε) = δ₀ + (1 - δ₀)(e^ε₀ - e^ε) / (1 + e^ε₀) for ε < ε₀, which randomized response
-            attains (Kairouz, Oh & Viswanath 2015).
+            δ(ε) = δ₀ + (1 - δ₀)(e^ε₀ - e^ε) / (1 + e^ε₀) for ε < ε₀ (docs/method.md (6.6)), which
+            randomized response attains (Kairouz, Oh & Viswanath 2015).
         """
         point = self.point()
         if epsilon >= point.epsilon:
@@ -371,8 +371,8 @@ def below_one(delta: float, what: str) -> float:
 def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
     """Return the ε and δ that (ε, δ)-DP implies for inputs that differ in k = `size` records.
 
-    They are kε and δ (e^{kε} - 1) / (e^ε - 1), or kδ if ε = 0 (Lalanne, Prop. 6). Raises ClaimError
-    if δ would reach 1.
+    They are kε and δ (e^{kε} - 1) / (e^ε - 1), or kδ if ε = 0 (Lalanne, Prop. 6; docs/method.md
+    (6.5)). Raises ClaimError if δ would reach 1.
     """
     epsilon, times = size * point.epsilon, math.inf  # times: factor of δ, inf on overflow
     with suppress(OverflowError):

@@ -6,8 +6,8 @@ a > 1, in both directions; P and Q are the laws of the output on the two inputs.
 The privacy profile δ(ε) = sup_E P(E) - e^ε Q(E) follows from such a bound. For an event E with
 p = P(E) and q = Q(E), the divergence of two coins with probabilities p and q is at most D_a(P ‖ Q),
 by data processing. So δ(ε) is at most the largest p - e^ε q over all pairs (p, q) that the bound
-allows (docs/method.md §6). For a single order no conversion is tighter, since one event attains the
-supremum.
+allows (docs/method.md (6.2)). For a single order no conversion is tighter, since one event attains
+the supremum.
 """
 
 from __future__ import annotations
@@ -367,9 +367,9 @@ class ApproximateZCDP(PrivacyClaim):
     -----
     P and Q are the laws of a run on d1 and d2. The claim: there are events E and F with
     P(E) ≥ 1 - δ, Q(F) ≥ 1 - δ, and D_a(P|E ‖ Q|F) ≤ ρ a and D_a(Q|F ‖ P|E) ≤ ρ a for every a > 1.
-    It implies (ε, δ + (1 - δ) δ₀(ε))-DP, with δ₀ the privacy profile of ρ-zCDP (proof:
-    docs/method.md §6). If some mechanism attains δ₀, then a mechanism that also publishes its input
-    outside of the events attains this profile. Source: Bun & Steinke 2016, Def. 8.1, with ξ = 0.
+    It implies (ε, δ + (1 - δ) δ₀(ε))-DP, with δ₀ the privacy profile of ρ-zCDP (docs/method.md
+    (6.3)). If some mechanism attains δ₀, then a mechanism that also publishes its input outside of
+    the events attains this profile. Source: Bun & Steinke 2016, Def. 8.1, with ξ = 0.
 
     Examples
     --------

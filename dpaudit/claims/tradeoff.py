@@ -67,7 +67,7 @@ class FunctionalDP(PrivacyClaim):
     The claim is about tests of d1 against d2, and of d2 against d1. A function f is replaced by a
     polygon below f: every mechanism that satisfies the claim also satisfies the polygon, and the
     tested δ becomes larger by less than 1 %. If f is not its own inverse, the larger δ of the two
-    directions is tested (docs/method.md §6). Source: Dong, Roth & Su 2022, Def. 2.3.
+    directions is tested (docs/method.md (6.4)). Source: Dong, Roth & Su 2022, Def. 2.3.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
     Notes
     -----
-    Source: Balle & Wang 2018; docs/method.md §6.
+    Source: Balle & Wang 2018; docs/method.md (6.1).
 
     Examples
     --------

@@ -10,9 +10,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds, decided_at

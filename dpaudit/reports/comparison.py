@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpaudit.auditing.options import DEFAULTS
-from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.certificate import ExactCertificate
 from dpaudit.certificates.result import (
     AnyCertificate,
     AuditResult,

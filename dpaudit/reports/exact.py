@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers

@@ -7,8 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dpaudit.auditing.underpowered import event_could_not
-from dpaudit.certificates.certificate import Certificate, DivergenceTest, EventCount, FixedTest
-from dpaudit.certificates.exact_certificate import ExactEvent
+from dpaudit.certificates.certificate import (
+    Certificate,
+    DivergenceTest,
+    EventCount,
+    ExactEvent,
+    FixedTest,
+)
 from dpaudit.certificates.result import AnyCertificate, AuditResult, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL

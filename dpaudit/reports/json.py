@@ -47,9 +47,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.auditing.underpowered import no_guesses_could
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries, Verdict
 from dpaudit.reports import bounds, numbers
 from dpaudit.reports.findings import caught, inputs

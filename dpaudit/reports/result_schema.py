@@ -23,9 +23,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union
 
-from dpaudit.certificates.certificate import Block, Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.certificate import Block, Certificate, ExactCertificate, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import DEFINITIONS, PrivacyClaim
 from dpaudit.claims.registry import described

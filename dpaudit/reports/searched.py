@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpaudit.auditing.options import OPTIONS
-from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.certificates.searched import Leader
+from dpaudit.certificates.result import AuditResult, Leader, Verdict
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.frames import ARRAYS
 from dpaudit.reports import numbers

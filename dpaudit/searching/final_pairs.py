@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dpaudit.certificates.searched import Leader, Searched
+from dpaudit.certificates.result import Leader, Searched
 from dpaudit.inputs.differences import difference
 from dpaudit.searching.confirming import Confirming
 from dpaudit.searching.follow_ups import parts

@@ -15,7 +15,7 @@ from dpaudit.auditing.journal import SEARCH_SUFFIX, check_free, journal_path
 from dpaudit.auditing.journal_file import guarded
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
-from dpaudit.certificates.searched import Leader, Searched
+from dpaudit.certificates.result import Leader, Searched
 from dpaudit.errors import JournalError
 from dpaudit.version import __version__
 

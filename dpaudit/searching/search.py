@@ -14,7 +14,7 @@ from typing import Any
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.searched import Searched
+from dpaudit.certificates.result import Searched
 from dpaudit.errors import DatasetError, MechanismError, Name, UsageError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import record

@@ -8,6 +8,7 @@ wealth, which starts at 1, ever reaches 1/α, the claim is refuted at level α (
 
 `dpaudit.certificates.wealth` computes the wealth from the tally (counts per level and arm), the
 beliefs and the initial shares, since the log of each bettor's wealth is linear in the tally.
+Numbers such as (4.1) refer to equations of docs/method.md.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def epsilon_lower(grid: FloatArray, largest_log_wealth: FloatArray, alpha: float
 
 
 def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """Return the log factors of bettors with a posterior, (..., bettors, levels, 2).
+    """Return the log factors (4.1) of bettors with a posterior, (..., bettors, levels, 2).
 
     With π_b the believed probability of input b at the level, a draw of b multiplies the wealth by
     π_b / clip(π_b, 1 - θ₀, θ₀), where θ₀ = e^ε / (1 + e^ε). Under ε-DP the true probability lies in
@@ -202,7 +203,7 @@ def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArra
 
 
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
-    """Return the log factors of bettors on a rule for δ = 0, (..., rules · excesses, levels, 2).
+    """Return the log factors (4.2) of bettors on a rule, (..., rules · excesses, levels, 2).
 
     A correct guess multiplies the wealth by θ/θ₀ and a wrong guess by (1-θ)/(1-θ₀), where
     logit θ₀ = ε and logit θ = ε + excess. Under ε-DP a guess is correct with probability ≤ θ₀.
@@ -214,11 +215,10 @@ def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:
 
 
 def _stake_factors(rules: IntArray, epsilon: FloatArray, delta: float) -> FloatArray:
-    """Return the log factors of bettors on a rule for δ > 0, (..., rules · fractions, levels, 2).
+    """Return the log factors (4.3) of bettors on a rule, (..., rules · fractions, levels, 2).
 
     A draw multiplies the wealth by 1 + λ(1[correct] - e^ε 1[wrong] - hδ), λ = fraction /
-    (e^ε + hδ), where h = 1 if the rule can guess both inputs, and ½ if it can guess only one input
-    (docs/method.md §2).
+    (e^ε + hδ), where h = 1 if the rule can guess both inputs, and ½ if it can guess only one.
     """
     odds = _odds_against(epsilon)[..., None]
     tables = []

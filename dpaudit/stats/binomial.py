@@ -60,19 +60,14 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     Parameters
     ----------
     successes, trials : int
-        Counts, 0 ≤ successes ≤ trials.
+        Counts, 0 ≤ successes ≤ trials. Other counts raise ValueError.
     alpha : float
-        The error probability, in (0, 1).
+        Error probability, in (0, 1).
 
     Returns
     -------
     float
         The largest p with Pr[Bin(trials, p) ≥ successes] ≤ alpha, rounded down.
-
-    Raises
-    ------
-    ValueError
-        For other arguments.
 
     Notes
     -----
@@ -97,25 +92,17 @@ def clopper_pearson_upper(successes: int, trials: int, alpha: float) -> float:
 
     Parameters
     ----------
-    successes, trials : int
-        Counts, 0 ≤ successes ≤ trials.
-    alpha : float
-        The error probability, in (0, 1).
+    successes, trials, alpha : int, int, float
+        As in `clopper_pearson_lower`.
 
     Returns
     -------
     float
         The smallest p with Pr[Bin(trials, p) ≤ successes] ≤ alpha, rounded up.
 
-    Raises
-    ------
-    ValueError
-        For other arguments.
-
     Notes
     -----
-    The bound is at least the true probability, with probability at least 1 - alpha. Source: Clopper
-    & Pearson 1934.
+    The bound is at least the true probability, with probability at least 1 - alpha.
     """
     _check(successes, trials, alpha)
     if successes == trials:
@@ -129,20 +116,13 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
 
     Parameters
     ----------
-    successes, trials : int
-        Counts, 0 ≤ successes ≤ trials.
-    alpha : float
-        The error probability, in (0, 1).
+    successes, trials, alpha : int, int, float
+        As in `clopper_pearson_lower`.
 
     Returns
     -------
     tuple of float
-        The results of `clopper_pearson_lower` and `clopper_pearson_upper`, each at alpha / 2.
-
-    Raises
-    ------
-    ValueError
-        For other arguments.
+        The lower and the upper bound, each at alpha / 2.
 
     Notes
     -----
@@ -163,25 +143,24 @@ def pair_epsilon_lower(
         For the input under which the event is expected more often: number of draws in the event,
         and number of all draws.
     other, other_draws : int
-        For the other input: number of draws in the event, and number of all draws.
+        The same numbers for the other input.
     delta, alpha : float
-        The δ of the claim, in [0, 1); the error probability, in (0, 1). Each of the two
-        Clopper-Pearson bounds gets alpha / 2.
+        The claimed δ, in [0, 1); error probability, in (0, 1), half of it for each bound.
 
     Returns
     -------
     float
-        max{0, log((P_lower - δ) / Q_upper)}, in nats. P_lower is a lower bound for the probability
-        of the event under the first input, Q_upper an upper bound for it under the other.
+        max{0, log((P_lower - δ) / Q_upper)}, in nats. P_lower is a Clopper-Pearson lower bound for
+        the probability of the event under the first input, Q_upper an upper bound for it under the
+        other (docs/method.md (2.4)).
 
     Notes
     -----
-    Valid with probability at least 1 - alpha, whether the numbers of draws are fixed or random
-    (docs/method.md §2).
+    At most the true ε with probability at least 1 - alpha, whether the numbers of draws are fixed
+    or random.
     """
-    lower = clopper_pearson_lower(count, draws, alpha / 2) - delta
-    upper = clopper_pearson_upper(other, other_draws, alpha / 2)
-    return max(0.0, math.log(lower / upper)) if lower > 0 else 0.0
+    lower, upper = _pair_bounds(count, draws, other, other_draws, alpha)
+    return max(0.0, math.log((lower - delta) / upper)) if lower > delta else 0.0
 
 
 def pair_delta_lower(
@@ -194,7 +173,7 @@ def pair_delta_lower(
     count, draws, other, other_draws : int
         As in `pair_epsilon_lower`.
     epsilon, alpha : float
-        The ε of the claim, in nats, at least 0; the error probability, in (0, 1).
+        The claimed ε ≥ 0 in nats; error probability, in (0, 1).
 
     Returns
     -------
@@ -203,12 +182,19 @@ def pair_delta_lower(
 
     Notes
     -----
-    Valid with probability at least 1 - alpha (docs/method.md §2).
+    At most the true δ at ε with probability at least 1 - alpha (docs/method.md (2.4)).
     """
-    lower = clopper_pearson_lower(count, draws, alpha / 2)
-    upper = clopper_pearson_upper(other, other_draws, alpha / 2)
+    lower, upper = _pair_bounds(count, draws, other, other_draws, alpha)
     # e^epsilon may not fit in a float; e^700 times any upper bound is above 1 already.
     return max(0.0, lower - math.exp(min(epsilon, 700.0)) * upper)
+
+
+def _pair_bounds(
+    count: int, draws: int, other: int, other_draws: int, alpha: float
+) -> tuple[float, float]:
+    """Return P_lower and Q_upper (`pair_epsilon_lower`), each at alpha / 2."""
+    lower = clopper_pearson_lower(count, draws, alpha / 2)
+    return lower, clopper_pearson_upper(other, other_draws, alpha / 2)
 
 
 def pair_p_value(
@@ -230,13 +216,10 @@ def pair_p_value(
 
     Notes
     -----
-    Under the claim Pr[p ≤ u] ≤ u for every u (docs/method.md §2).
+    Under the claim Pr[p ≤ u] ≤ u for every u.
     """
-
-    def refuted(alpha: float) -> bool:
-        return pair_delta_lower(count, draws, other, other_draws, epsilon, alpha) > delta
-
-    return smallest_alpha(refuted)
+    counts = count, draws, other, other_draws
+    return smallest_alpha(lambda alpha: pair_delta_lower(*counts, epsilon, alpha) > delta)
 
 
 def _check(successes: int, trials: int, alpha: float) -> None:
@@ -258,7 +241,7 @@ def coin_flips(first: int, second: int) -> int:
     Parameters
     ----------
     first, second : int
-        Number of recorded draws of d1, and number of recorded draws of d2, at least 0.
+        Numbers of recorded draws of d1 and of d2, at least 0.
 
     Returns
     -------
@@ -268,9 +251,7 @@ def coin_flips(first: int, second: int) -> int:
 
     Notes
     -----
-    A coin per draw decides from which sample the draw is taken. If the coins ask for more draws
-    than a sample has, all coins are tossed again. So a test of the draws that are taken has to run
-    at (1 - TOSSED_AGAIN) times its level (docs/method.md §12).
+    A coin per draw decides from which sample the draw is taken (docs/method.md §12).
 
     Examples
     --------
@@ -291,10 +272,10 @@ def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[f
     Parameters
     ----------
     counts : sequence of pairs of int, length K
-        Number of draws of d1 and number of draws of d2, for each of the K possible outputs. A fair
-        coin picked the input of every draw.
+        Numbers of draws of d1 and of d2, for each of the K possible outputs. A fair coin picked the
+        input of every draw.
     alpha : float
-        The error probability, in (0, 1).
+        Error probability, in (0, 1).
 
     Returns
     -------
@@ -326,3 +307,8 @@ def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[f
 def _log_odds_lower(successes: int, trials: int, alpha: float) -> float:
     share = clopper_pearson_lower(successes, trials, alpha)
     return math.log(share) - math.log1p(-share) if share > 0 else -math.inf
+
+
+def right_share(epsilon: float) -> float:
+    """Return e^ε / (1 + e^ε), the largest probability that a guess is right under ε-DP."""
+    return 1 / (1 + math.exp(-epsilon))

@@ -174,7 +174,8 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
     sizes: number n_g of all draws of group g, (groups,).
 
     Given the total number of draws in the event, the counts of independent draws of one law are
-    multivariate hypergeometric. With p the share of the event in all groups together,
+    multivariate hypergeometric. With p the share of the event in all groups together
+    (docs/method.md (11.1)),
 
         E = mean over w of Π_{g < G} BetaBinomial(x_g; n_g, w p, w (1 - p)) / Pr[x_1, ..., x_G].
 

@@ -3,7 +3,7 @@
 A fair coin picks the input, d1 or d2, of every draw. A rule, fixed before the draws, looks at the
 output and guesses d1, guesses d2 or abstains. With c = Pr[correct] and w = Pr[wrong],
 
-    (ε, δ)-DP  ⇒  c ≤ e^ε w + h δ,                                         (1, docs/method.md §2)
+    (ε, δ)-DP  ⇒  c ≤ e^ε w + h δ,                                           (docs/method.md (2.1))
 
 where h = 1 if the rule can guess both inputs, and h = ½ if it can guess only one input.
 Certificates call `p_value`, `epsilon_lower` and `delta_lower` with the counts of the certifying
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from scipy.special import ndtri
 
-from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
+from dpaudit.stats.binomial import clopper_pearson_lower, right_share, upper_tail
 from dpaudit.stats.trinomial import TERMS, ScoreTest
 
 # Share of alpha that is spent on the interval for w = Pr[wrong guess], a nuisance parameter (Berger
@@ -112,7 +112,7 @@ def p_value(game: Game, epsilon: float, delta: float, alpha: float, enough: floa
     spared = game.h * delta
     if spared and game.abstains:
         return _score_test(game, alpha).p_value(epsilon, spared, enough)
-    pure = _odds_to_share(epsilon)
+    pure = right_share(epsilon)
     share = min(1.0, pure + spared * (1 - pure))
     return float(upper_tail(game.correct, game.correct + game.wrong, share))
 
@@ -135,7 +135,8 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
     Notes
     -----
     The bound is at most the true ε, with probability at least 1 - alpha. p is the result of
-    `p_value`. If δ = 0 or the rule never abstains, the bound has a closed form (docs/method.md §2).
+    `p_value`. If δ = 0 or the rule never abstains, the bound has a closed form (docs/method.md
+    (2.2) and (2.3)).
 
     Examples
     --------
@@ -147,7 +148,7 @@ def epsilon_lower(game: Game, delta: float, alpha: float) -> float:
         return 0.0
     if delta == 0 or not game.abstains:
         share, spared = clopper_pearson_lower(game.correct, guesses, alpha), game.h * delta
-        # The inverse of t = (e^ε + hδ) / (1 + e^ε).
+        # (2.2) and (2.3): the inverse of t = (e^ε + hδ) / (1 + e^ε).
         return max(0.0, math.log((share - spared) / (1 - share))) if share > spared else 0.0
     return _scan(game, lambda epsilon: (epsilon, game.h * delta), _LARGEST_EPSILON, alpha)
 
@@ -199,15 +200,11 @@ def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
 
     def stands(spared: int) -> bool:
         correct = game.correct - spared
-        return float(upper_tail(correct, correct + game.wrong, _odds_to_share(epsilon))) > alpha / 2
+        return float(upper_tail(correct, correct + game.wrong, right_share(epsilon))) > alpha / 2
 
     spared = bisect_left(range(game.correct), True, key=stands)
     # The largest δ with Pr[Bin(N, hδ) ≥ spared] ≤ alpha / 2.
     return min(1.0, clopper_pearson_lower(spared, game.draws, alpha / 2) / game.h)
-
-
-def _odds_to_share(epsilon: float) -> float:
-    return 1 / (1 + math.exp(-epsilon))
 
 
 def _score_test(game: Game, alpha: float, terms: int = TERMS) -> ScoreTest:

@@ -5,12 +5,12 @@ on an input with n such canaries. From its output, an auditor guesses for r of t
 they were included (Steinke, Nasr & Jagielski 2023, arXiv 2305.08846). If the mechanism is (ε, δ)-DP
 for inputs that differ in one canary, then, with W ~ Binomial(r, e^ε / (1 + e^ε)),
 
-    Pr[at least v guesses are right] ≤ β + nδ β (1 - β) / (v Pr[W = v]),   β = Pr[W ≥ v],    (1)
+    Pr[at least v guesses are right] ≤ β + nδ β (1 - β) / (v Pr[W = v]),   β = Pr[W ≥ v],
 
-or 1 if the right side is larger. docs/method.md §12 derives (1) and shows a mechanism with
-equality. Corollary 5.4 of the source is not used: its bound is larger for small p and invalid for p
-near 1. The functions here take the counts n, r and v (`Guesses`); the
-caller is `dpaudit.bound_guesses`.
+or 1 if the right side is larger. This is (12.1) in docs/method.md, which derives it and shows a
+mechanism with equality. Corollary 5.4 of the source is not used: its bound is larger for small p
+and invalid for p near 1. The functions here take the counts n, r and v (`Guesses`);
+`dpaudit.bound_guesses` calls them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
+from dpaudit.stats.binomial import clopper_pearson_lower, right_share, upper_tail
 from dpaudit.stats.p_values import bisect_interval
 from dpaudit.stats.power import detectable_epsilon
 
@@ -39,14 +39,9 @@ class Guesses:
 
     Parameters
     ----------
-    canaries : int
-        Number n of canaries, at least 1.
-    guesses : int
-        Number r of canaries that the auditor guessed to be included or left out. For δ > 0 the
-        number must be fixed before the run; for δ = 0 it may depend on the output (docs/method.md
-        §12).
-    correct : int
-        Number v of right guesses.
+    canaries, guesses, correct : int
+        Numbers n ≥ 1 of canaries, r of guesses and v of right guesses. For δ > 0 the number of
+        guesses must be fixed before the run; for δ = 0 it may depend on the output.
 
     Raises
     ------
@@ -76,12 +71,11 @@ def p_value(seen: Guesses, epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        p = min{1, β + nδ β (1 - β) / (v Pr[W = v])}, with W ~ Binomial(r, e^ε / (1 + e^ε)) and
-        β = Pr[W ≥ v], for n canaries, r guesses and v right guesses.
+        p in [0, 1]: the right side of (12.1) in docs/method.md, or 1 if that is larger.
 
     Notes
     -----
-    Under the claim Pr[p ≤ u] ≤ u for every u (docs/method.md §12).
+    Under the claim Pr[p ≤ u] ≤ u for every u.
 
     Examples
     --------
@@ -100,7 +94,7 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
     seen : Guesses
         The counts.
     delta, alpha : float
-        δ, in [0, 1); the error probability, in (0, 1).
+        δ, in [0, 1); error probability, in (0, 1).
 
     Returns
     -------
@@ -109,9 +103,8 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
 
     Notes
     -----
-    The bound is at most the true ε, with probability at least 1 - alpha. The supremum is found by
-    bisection, since p rises with ε: an (ε, δ)-DP mechanism is also (ε', δ)-DP for ε' > ε, and some
-    mechanism attains p (docs/method.md §12).
+    At most the true ε with probability at least 1 - alpha. Found by bisection, since p rises with
+    ε: an (ε, δ)-DP mechanism is also (ε', δ)-DP for ε' > ε, and some mechanism attains p.
 
     Examples
     --------
@@ -136,7 +129,7 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
     seen : Guesses
         The counts.
     epsilon, alpha : float
-        ε ≥ 0 in nats; the error probability, in (0, 1).
+        ε ≥ 0 in nats; error probability, in (0, 1).
 
     Returns
     -------
@@ -145,7 +138,7 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
 
     Notes
     -----
-    The bound is at most the true δ at ε, with probability at least 1 - alpha (docs/method.md §12).
+    At most the true δ at ε with probability at least 1 - alpha.
     """
     left = alpha - _tail(seen, epsilon)
     slope = _slope(seen, epsilon) if left > 0 else 0.0
@@ -186,16 +179,13 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
 
 def _tail(seen: Guesses, epsilon: float) -> float:
     """Return β = Pr[W ≥ v], W ~ Binomial(r, e^ε / (1 + e^ε)), for v right guesses out of r."""
-    return float(upper_tail(seen.correct, seen.guesses, 1 / (1 + math.exp(-epsilon))))
+    return float(upper_tail(seen.correct, seen.guesses, right_share(epsilon)))
 
 
 def _slope(seen: Guesses, epsilon: float) -> float:
-    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in the p-value (see `p_value`).
-
-    Logarithms prevent underflow.
-    """
+    """Return n β (1 - β) / (v Pr[W = v]), the factor of δ in (12.1), computed by logarithms."""
     right, guesses = seen.correct, seen.guesses
-    below = float(upper_tail(guesses - right + 1, guesses, 1 / (1 + math.exp(epsilon))))
+    below = float(upper_tail(guesses - right + 1, guesses, right_share(-epsilon)))
     if right == 0 or below == 0:
         return 0.0
     # β / Pr[W = v] = 1 + Σ_{j > v} Pr[W = j] / Pr[W = v]. The logs of these terms are running sums

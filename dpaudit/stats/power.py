@@ -11,11 +11,11 @@ from bisect import bisect_left
 
 from scipy.special import betainc, betaincinv, ndtri
 
-from dpaudit.stats.binomial import pair_epsilon_lower, upper_tail
+from dpaudit.stats.binomial import pair_epsilon_lower, right_share, upper_tail
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.p_values import bisect_interval
 
-# Probability of refutation at the smallest detectable ε.
+# Probability of a refutation at the smallest detectable ε.
 POWER = 0.9
 # The rare rule (docs/method.md §5) guesses the input of outputs that only one input seems to give:
 # among the draws to learn from, at least this many draws of one input, and none of the other.
@@ -42,8 +42,8 @@ def detectable_epsilon(
     draws : int, default 0
         Number of all draws, with and without a guess; needed if `spared` is above 0.
     spared : float, default 0
-        The share hδ of all draws that the claimed δ excuses (docs/method.md §2). An upper limit of
-        the number of excused guesses is subtracted from `guesses`, and the rest is tested as for
+        The share hδ of all draws that the claimed δ excuses (docs/method.md (2.1)). An upper limit
+        of the number of excused guesses is subtracted from `guesses`, and the rest is tested as for
         δ = 0.
     power : float, default 0.9
         Probability of a refutation, in (0, 1).
@@ -67,7 +67,7 @@ def detectable_epsilon(
         excused = math.ceil(
             draws * spared - float(ndtri(alpha / 100)) * math.sqrt(draws * spared * (1 - spared))
         )
-    trials, claimed = guesses - excused, 1 / (1 + math.exp(-epsilon))
+    trials, claimed = guesses - excused, right_share(epsilon)
 
     def refuted(correct: int) -> bool:
         return float(upper_tail(correct, trials, claimed)) <= alpha
@@ -110,9 +110,9 @@ def detectable_rare(
 
     Notes
     -----
-    To be detected, the output must first occur at least `LEAST_SEEN` times among the learning
-    draws. Then it must occur at least k times among the draws of the test, where k is the smallest
-    number of guesses, all of them right, that refutes the claim (docs/method.md §8).
+    The output must occur at least `LEAST_SEEN` times among the learning draws, and then at least
+    m times among the draws of the test, where m right guesses without a wrong one refute the claim
+    (docs/method.md (8.1)).
 
     Examples
     --------

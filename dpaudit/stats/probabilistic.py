@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from dpaudit.stats import power
-from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, upper_tail
+from dpaudit.stats.binomial import IntArray, clopper_pearson_lower, right_share, upper_tail
 from dpaudit.stats.p_values import bisect_interval, holm, smallest_alpha
 
 # Share of alpha that is spent on certifying P(s) > e^ε Q(s) for each atom s; the rest is spent on
@@ -43,11 +43,12 @@ def violating_mass(
     draws: number of all draws of the input with law P.
     alpha: probability, at most, that a certified atom is not in V or that the bound exceeds P(V).
 
-    Let V = {s : P(s) > e^ε Q(s)}, and A the set of candidates. With probability at least
-    1 - ATOM_SHARE · alpha every certified atom is in V ∩ A, a set that does not depend on these
-    draws. Then the number of draws in certified atoms is at most the number of draws in V ∩ A, so
-    that a Clopper-Pearson bound from the first number is valid for P(V)."""
-    p_values = upper_tail(counts, counts + others, 1 / (1 + math.exp(-epsilon)))
+    Let A be the set of candidates. With probability at least 1 - ATOM_SHARE · alpha every certified
+    atom is in V ∩ A, a set that does not depend on these draws. Then at most as many draws are in
+    certified atoms as in V ∩ A, so that a Clopper-Pearson bound from the first number is valid for
+    P(V).
+    """
+    p_values = upper_tail(counts, counts + others, right_share(epsilon))
     certified = holm(p_values, ATOM_SHARE * alpha)
     inside = int(counts[certified].sum())
     lower = clopper_pearson_lower(inside, draws, (1 - ATOM_SHARE) * alpha)
@@ -60,11 +61,10 @@ def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delt
     This is the smallest alpha at which the lower bound of `violating_mass` exceeds δ; 1 without
     candidates. counts, others, draws: as in `violating_mass`.
     """
-
-    def refuted(alpha: float) -> bool:
-        return violating_mass(counts, others, draws, epsilon, alpha).delta_lower > delta
-
-    return smallest_alpha(refuted) if len(counts) else 1.0
+    if len(counts) == 0:
+        return 1.0
+    sides = counts, others, draws, epsilon
+    return smallest_alpha(lambda alpha: violating_mass(*sides, alpha).delta_lower > delta)
 
 
 def epsilon_lower(

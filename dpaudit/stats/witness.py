@@ -2,9 +2,9 @@
 
 Used for claims of Rényi and concentrated DP (docs/method.md §6). A level is a bin of the outputs.
 P and Q are the laws of the output on the two inputs. For every bounded function g of the output and
-every order a > 1 (Birrell et al. 2021, Thm 3.1),
+every order a > 1 (Birrell et al. 2021, Thm 3.1; docs/method.md (6.7)),
 
-    D_a(P ‖ Q) ≥ a/(a-1) · log E_P[X] - log E_Q[Y],   X = e^{(a-1) g},   Y = e^{a g},        (1)
+    D_a(P ‖ Q) ≥ a/(a-1) · log E_P[X] - log E_Q[Y],   X = e^{(a-1) g},   Y = e^{a g},
 
 with equality at g = log dP/dQ. A *witness* is such a g that has one value per level and was fixed
 before the draws are counted. So X and Y are bounded, and both means are tested by betting
@@ -12,9 +12,10 @@ before the draws are counted. So X and Y are bounded, and both means are tested 
 P multiplies the wealth by 1 + λ₁(X - m₁), which has expectation at most 1 if E_P[X] ≤ m₁. A second
 bettor stakes λ₂ on "E_Q[Y] < m₂", with factors 1 + λ₂(m₂ - Y) at the draws of Q.
 
-By (1), D_a ≤ d allows only pairs of means with m₂ ≥ m₁^{a/(a-1)} e^{-d}. Against the true pair the
-product of both wealths has expectation at most 1. So 1 / (smallest product of wealths over all
-allowed pairs) is a p-value of D_a ≤ d."""
+By (6.7), D_a ≤ d allows only pairs of means with m₂ ≥ m₁^{a/(a-1)} e^{-d}. Against the true pair
+the product of both wealths has expectation at most 1. So 1 / (smallest product of wealths over all
+allowed pairs) is a p-value of D_a ≤ d (6.8).
+"""
 
 from __future__ import annotations
 
@@ -171,17 +172,17 @@ def log_wealth(
     Notes
     -----
     The wealth is the smallest product of the wealths of two bettors, against means (m₁, m₂) of X
-    and Y, over all pairs of means that the claim allows: m₂ ≥ m₁^{a/(a-1)} e^{-d} (see the module's
-    docstring). It is computed in logs. As a function of log
-    m₁, the log of the first wealth is concave, and the log of the second wealth at the smallest
-    allowed m₂ is convex. So in each interval of a grid the first log lies above its chord, and the
-    second above its tangent. Intervals that may contain the minimum of the sum are split. A tenth
-    of each wealth is kept aside, so that no wealth falls below 0.1."""
+    and Y, over all pairs of means that the claim allows (6.8). As a function of log m₁, the log of
+    the first wealth is concave, and the log of the second wealth at the smallest allowed m₂ is
+    convex. So in each interval of a grid the first log lies above its chord, and the second above
+    its tangent. Intervals that may contain the minimum of the sum are split. A tenth of each wealth
+    is kept aside, so that no wealth falls below 0.1.
+    """
     x, y = witness.raised
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
     power, (stake, against) = witness.order / (witness.order - 1), witness.stakes
-    # X and Y are rounded, and so are their means in (1).
+    # X and Y are rounded, and so are their means in (6.7).
     divergence += (power + 1) * _ROUNDING
 
     def first(log_mean: FloatArray) -> FloatArray:
@@ -275,7 +276,7 @@ def _split(edges: FloatArray) -> FloatArray:
 
 
 def _most(witness: Witness) -> float:
-    """Return an upper limit of the bound (1) for any counts, in nats."""
+    """Return an upper limit of the bound (6.7) for any counts, in nats."""
     x, y = witness.raised
     power = witness.order / (witness.order - 1)
     return float(power * math.log(x.max()) - math.log(y.min())) + 1e-9

@@ -97,13 +97,15 @@ def test_workers_give_the_same_interval() -> None:
 def test_an_output_outside_the_range_is_named(declared: list[int]) -> None:
     (certificate,) = audit(range=declared).certificates
     assert certificate.interval is None
-    assert certificate.warnings == ("range: no interval for ε, because 1 came up and is not in it",)
+    assert certificate.warnings == (
+        "range: no interval for ε, because 1 occurred and is not declared",
+    )
 
 
 def test_an_undeclared_failure_is_named() -> None:
     (certificate,) = audit(faulty, samples=5_000).certificates
     assert certificate.interval is None
-    assert "raised TypeError came up" in certificate.warnings[0]
+    assert "raised TypeError occurred" in certificate.warnings[0]
 
 
 def test_no_upper_end_for_an_output_that_never_came_up() -> None:

@@ -27,7 +27,7 @@ WITH_EXAMPLES = sorted(
     if ">>> " in path.read_text(encoding="utf-8")
 )
 # Public beside `dpaudit.__all__`: what results hold, what claims imply, and the statistics.
-RESULTS = ["result", "exact_certificate", "one_run_certificate"]
+RESULTS = ["result", "certificate"]
 CLAIMS = ["implied", "renyi", "tradeoff"]
 STATISTICS = ["betting", "binomial", "game", "one_run", "power", "trinomial"]
 MODULES = (

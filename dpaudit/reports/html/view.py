@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Trace
 from dpaudit.reports import numbers, searched, trace

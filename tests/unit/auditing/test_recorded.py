@@ -21,8 +21,7 @@ from dpaudit.auditing.recorded import (
     coin_flipped_audit,
     recorded_audit,
 )
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.certificate import Certificate, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 import dpaudit
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
-from dpaudit.certificates.replay import beliefs_of, course, tally
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
-from dpaudit.certificates.wealth import Wealth
+from dpaudit.certificates.wealth import Wealth, beliefs_of, course, tally
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
 from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.levels.portfolio import ScoreDistributions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.certificates.one_run_certificate import OneRunCertificate
+from dpaudit.certificates.certificate import OneRunCertificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import posterior_bounds
 from dpaudit.reports import numbers

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports.html.pictures.belief import belief
 from dpaudit.reports.html.pictures.outputs import outputs

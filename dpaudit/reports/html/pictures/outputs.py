@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.exact_certificate import ExactCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import Canvas, Scale
 from dpaudit.reports.html.pictures.picture import Key, Picture, ratio

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dpaudit.certificates.certificate import Certificate, EventCount
-from dpaudit.certificates.exact_certificate import ExactCertificate, ExactEvent
+from dpaudit.certificates.certificate import Certificate, EventCount, ExactCertificate, ExactEvent
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import tradeoff

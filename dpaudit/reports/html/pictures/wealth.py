@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.certificates.certificate import Certificate
-from dpaudit.certificates.replay import beliefs_of, course
+from dpaudit.certificates.wealth import beliefs_of, course
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import Canvas, Scale
 from dpaudit.reports.html.pictures.picture import Key, Picture
