@@ -24,7 +24,7 @@ from dpaudit.auditing.options import (
     refused,
     verify,
 )
-from dpaudit.auditing.spec import AuditSpec, PairSearch
+from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
@@ -183,12 +183,10 @@ def audit(
     """
     _check_keywords("audit", audit, more)
     pair = NeighbouringPair(d1, d2, parse_adjacency(more.get("adjacency")), describe_pair(d1, d2))
-    spec = _spec(
-        mechanism, more, claim,
-        pairs=(pair,), params=params, samples=samples, time=time, confidence=confidence, seed=seed,
-        workers=workers,
+    return _run(
+        mechanism, more, on_progress, claim=claim, pairs=(pair,), params=params, samples=samples,
+        time=time, confidence=confidence, seed=seed, workers=workers,
     )  # fmt: skip
-    return run_audit(spec, _checked_progress(on_progress))
 
 
 def search(
@@ -230,21 +228,9 @@ def search(
         Whether a leak on an input outside of the space counts for the verdict.
     keep : int, default 1
         Number of pairs to audit, from 1 to 100. The pairs share the error probability.
-    params : mapping of str to Any, optional
-        Keyword arguments of every call.
-    samples : int, default 1,000,000
-        Number of draws of search and audit together. About a quarter of the draws is used for the
-        search and certifies nothing.
-    time : float, optional
-        Budget in seconds, in place of `samples`. A quarter is used for the search.
-    confidence : float, default 0.99
-        1 minus the probability of a false alarm, in [0.5, 1).
-    seed : int, default 0
-        Seed of all random numbers, at least 0.
-    workers : int or 'auto', default 1
-        Number of processes that draw for the audit; the search draws in this process.
-    on_progress : callable, optional
-        Called with a `Progress` from time to time.
+    params, samples, time, confidence, seed, workers, on_progress : optional
+        As in `audit`. About a quarter of the draws, or of the time, is used for the search; these
+        draws are made in this process and certify nothing.
 
     Returns
     -------
@@ -290,12 +276,10 @@ def search(
     _check_keywords("search", search, more)
     relation = parse_adjacency(more.get("adjacency"))
     pairs = neighbour_search(space, relation, form=form, inside=inside, outside=outside, keep=keep)
-    spec = _spec(
-        mechanism, more, claim,
-        search=pairs, params=params, samples=samples, time=time, confidence=confidence, seed=seed,
-        workers=workers,
+    return _run(
+        mechanism, more, on_progress, claim=claim, search=pairs, params=params, samples=samples,
+        time=time, confidence=confidence, seed=seed, workers=workers,
     )  # fmt: skip
-    return run_audit(spec, _checked_progress(on_progress))
 
 
 class TraceOptions(TypedDict, total=False):
@@ -404,37 +388,24 @@ def _check_keywords(
             raise TypeError(f"{name}() got an unexpected keyword argument {option!r}.{near}")
 
 
-def _checked_progress(
-    on_progress: Callable[[Progress], None] | None,
-) -> Callable[[Progress], None] | None:
-    if on_progress is not None and not callable(on_progress):
-        raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
-    return on_progress
-
-
-def _whole(samples: Any) -> Any:
-    """Return a number of draws as int if it is a whole float, such as 1e6; else unchanged."""
-    is_whole = isinstance(samples, float) and samples.is_integer()
-    return int(samples) if is_whole or isinstance(samples, _Default) else samples
-
-
-def _spec(
+def _run(
     mechanism: Callable[..., Any] | str | list[str],
     more: MoreOptions,
-    claim: PrivacyClaim,
+    on_progress: Callable[[Progress], None] | None,
     *,
     pairs: tuple[NeighbouringPair, ...] = (),
-    search: PairSearch | None = None,
     params: Mapping[str, Any] | None,
     samples: int,
     time: float | None,
     **usual: Any,
-) -> AuditSpec:
-    """Return the specification of an audit, for the engine. Raises UsageError.
+) -> AuditResult:
+    """Run an audit by the engine, and return its result. Raises UsageError.
 
-    more: keywords of `MoreOptions`. pairs: inputs to audit. search: how to find inputs to audit,
-    if `pairs` is empty. usual: further fields of `AuditSpec`.
+    more: keywords of `MoreOptions`. pairs: inputs to audit, unless a field of `usual` says how to
+    search for them. usual: further fields of `AuditSpec`.
     """
+    if on_progress is not None and not callable(on_progress):
+        raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
     if time is not None and not isinstance(samples, _Default):
         raise UsageError(*TWO_BUDGETS, code="options-conflict")
     verify(params=params, **more)
@@ -443,17 +414,19 @@ def _spec(
         options[name] = None if options[name] is None else tuple(options[name])
     target = _target(mechanism, options)
     given = {one.name: options[one.name] for one in owned("audit", "run") if one.name in more}
-    return AuditSpec(
+    is_whole = isinstance(samples, _Default) or (
+        isinstance(samples, float) and samples.is_integer()  # such as 1e6
+    )
+    spec = AuditSpec(
         name=options["name"] or target.name,
         target=repeated(target, options["repeat"]),
         pairs=pairs,
-        search=search,
-        claim=claim,
-        samples=_whole(samples),
+        samples=int(samples) if is_whole else samples,
         time=time,
         **usual,
         **given,
     )
+    return run_audit(spec, on_progress)
 
 
 def bound(

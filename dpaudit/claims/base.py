@@ -31,18 +31,23 @@ Form = Literal["number", "text", "path", "function", "table"]
 Check = Callable[[str, Any], Any]
 
 
+def invalid(*parts: str) -> ClaimError:
+    """Return the error for a parameter with an impossible value. parts: parts of the message."""
+    return ClaimError(*parts, code="option-invalid")
+
+
 def checked_number(name: str, value: Any) -> float:
     """Return a number as a float. NumPy's numbers are accepted, Booleans are not.
 
     name: name of the parameter in messages. Raises ClaimError.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ClaimError(Name(name), f"={value!r} must be a number", code="option-invalid")
+        raise invalid(Name(name), f"={value!r} must be a number")
     try:
         return float(value)
     except OverflowError:
         why = " must be a finite number, not one too large for a float"
-        raise ClaimError(Name(name), why, code="option-invalid") from None
+        raise invalid(Name(name), why) from None
 
 
 def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
@@ -54,7 +59,7 @@ def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any
     def checked(name: str, value: Any) -> float:
         number = checked_number(name, value)
         if not holds(number):
-            raise ClaimError(Name(name), f"={number!r} must {must}", code="option-invalid")
+            raise invalid(Name(name), f"={number!r} must {must}")
         return number
 
     return checked

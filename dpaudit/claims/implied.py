@@ -12,7 +12,14 @@ import math
 from collections.abc import Sequence
 from numbers import Integral
 
-from dpaudit.claims.base import PrivacyClaim, below_one, checked_epsilon, checked_number, total
+from dpaudit.claims.base import (
+    PrivacyClaim,
+    below_one,
+    checked_epsilon,
+    checked_number,
+    invalid,
+    total,
+)
 from dpaudit.claims.point_claims import ApproximateDP
 from dpaudit.errors import ClaimError, Name
 
@@ -48,8 +55,7 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     '(1.5, 0)-DP'
     """
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-        why = f"={size!r} must be a whole number of records, at least 1"
-        raise ClaimError(Name("group"), why, code="option-invalid")
+        raise invalid(Name("group"), f"={size!r} must be a whole number of records, at least 1")
     implied = claim.for_group(int(size))
     if implied is None:
         raise ClaimError(
@@ -90,7 +96,7 @@ def compose(claims: Sequence[PrivacyClaim]) -> PrivacyClaim:
     '(1.5, 1e-06)-DP'
     """
     if not claims:
-        raise ClaimError("compose needs at least one claim", code="option-invalid")
+        raise invalid("compose needs at least one claim")
     is_same = all(type(claim) is type(claims[0]) for claim in claims)
     own = claims[0].composed(claims) if is_same else None
     if own is not None:
@@ -135,10 +141,7 @@ def relax(claim: PrivacyClaim, epsilon: float, *, tight: bool = True) -> Approxi
     """
     smaller, point = checked_epsilon("epsilon", epsilon), claim.point()
     if smaller > point.epsilon:
-        raise ClaimError(
-            f"epsilon={smaller!r} must be at most {point.epsilon!r} to relax to",
-            code="option-invalid",
-        )
+        raise invalid(f"epsilon={smaller!r} must be at most {point.epsilon!r} to relax to")
     if tight:
         delta = claim.profile(smaller)
     else:
@@ -216,7 +219,7 @@ def posterior_bounds(epsilon: float, prior: float) -> tuple[float, float]:
     """
     largest, belief = checked_epsilon("epsilon", epsilon), checked_number("prior", prior)
     if not 0 <= belief <= 1:
-        raise ClaimError(f"prior={belief!r} must lie in [0, 1]", code="option-invalid")
+        raise invalid(f"prior={belief!r} must lie in [0, 1]")
     damped = math.exp(-largest)
     low = belief * damped / (belief * damped + 1 - belief) if belief < 1 else 1.0
     high = belief / (belief + (1 - belief) * damped) if belief > 0 else 0.0

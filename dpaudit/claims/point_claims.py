@@ -20,19 +20,16 @@ from dpaudit.claims.base import (
     ProfilePoint,
     below_one,
     group_point,
+    invalid,
     total,
 )
-from dpaudit.errors import ClaimError
 
 
 def _checked_adversary(name: str, value: Any) -> Any:
     if value is None or isinstance(value, str) or callable(value):
         return value
-    raise ClaimError(
-        f"{name}={value!r} must be a function of an outcome, or its import path, "
-        "package.module:function",
-        code="option-invalid",
-    )
+    why = "must be a function of an outcome, or its import path, package.module:function"
+    raise invalid(f"{name}={value!r} {why}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dpaudit.claims.base import (
     PrivacyClaim,
     ProfilePoint,
     checked_positive,
+    invalid,
     points_at,
     positive_up_to,
 )
@@ -174,24 +175,20 @@ def _evaluated(function: TradeOff, alpha: float, name: str) -> float:
     try:
         return float(function(alpha))
     except Exception as error:
-        raise ClaimError(
-            f"tradeoff={name} cannot be evaluated at {alpha:g}: {type(error).__name__}: {error}",
-            code="option-invalid",
-        ) from error
+        why = f"cannot be evaluated at {alpha:g}: {type(error).__name__}: {error}"
+        raise invalid(f"tradeoff={name} {why}") from error
 
 
 def _checked(table: Any) -> Knots:
     try:
         knots = tuple(sorted((float(alpha), float(beta)) for alpha, beta in table))
     except (TypeError, ValueError):
-        raise ClaimError(
+        raise invalid(
             f"tradeoff={table!r} must be a function, its import path, or a list of pairs "
-            "[α, f(α)] such as [[0, 0.9], [0.1, 0.6], [1, 0]]",
-            code="option-invalid",
+            "[α, f(α)] such as [[0, 0.9], [0.1, 0.6], [1, 0]]"
         ) from None
     if not knots or knots[0][0] != 0 or knots[-1] != (1.0, 0.0):
-        why = "tradeoff must go from α = 0 to the pair [1, 0]"
-        raise ClaimError(why, code="option-invalid")
+        raise invalid("tradeoff must go from α = 0 to the pair [1, 0]")
     _check_shape(knots, "the given table")
     return knots
 
@@ -199,18 +196,14 @@ def _checked(table: Any) -> Knots:
 def _check_shape(points: Knots, name: str) -> None:
     for alpha, beta in points:
         if not -_ROUNDING <= beta <= 1 - alpha + _ROUNDING:
-            raise ClaimError(
-                f"tradeoff={name} must lie between 0 and 1 - α, but f({alpha:g}) = {beta:g}",
-                code="option-invalid",
-            )
+            why = f"must lie between 0 and 1 - α, but f({alpha:g}) = {beta:g}"
+            raise invalid(f"tradeoff={name} {why}")
     for (left, high), (right, low) in pairwise(points):
         if low > high + _ROUNDING or right == left:
-            why = f"tradeoff={name} must not rise, but does from α = {left:g}"
-            raise ClaimError(why, code="option-invalid")
+            raise invalid(f"tradeoff={name} must not rise, but does from α = {left:g}")
     for (a, fa), (b, fb), (c, fc) in zip(points, points[1:], points[2:], strict=False):
         if fb * (c - a) > (fa * (c - b) + fc * (b - a)) + _ROUNDING * (c - a):
-            why = f"tradeoff={name} must be convex, but is not near α = {b:g}"
-            raise ClaimError(why, code="option-invalid")
+            raise invalid(f"tradeoff={name} must be convex, but is not near α = {b:g}")
 
 
 def _log_slopes(knots: Knots, alpha: float) -> list[float]:
