@@ -395,7 +395,7 @@ def _run(
     *,
     pairs: tuple[NeighbouringPair, ...] = (),
     params: Mapping[str, Any] | None,
-    samples: int,
+    samples: Any,
     time: float | None,
     **usual: Any,
 ) -> AuditResult:
@@ -414,14 +414,12 @@ def _run(
         options[name] = None if options[name] is None else tuple(options[name])
     target = _target(mechanism, options)
     given = {one.name: options[one.name] for one in owned("audit", "run") if one.name in more}
-    is_whole = isinstance(samples, _Default) or (
-        isinstance(samples, float) and samples.is_integer()  # such as 1e6
-    )
+    is_whole = isinstance(samples, float) and samples.is_integer()  # such as 1e6
     spec = AuditSpec(
         name=options["name"] or target.name,
         target=repeated(target, options["repeat"]),
         pairs=pairs,
-        samples=int(samples) if is_whole else samples,
+        samples=int(samples) if is_whole or isinstance(samples, _Default) else samples,
         time=time,
         **usual,
         **given,

@@ -159,7 +159,7 @@ def test_a_text_that_is_both_is_no_single_output() -> None:
     declared = FiniteRange.of(["KeyError", 0])
     found = declared.interval(counted(declared, ["KeyError", Raised("KeyError", ""), 0]), 0.05)
     assert isinstance(found, str)
-    assert "the same declared text" in found
+    assert "declared by one text" in found
 
 
 @pytest.mark.parametrize("declared", [[0, 1, 0], [0, 0.0], [True, np.True_], ["a", "a"]])
