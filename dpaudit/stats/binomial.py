@@ -60,7 +60,7 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     Parameters
     ----------
     successes, trials : int
-        Counts, 0 ≤ successes ≤ trials. Other counts raise ValueError.
+        Counts, 0 ≤ successes ≤ trials.
     alpha : float
         Error probability, in (0, 1).
 
@@ -68,6 +68,11 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     -------
     float
         The largest p with Pr[Bin(trials, p) ≥ successes] ≤ alpha, rounded down.
+
+    Raises
+    ------
+    ValueError
+        For other arguments.
 
     Notes
     -----
@@ -310,5 +315,20 @@ def _log_odds_lower(successes: int, trials: int, alpha: float) -> float:
 
 
 def right_share(epsilon: float) -> float:
-    """Return e^ε / (1 + e^ε), the largest probability that a guess is right under ε-DP."""
+    """Return the largest probability that a guess of the input is right under ε-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε in nats.
+
+    Returns
+    -------
+    float
+        e^ε / (1 + e^ε).
+
+    Notes
+    -----
+    The guess is d1 or d2, given that the rule does not abstain (docs/method.md (2.1) with δ = 0).
+    """
     return 1 / (1 + math.exp(-epsilon))
