@@ -294,12 +294,13 @@ class ExecutorPool(OrderedPool):
             ) from error
         except Exception as error:
             # Classes of Dask are compared by name, since Dask may not be installed.
-            kind, attributes = type(error).__name__, error.__dict__
+            kind = type(error).__name__
             if kind == "KilledWorker":
+                killed: Any = error
                 raise MechanismError(
-                    f"{attributes['allowed_failures'] + 1} Dask workers died while they drew the "
-                    f"same chunk, the last one at {attributes['last_worker'].address}; with "
-                    "isolate, a crash of the mechanism counts as an outcome",
+                    f"{killed.allowed_failures + 1} Dask workers died while they drew the same "
+                    f"chunk, the last one at {killed.last_worker.address}; with isolate, a crash "
+                    "of the mechanism counts as an outcome",
                     code="worker-killed",
                 ) from None
             if isinstance(error, BrokenExecutor | CancelledError) or kind == "CommClosedError":
