@@ -152,7 +152,7 @@ class Pool:
         return self._records.values()
 
     def others(self, record: Any) -> Iterator[Any]:
-        """Yield what may replace a record: other records, the record with another value in one
+        """Yield replacements of a record: other records, the record with another value in one
         column, and, for a number, steps up and down."""
         known: Iterable[Any] = self._records.values()
         if self._may_invent:

@@ -107,8 +107,8 @@ class Ranking:
         return self._simplest_first([*standing, *out])
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return contenders with the simplest of those first that promise about as much: the best
-        of many pairs is overestimated."""
+        """Return contenders with the simplest of the best first, if it promises about as much: the
+        bound of the best of many pairs is too large by luck."""
         best, is_clear = ranked[0], self._confirming.is_clear
         others = (
             one

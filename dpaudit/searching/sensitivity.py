@@ -71,21 +71,21 @@ _KINDS: tuple[Kind, ...] = ("distance", "infinite", "raises")
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Two neighbouring inputs, and how far the answers are apart.
+    """Two neighbouring inputs, and the distance of their answers.
 
     Parameters
     ----------
     d1, d2 : Any
-        The inputs, as plain Python: scalars, lists, mappings.
+        The inputs, in plain Python: scalars, lists, mappings.
     outputs : tuple of Any
-        The two answers, as plain Python; an exception by its type and message, as text.
+        The two answers, in plain Python; for an exception, its type and message as text.
     distance : float
-        By the norm; infinite where none can be taken, or one input alone raises.
+        The distance by the norm; infinite if the answers have none, or only one input raises.
     kind : {'distance', 'infinite', 'raises'}
-        What sets the answers apart: numbers, their shape or NaN or infinity in one alone, or an
-        exception.
+        How the answers differ: in their numbers; in shape, or by NaN or infinity in one of them;
+        or by an exception for one input.
     words : str
-        Why the distance is infinite; empty where it is not.
+        Why the distance is infinite; empty for a finite one.
     inside : bool
         Whether both inputs lie in the space.
     """
@@ -101,37 +101,37 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class SensitivityResult:
-    """What a search for a larger distance than the claimed one has found.
+    """The result of a search for a larger distance than claimed.
 
     Parameters
     ----------
     function : str
-        What was looked at.
+        The name of the function.
     source : str or None
         The file and line of its code, if known.
     space, adjacency : str
-        What the inputs may be, and which are neighbours, in a line each.
+        The space of the inputs, and the neighbouring relation, as a line each.
     norm : {'l1', 'l2', 'linf', 'records'}
-        How distance is measured.
+        How distances are measured.
     claimed : float
-        What no distance may exceed.
+        The claimed sensitivity, which no distance may exceed.
     exceeded : bool
-        Whether some pair is further apart. That none was found does not show that none exists.
+        Whether a distance exceeds the claim. False does not prove the claim.
     witnesses : tuple of Witness
-        Shrunk pairs that are further apart than claimed, at most one of each kind; of inputs
-        outside the space only where these count.
+        Small pairs whose distance exceeds the claim, at most one of each kind; outside the space
+        only if such inputs count.
     beyond : tuple of Witness
-        Such pairs outside the space, where these do not count and none inside is too far apart.
+        Such pairs outside the space, if these do not count and no pair inside exceeds the claim.
     largest : Witness or None
-        A pair with the largest finite distance seen, inside the space if there is one.
+        A small pair with the largest finite distance seen, inside the space if there is one.
     tried : mapping of str to int
-        How many pairs were compared, by where they came from.
+        The number of pairs that were compared, by origin.
     raised : int
-        How many further pairs were not counted, since both inputs raise.
+        The number of other pairs, for which both inputs raise.
     notes : tuple of str
-        What was left out, and why.
+        The parts of the search that were left out, and why.
     snippet : str
-        A Python program that shows the answers for the first witness, or the first pair of
+        A Python program that prints the answers for the first witness, or for the first pair of
         `beyond`; empty without either.
     """
 
@@ -171,61 +171,62 @@ def sensitivity(
     seed: int = 0,
     time: float = SECONDS,
 ) -> SensitivityResult:
-    """Search for neighbouring inputs whose answers are further apart than claimed.
+    """Search for neighbouring inputs whose answers differ by more than a claimed sensitivity.
 
     Parameters
     ----------
     function : callable or str
         A function of the dataset without noise, or its import path `package.module:attr`.
     space : str or mapping
-        What one input may be, such as `"list of number in [0, 1]"`.
+        The space of one input, such as `"list of number in [0, 1]"`.
     adjacency : str or mapping
         The neighbouring relation, such as `"add-remove"`, `"replace"` or `"linf:1"`.
     claimed : float
-        The sensitivity that is claimed, at least 0 and finite.
+        The claimed sensitivity, at least 0 and finite.
     norm : {'l1', 'l2', 'linf', 'records'}, default 'l1'
         How the distance of two answers is measured. `'records'` is for transformations, whose
-        answers are datasets: how many records differ, in any order.
+        answers are datasets: the number of records that differ, in any order.
     params : mapping of str to Any, optional
         Keyword arguments of every call.
     form : {'array', 'numpy', 'pandas', 'polars'}, optional
-        What inputs are made into before the function gets them. Default: plain Python.
+        The data type of the inputs that the function takes. Default: plain Python.
     inside_only : bool, default False
-        Whether inputs outside the space are left out, such as values beyond the bounds, or NaN. By
-        default they are tried, and what they show is in `beyond`.
+        Whether to leave out inputs outside the space, such as values beyond the bounds, or NaN. By
+        default they are tried, and `beyond` lists pairs of them above the claim.
     outside : bool, default False
-        Whether inputs outside the space count, too.
+        Whether inputs outside the space count.
     python : str, optional
-        The Python that runs the function, in a process of its own; dpaudit need not be installed
-        there.
+        The Python interpreter that runs the function in another process; dpaudit need not be
+        installed there.
     seed : int, default 0
-        Of the random pairs, at least 0.
+        The seed of the random pairs, at least 0.
     time : float, default 60
-        Seconds after which the search ends with what it has. To shrink that may take as long again.
+        Seconds after which the search ends with its results so far. Shrinking these may take as
+        long again.
 
     Returns
     -------
     SensitivityResult
-        `exceeded`, the shrunk `witnesses`, and the `largest` distance seen.
+        `exceeded`, the small `witnesses`, and the `largest` distance seen.
 
     Raises
     ------
     UsageError
-        For what cannot be searched as asked, and for functions with noise or without numbers.
+        For wrong arguments, and for functions with noise or whose answers have no numbers.
     MechanismError
         When the function raises for every input.
 
     Notes
     -----
-    A pair that is found refutes the claim. That none is found proves nothing.
+    A pair above the claim refutes it. If the search finds none, that proves nothing.
 
     Examples
     --------
     >>> import dpaudit
-    >>> found = dpaudit.sensitivity(
+    >>> result = dpaudit.sensitivity(
     ...     lambda rows: sum(rows), space="list of number in [-3, 1]",
     ...     adjacency="add-remove", claimed=1, inside_only=True)
-    >>> found.exceeded, found.witness.distance
+    >>> result.exceeded, result.witness.distance
     (True, 3.0)
     """
     given = params or {}
@@ -262,8 +263,11 @@ def searched(
     time: float = SECONDS,
     check: Callable[[], None] = lambda: None,
 ) -> SensitivityResult:
-    """Return what a search finds for a target. check: called now and then, to raise when the search
-    is to end; the rest is as in `sensitivity`."""
+    """Return the result of a search for a target.
+
+    check: called before each pair; it may raise an exception to end the search. The other arguments
+    are those of `sensitivity`.
+    """
     if (parsed := parse_adjacency(adjacency)) is None:
         raise UsageError(
             Name("adjacency"),
@@ -323,7 +327,7 @@ def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
         )
     for name, value, known in (("norm", norm, NORMS), ("form", form, (*FORMS, None))):
         if value not in known:
-            words = [one for one in known if one]
+            words = list(filter(None, known))
             near = did_you_mean(str(value), words)
             why = f"={shown(value)} is not known; known: {', '.join(words)}.{near}"
             raise UsageError(Name(name), why, code="option-invalid")
@@ -345,10 +349,10 @@ def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
             _check_calling(elsewhere.calling, target)
             yield elsewhere
         return
-    found, _ = functions(target)
-    how = calling(found, target, is_made=is_made(target))
+    function, _ = functions(target)
+    how = calling(function, target, is_made=is_made(target))
     _check_calling(how, target)
-    yield bind(found, resolved(target.params), how.data)
+    yield bind(function, resolved(target.params), how.data)
 
 
 def _check_calling(how: Calling, target: Target) -> None:
@@ -368,10 +372,11 @@ def _check_calling(how: Calling, target: Target) -> None:
 
 
 class _Search:
-    """A search, and what it has seen so far.
+    """A search, with its results so far.
 
-    exceeding: a pair above the claim, and its distance, by whether it lies in the space and by
-    kind.  tried: how many pairs were compared, by origin.  raised: pairs that raise for both.
+    exceeding: a pair above the claim, and its distance, for each kind inside the space (True) and
+    outside.  tried: number of pairs that were compared, by origin.  raised: number of pairs that
+    raise for both inputs.
     """
 
     def __init__(

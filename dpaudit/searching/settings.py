@@ -1,4 +1,4 @@
-"""What a search is asked for, and a dataset in the form that the mechanism takes."""
+"""The settings of a search, and the forms in which a mechanism takes datasets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SearchSettings:
         return relation_on(self.space, self.adjacency)
 
     def describe(self) -> str:
-        """Return in words what is searched."""
+        """Return the settings in words."""
         form = f" as {self.form}" if self.form else ""
         where = ", inside it alone" if self.inside else ", and outside it" if self.outside else ""
         kept = f", {self.keep} pairs kept" if self.keep > 1 else ""

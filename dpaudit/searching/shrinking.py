@@ -148,8 +148,8 @@ def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs with simpler records in the place of those that both have: of all equal ones
-    together, then of single ones."""
+    """Yield pairs with simpler common records: all equal records are replaced together, then single
+    ones."""
     equal: dict[str, list[tuple[int, int]]] = {}
     for ours, theirs in matched(*now):
         equal.setdefault(key(now.d1[ours]), []).append((ours, theirs))
@@ -161,7 +161,7 @@ def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_different(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs with simpler values in the place of those that differ."""
+    """Yield pairs in which a value that differs is replaced by a simpler one."""
     if isinstance(now.d1, list) and isinstance(now.d2, list):
         return other_differences(now, space.of_record().simpler)
     return other_values(now, space.simpler)

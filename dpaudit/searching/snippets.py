@@ -46,7 +46,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str | None) -> str:
-    """Return a program that prints what a function gives for two datasets, made into a form."""
+    """Return a program that prints the answers of a function for two datasets in a form."""
     lines, call = _importing(target)
     lines = [*lines, *imports(form, d1, d2)]
     columns = columns_of(d1, d2)

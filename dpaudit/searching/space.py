@@ -161,7 +161,7 @@ def identity(value: Any) -> Hashable:
 
 
 def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> Iterator[_T]:
-    """Yield values, of equal ones (by `identity`) only the first. key: returns what is compared."""
+    """Yield values, of equal ones (by `identity`) only the first. key: returns what to compare."""
     known: set[Hashable] = set()
     for value in values:
         if (named := identity(value if key is None else key(value))) not in known:

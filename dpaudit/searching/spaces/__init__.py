@@ -145,7 +145,7 @@ def _sizes(value: dict[str, Any], kind: str) -> str:
 
 
 def _rest(kind: str, value: Any, base: Path | None, depth: int) -> str:
-    """Return what follows the kind of a space and its number of records."""
+    """Return the rest of a line, after the kind of a space and its number of records."""
 
     def inner(part: Any) -> str:
         return _space(part, base, depth + 1).words()
