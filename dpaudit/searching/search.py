@@ -22,7 +22,7 @@ from dpaudit.searching.confirming import Confirming, Notify
 from dpaudit.searching.final_pairs import final_pairs
 from dpaudit.searching.gathering import Gathering
 from dpaudit.searching.ranking import FINALISTS, Ranking, tried_most
-from dpaudit.searching.settings import SearchSettings, check_where
+from dpaudit.searching.settings import SearchSettings, check_where, invalid
 from dpaudit.searching.spaces import parse_space
 from dpaudit.searching.trials import (
     COMPARING,
@@ -36,7 +36,7 @@ from dpaudit.searching.trials import (
     Inputs,
     one_by_one,
 )
-from dpaudit.wording import counted, shown
+from dpaudit.wording import counted
 
 # Part of the budget for proposals that is for those inside the space, if there are others.
 _INSIDE = 2 / 3
@@ -74,11 +74,7 @@ def neighbour_search(
     check_where(inside, outside)
     is_whole = isinstance(keep, Integral) and not isinstance(keep, bool)
     if not (is_whole and 1 <= keep <= _MOST_KEPT):
-        raise UsageError(
-            Name("keep"),
-            f"={shown(keep)} must be a number of pairs, from 1 to {_MOST_KEPT}",
-            code="option-invalid",
-        )
+        raise invalid("keep", keep, f"a number of pairs, from 1 to {_MOST_KEPT}")
     search = NeighbourSearch(
         parse_space(space, base), adjacency, form, inside, outside, int(keep), elsewhere
     )

@@ -38,7 +38,7 @@ from dpaudit.searching.distances import (
 from dpaudit.searching.drawing import look_at_random
 from dpaudit.searching.proposals import catalogue, pair_strategy
 from dpaudit.searching.relations import Relation, relation_on
-from dpaudit.searching.settings import check_where, formed
+from dpaudit.searching.settings import check_where, formed, invalid
 from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.snippets import snippet
 from dpaudit.searching.space import Space
@@ -318,13 +318,9 @@ def searched(
 
 def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
     if isinstance(claimed, bool) or not isinstance(claimed, Real | Fraction):
-        raise UsageError(
-            Name("claimed"), f"={shown(claimed)} must be a number, such as 1", code="option-invalid"
-        )
+        raise invalid("claimed", claimed, "a number, such as 1")
     if not 0 <= float(claimed) < math.inf:
-        raise UsageError(
-            Name("claimed"), f"={claimed} must be at least 0, and finite", code="option-invalid"
-        )
+        raise invalid("claimed", claimed, "at least 0, and finite")
     for name, value, known in (("norm", norm, NORMS), ("form", form, (*FORMS, None))):
         if value not in known:
             words = list(filter(None, known))
@@ -332,13 +328,9 @@ def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
             why = f"={shown(value)} is not known; known: {', '.join(words)}.{near}"
             raise UsageError(Name(name), why, code="option-invalid")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise UsageError(
-            Name("seed"), f"={shown(seed)} must be an integer, at least 0", code="option-invalid"
-        )
+        raise invalid("seed", seed, "an integer, at least 0")
     if isinstance(time, bool) or not isinstance(time, Real) or not float(time) > 0:
-        raise UsageError(
-            Name("time"), f"={shown(time)} must be above 0 seconds", code="option-invalid"
-        )
+        raise invalid("time", time, "above 0 seconds")
 
 
 @contextmanager

@@ -60,13 +60,16 @@ class SearchSettings:
         return formed(dataset, self.form, self.space, elsewhere=self.elsewhere)
 
 
+def invalid(name: str, value: Any, expected: str) -> UsageError:
+    """Return the error for the value of an option. expected: what it must be, in the message."""
+    return UsageError(Name(name), f"={shown(value)} must be {expected}", code="option-invalid")
+
+
 def check_where(inside: Any, outside: Any) -> None:
     """Raise UsageError unless both are booleans, and not both true."""
     for name, value in (("inside", inside), ("outside", outside)):
         if not isinstance(value, bool):
-            raise UsageError(
-                Name(name), f"={shown(value)} must be true or false", code="option-invalid"
-            )
+            raise invalid(name, value, "true or false")
     if inside and outside:
         raise UsageError(
             "give either ",

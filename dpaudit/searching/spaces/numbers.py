@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -92,28 +93,36 @@ class _Bounded(Space):
     def has_high(self) -> bool:
         return bool(self.high < math.inf)
 
+    @property
+    def is_bounded(self) -> bool:
+        return self.has_low or self.has_high
+
     def words(self) -> str:
-        if not (self.has_low or self.has_high):
-            return self.word
-        return f"{self.word} in [{_shown(self.low)}, {_shown(self.high)}]"
+        bounds = f" in [{_shown(self.low)}, {_shown(self.high)}]" if self.is_bounded else ""
+        return self.word + bounds
 
     @property
     def simplest(self) -> Any:
         return min(max(self.of(0), self.low), self.high)
 
     def usual(self) -> Any:
-        if self.has_low and self.has_high:
-            return self._middle()
         if self.has_low:
-            return self.low + 1
+            return self._middle() if self.has_high else self.low + 1
         return self.high - 1 if self.has_high else self.of(1)
 
-    def _middle(self) -> Any:
-        return self.low / 2 + self.high / 2
-
     def spread(self, number: int) -> list[Any]:
-        step = -1 if self.has_high and not self.has_low else 1
+        if self.has_low and self.has_high:
+            return self._between(number)
+        step = -1 if self.has_high else 1
         return [self.usual() + step * i for i in range(number)]
+
+    @abstractmethod
+    def _middle(self) -> Any:
+        """Return the number in the middle of two bounds."""
+
+    @abstractmethod
+    def _between(self, number: int) -> list[Any]:
+        """Return a number of values between two bounds, equally far apart."""
 
     def extremes(self) -> tuple[Any, Any]:
         usual = self.usual()
@@ -154,18 +163,15 @@ class Numbers(_Bounded):
     word: ClassVar[str] = "number"
     of: ClassVar[type[int] | type[float]] = float
 
-    @property
-    def is_bounded(self) -> bool:
-        return self.has_low or self.has_high
-
     def contains(self, value: Any) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         return bool(self.low <= value <= self.high) or not self.is_bounded
 
-    def spread(self, number: int) -> list[Any]:
-        if not (self.has_low and self.has_high):
-            return _Bounded.spread(self, number)
+    def _middle(self) -> Any:
+        return self.low / 2 + self.high / 2
+
+    def _between(self, number: int) -> list[Any]:
         if number == 1 or self.low == self.high:
             return [self.usual()] * number
         parts = [(i + 1) / (number + 1) for i in range(number)]
@@ -227,9 +233,7 @@ class Integers(_Bounded):
     def _middle(self) -> Any:
         return (self.low + self.high) // 2
 
-    def spread(self, number: int) -> list[Any]:
-        if not (self.has_low and self.has_high):
-            return _Bounded.spread(self, number)
+    def _between(self, number: int) -> list[Any]:
         width = self.high - self.low
         return [self.low + width * (i + 1) // (number + 1) for i in range(number)]
 
