@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, parameters
 from dpaudit.errors import Name, UsageError
-from dpaudit.inputs.frames import FORMS
+from dpaudit.inputs.values import FORMS
 from dpaudit.wording import did_you_mean, shown, why_no_confidence
 
 BoundMethod = Literal["game", "clopper-pearson"]

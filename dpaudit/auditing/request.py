@@ -24,9 +24,8 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import DpauditError
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.import_path import is_file, resolve
-from dpaudit.inputs.equality import fingerprint
-from dpaudit.inputs.frames import Rows
-from dpaudit.inputs.values import references
+from dpaudit.inputs.records import fingerprint
+from dpaudit.inputs.values import Rows, references
 from dpaudit.outcomes.set_order import hash_seed
 from dpaudit.targets.target import (
     CommandTarget,

@@ -24,8 +24,8 @@ from dpaudit.certificates.evidence import (
     detectable_rare_of_any,
 )
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.inputs.equality import are_equal
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
+from dpaudit.inputs.records import are_equal
 from dpaudit.levels.portfolio import RARE_SHARE
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses

@@ -20,8 +20,7 @@ from dpaudit.cli.process.interruption import heeded
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
-from dpaudit.config.building import build_claims
-from dpaudit.config.named_files import named_files
+from dpaudit.config.building import build_claims, named_files
 from dpaudit.config.project import here
 from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses

@@ -26,10 +26,10 @@ from dpaudit.cli.completing import COMPLETERS
 from dpaudit.cli.group import debug_option
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import NUMBER, USUAL, Choice, option
-from dpaudit.config.quantities import parse_duration
+from dpaudit.config.targets import parse_duration
 from dpaudit.errors import DatasetError, UsageError
 from dpaudit.inputs.datasets import check_no_file, parse_dataset
-from dpaudit.inputs.misread import check_read
+from dpaudit.inputs.decoding import check_read
 from dpaudit.inputs.pairs import NeighbouringPair, several_more, unlike_inputs
 from dpaudit.wording import visible
 

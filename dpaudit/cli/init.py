@@ -33,13 +33,13 @@ from dpaudit.cli.starting.inputs import Guess, fitting, guess
 from dpaudit.cli.starting.installed import UNKNOWN, requirement
 from dpaudit.cli.starting.needs import CLAIMED, Reading, claimed_defaults, read
 from dpaudit.config.building import build_claims, build_spec
-from dpaudit.config.holes import FILL_IN
 from dpaudit.config.project import Project, here
+from dpaudit.config.settings import FILL_IN
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.import_path import is_file, resolve, split
 from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
-from dpaudit.inputs.misread import check_read
+from dpaudit.inputs.decoding import check_read
 from dpaudit.inputs.values import resolved, written
 from dpaudit.outcomes import Raised
 from dpaudit.reports.layout import wrap

@@ -20,8 +20,7 @@ from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand
 from dpaudit.config.problems import reported
-from dpaudit.config.quantities import parse_duration
-from dpaudit.config.targets import target_of
+from dpaudit.config.targets import parse_duration, target_of
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.sampling.generators import preserved

@@ -27,7 +27,7 @@ from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.repeat_command import RepeatableCommand
 from dpaudit.config.building import build_spec
-from dpaudit.config.quantities import parse_duration
+from dpaudit.config.targets import parse_duration
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 from dpaudit.tracing.runs.running import end_run

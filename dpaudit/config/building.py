@@ -1,14 +1,18 @@
-"""Settings, from a file or from flags, to an `AuditSpec`."""
+"""From the settings of one audit, of a file or of flags, to an `AuditSpec`."""
 
 from __future__ import annotations
 
 import json
+import os
+import pathlib
 import secrets
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from dpaudit.auditing.options import (
@@ -25,37 +29,38 @@ from dpaudit.auditing.options import (
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed, PairSearch
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
-from dpaudit.config.named_files import named_files
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, refusal, reported
 from dpaudit.config.project import NO_PROJECT, Project
-from dpaudit.config.quantities import parse_duration
 from dpaudit.config.schema import SEARCH_KEYS, check_audit_keys, check_keys, check_types
-from dpaudit.config.targets import Folder, Settings, target_of
+from dpaudit.config.targets import Folder, Settings, parse_duration, target_of
 from dpaudit.errors import ClaimError, DatasetError, Name, UsageError
-from dpaudit.import_path import located, resolve
+from dpaudit.import_path import located, make_importable, resolve
 from dpaudit.inputs.adjacency import parse_adjacency
-from dpaudit.inputs.datasets import load_dataset, parse_dataset
-from dpaudit.inputs.frames import LIBRARIES
+from dpaudit.inputs.datasets import FILE, load_dataset, parse_dataset
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
-from dpaudit.inputs.values import with_tuples, written
+from dpaudit.inputs.values import IMPORT, LIBRARIES, with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
-# Settings that a result keeps in a field of its own, or does not depend on.
+# Settings that a result does not depend on, or keeps elsewhere.
 _NOT_REPEATED = ("seed", "workers", "executor")
+# Longest text that may name a file, in characters.
+_LONGEST = 4096
 
 
 def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> AuditSpec:
-    """Return the audit that flags describe, with the keys of a configuration file, and with what
-    the project says. Raises a UsageError."""
+    """Return the audit of settings from the command line, completed by the project's defaults.
+
+    settings: values by key of a configuration file.  Raises UsageError.
+    """
     locate = project.locating(settings, lambda path: "")
     flags = set(OPTIONS) - project.inherited(settings)
     return located_spec(project.beneath(settings), locate, flags=flags)
 
 
 def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return the claim that the key `claim` of an audit describes, and, where it is for a group of
-    records, that for one. Raises its errors."""
+    """Return the claim that the key `claim` describes, and the claim for one record if it is for a
+    group of records. Raises the errors of claims."""
     with reported(lambda path: "", OPTIONS):
         return _claims({"claim": dict(parameters)}, None)
 
@@ -63,14 +68,17 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit; `locate` says where in the file a key stands. base: where relative files
-    are looked for after the working directory. flags: keys that the command line gave."""
+    """Return the audit of complete settings.
+
+    locate: returns the place of a path, for messages.  base: folder where relative files are looked
+    for after the working directory.  flags: keys that the command line gave.
+    """
     with reported(locate, flags):
         return placed_spec(settings, base)
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
-    """Return the audit, as `located_spec` does. Raises a PlacedError, which no file is named in."""
+    """Return the audit, as `located_spec` does. Raises PlacedError, without file and line."""
     check_audit_keys(settings)
     given = _given(settings)
     if not str(given.get("name", "audit")).strip():
@@ -83,7 +91,7 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
-    """Return settings as a result keeps them; None where JSON would not give them back."""
+    """Return settings as a result stores them; None if JSON cannot represent them exactly."""
     plain = {key: value for key, value in _given(settings).items() if key not in _NOT_REPEATED}
     request = {"folder": None if base is None else str(base), "settings": plain}
     try:
@@ -92,24 +100,8 @@ def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None
         return None
 
 
-def default_name(settings: Mapping[str, Any]) -> str:
-    """Return the name of an audit before it is built: its own, else that of what draws."""
-    composed = settings.get("compose")
-    entries = composed if isinstance(composed, list) else [settings]
-    name = settings.get("name")
-    return " + ".join(map(_entry_name, entries)) if name is None else str(name)
-
-
-def _entry_name(entry: Any) -> str:
-    settings = entry if isinstance(entry, Mapping) else {"mechanism": entry}
-    command = settings.get("command", "")
-    if command:
-        return shlex.join(map(str, command)) if isinstance(command, list) else str(command)
-    return str(settings.get("mechanism", "")).rpartition(":")[2]
-
-
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop keys without a value; for a dataset, null is one."""
+    """Return settings without keys whose value is null, except datasets."""
     return {
         key: value for key, value in settings.items() if value is not None or key in ("d1", "d2")
     }
@@ -145,7 +137,7 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
 
 
 def _name(target: AnyTarget) -> str:
-    """Return the name of an audit that has none: that of its mechanism, or of all composed."""
+    """Return the name of an audit from its target: the names of its mechanisms."""
     return " + ".join(
         part.name if isinstance(part, CommandTarget) else part.name.rpartition(":")[2]
         for part in single_targets(target)
@@ -153,8 +145,7 @@ def _name(target: AnyTarget) -> str:
 
 
 def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return the claim for all records in which the inputs differ, and, where these are several,
-    that for one."""
+    """Return the claim for the group of records, and the claim for one record if it has several."""
     if "claim" not in given:
         raise problem(
             (), "the audit has no claim; give e.g. claim: {epsilon: 1}", code="option-missing"
@@ -171,13 +162,13 @@ def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None
 
 
 def _group(given: Settings) -> Any:
-    """Return in how many records the inputs differ, as it was given."""
+    """Return the number of records in which the inputs differ, as the user wrote it."""
     return given["claim"].get("group", DEFAULTS["group"])
 
 
 def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
-    """Find the functions that a claim names: an adversary by its path, which every worker loads
-    for itself; a trade-off function here, since the claim takes its values."""
+    """Return the parameters of a claim with its functions: an adversary as the path of its file,
+    which every worker loads itself; a trade-off function as a function."""
     found = dict(given)
     for one in parameters():
         text = found.get(one.name)
@@ -198,7 +189,7 @@ def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
 
 
 def _search(given: Settings, base: Folder) -> PairSearch | None:
-    """Return what finds the pairs of an audit that has none."""
+    """Return the search of an audit; None if the audit has pairs."""
     if "search" not in given:
         return None
     for key in ("d1", "d2", "pairs"):
@@ -245,7 +236,7 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
         pairs = [
             _pair(one, given, base, ("pairs", index)) for index, one in enumerate(given["pairs"])
         ]
-        return tuple(_told_apart(pairs, ["name" in one for one in given["pairs"]]))
+        return tuple(_with_unique_labels(pairs, ["name" in one for one in given["pairs"]]))
     for key in ("d1", "d2"):
         if key not in given:
             raise problem(
@@ -256,10 +247,10 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
     return (_pair({"d1": given["d1"], "d2": given["d2"]}, given, base, ()),)
 
 
-def _told_apart(
+def _with_unique_labels(
     pairs: Sequence[NeighbouringPair], named: Sequence[bool]
 ) -> Iterator[NeighbouringPair]:
-    """Yield pairs, of which no two without a name have the same words."""
+    """Yield pairs; those without a name get a number if their labels are equal."""
     often = Counter(one.label for one in pairs)
     for number, (one, has_name) in enumerate(zip(pairs, named, strict=True), 1):
         is_alone = has_name or often[one.label] == 1
@@ -274,7 +265,7 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
             f"={form!r} is for a mechanism under Python; a command reads JSON",
             code="options-conflict",
         )
-    # What another Python makes the mechanism from has data frames of its own making, too.
+    # With another Python, data frames are made there, by its library.
     load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
     with about(*path, "d1"):
         d1 = load(one["d1"])
@@ -291,7 +282,7 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
 
 
 def _read(option: Option, value: Any, base: Folder) -> Any:
-    """Return a value as an AuditSpec has it."""
+    """Return the value of an option in the form that AuditSpec takes."""
     name = option.name
     with about(name):
         if name == "range":
@@ -314,7 +305,64 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
 
 
 def _whole(key: str, value: Any) -> Any:
-    """Return an integer, also from 1e6, which YAML and JSON read as a float."""
+    """Return an integer; also of 1e6, which YAML and JSON read as a float."""
     if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
         raise refusal((key,), f"={value!r} must be a whole number")
     return int(value)
+
+
+def named_files(settings: Any, base: pathlib.Path | None = None) -> tuple[pathlib.Path, ...]:
+    """Return the existing files that settings name, so that results do not overwrite them.
+
+    Files are named by import paths, `@file`, programs and arguments of programs.
+    base: folder where relative files are looked for, in addition to the working directory.
+    """
+    names = dict.fromkeys(name for text in _texts(settings) for name in _names(text))
+    files = dict.fromkeys(file for name in names for file in _files(name, base))
+    return tuple(file for file in files if os.path.isfile(file))  # noqa: PTH113  # never raises
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    if isinstance(value, Mapping):
+        value = [part for key, part in value.items() if key != "name"]
+    if isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+
+
+def _names(text: str) -> Iterator[str]:
+    if len(text) > _LONGEST:
+        return
+    words = text.split()
+    with suppress(ValueError):  # a quote that is not closed
+        words = shlex.split(text)
+    for word in (text, *words):
+        name = word.removeprefix(FILE).removeprefix(IMPORT)
+        yield from (name, name.rpartition(":")[0], name.rpartition("=")[2])
+
+
+def _files(name: str, base: pathlib.Path | None) -> Iterator[pathlib.Path]:
+    path = pathlib.Path(name).expanduser() if name.startswith("~/") else pathlib.Path(name)
+    yield path.absolute()
+    if base is not None:
+        yield (base / path).absolute()
+    if all(map(str.isidentifier, name.split("."))):
+        yield from _of_module(name)
+
+
+def _of_module(name: str) -> Iterator[pathlib.Path]:
+    """Yield the possible files of a module, without importing it."""
+    first, *rest = name.split(".")
+    make_importable(os.getcwd())
+    spec = None
+    with suppress(Exception):
+        spec = find_spec(first)
+    if spec is None:
+        return
+    if not rest:
+        yield from [pathlib.Path(spec.origin)] if spec.origin else []
+    for folder in spec.submodule_search_locations or () if rest else ():
+        module = pathlib.Path(folder, *rest)
+        yield from (module.with_suffix(".py"), module / "__init__.py")

@@ -1,7 +1,7 @@
-"""All that is wrong with a configuration file, not only what comes first.
+"""All errors of a configuration file, not only the first.
 
-An error ends the building of an audit. So what it is about is left out, or something harmless put
-in its place, and the audit is built again, until nothing more is wrong.
+An error stops the building of an audit. The wrong setting is then removed, or replaced by a valid
+one, and the audit is built again, until there are no more errors.
 """
 
 from __future__ import annotations
@@ -16,32 +16,35 @@ from typing import Any
 from dpaudit.auditing.familywise import together
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.config.building import default_name, placed_spec
-from dpaudit.config.holes import check_filled_in, holes, unfilled
-from dpaudit.config.loading import (
-    Document,
-    expanded_settings,
-    file_problems,
-    has_shape,
-    name_problems,
-    with_curve,
-)
+from dpaudit.config.building import placed_spec
+from dpaudit.config.loading import Document, file_problems, has_shape, name_problems
 from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, reported
 from dpaudit.config.project import NO_PROJECT, Project
+from dpaudit.config.settings import (
+    check_filled_in,
+    default_name,
+    expanded_settings,
+    holes,
+    unfilled,
+    with_curve,
+)
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.adjacency import parse_adjacency
 
-# What nothing is wrong with, in the place of what something is.
+# Valid settings that replace wrong ones.
 _CLAIM, _MECHANISM, _INPUT = {"epsilon": 1.0}, "builtins:abs", 0
 _TARGET = {one.name for one in owned("mechanism")} | {"compose"}
-# More than an audit can have keys, so that no mistake here goes on for ever.
+# Most attempts to build an audit: more than an audit has keys.
 _MOST = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is in a file. specs: of audits that can be loaded, each with what says where its keys
-    stand, such as `audits.yaml:12: `. audits: how many there are in all."""
+    """The contents of a file.
+
+    specs: the audits whose mechanisms can be loaded, each with the function that locates its keys.
+    problems: all errors.  audits: the number of audits in the file.
+    """
 
     specs: tuple[tuple[Locate, AuditSpec], ...]
     problems: tuple[DpauditError, ...]
@@ -50,7 +53,10 @@ class Found:
 
 @dataclass(slots=True)
 class _Mending:
-    """The settings of an audit while they are built again and again."""
+    """The settings of one audit, which `build` corrects until they can be built.
+
+    problems: errors so far.  mended: keys whose values were corrected.
+    """
 
     settings: dict[str, Any]
     problems: list[PlacedError] = field(default_factory=list)
@@ -58,7 +64,7 @@ class _Mending:
     mended: set[str] = field(default_factory=set)
 
     def build(self, base: pathlib.Path) -> None:
-        """Build the audit, and note every problem on the way."""
+        """Build the audit and collect all errors."""
         self._fill_in()
         for _ in range(_MOST):
             try:
@@ -71,7 +77,7 @@ class _Mending:
                     return
 
     def _fill_in(self) -> None:
-        """Put something in the places that are still to be filled in, and note them."""
+        """Replace FILL_IN by valid values, with an error for all of its places."""
         try:
             check_filled_in(self.settings)
         except PlacedError as error:
@@ -81,17 +87,17 @@ class _Mending:
 
     @property
     def can_be_loaded(self) -> bool:
-        """Whether what draws is what the file says."""
+        """Whether the mechanism is the one of the file."""
         return self.spec is not None and not self.mended & _TARGET
 
     def _follows(self, error: PlacedError) -> bool:
-        """Return whether an error may come from what was mended: a claim that lacks what was left
-        out of it."""
+        """Return whether an error may be caused by a correction: a claim without a parameter that
+        was removed from it."""
         is_general = error.path in ((), ("claim",)) and self._named(error) is None
         return is_general and "claim" in self.mended
 
     def _named(self, error: PlacedError) -> str | None:
-        """Return the key of the claim that an error is about."""
+        """Return the key inside the claim that an error is about, if it is about a single key."""
         claim = self.settings.get("claim")
         keys = claim if isinstance(claim, dict) and error.path[:1] == ("claim",) else {}
         if len(error.path) > 1:
@@ -100,8 +106,7 @@ class _Mending:
         return next(named, None)
 
     def _mend(self, error: PlacedError) -> bool:
-        """Leave out what an error is about, or put something in its place; return whether there was
-        anything to do."""
+        """Remove or replace the setting that an error is about; return whether anything changed."""
         path, given = error.path, self.settings
         if not path:
             return self._complete()
@@ -135,7 +140,7 @@ class _Mending:
         return True
 
     def _complete(self) -> bool:
-        """Put in what an audit cannot do without."""
+        """Add required settings that are missing; return whether there were any."""
         given, added = self.settings, list[str]()
         if not {"pairs", "search"} & given.keys():
             added += [key for key in ("d1", "d2") if key not in given]
@@ -160,7 +165,7 @@ class _Mending:
         return True
 
     def _replace_entry(self, path: Path, by: Any) -> None:
-        """Mend an entry of a list: one of its keys, or all of it."""
+        """Replace an entry of a list, or a key of the entry."""
         key, *places = path
         entries = self.settings[str(key)]
         place = int(places[0]) if places and isinstance(entries, list) else None
@@ -176,7 +181,7 @@ class _Mending:
             entries[place] = by
 
     def _set_aside_adjacency(self) -> None:
-        """Leave the relation out, which inputs that are none would break."""
+        """Remove the adjacency, which replaced inputs would contradict; keep its own error."""
         relation = self.settings.pop("adjacency", None)
         try:
             with about("adjacency"):
@@ -186,8 +191,11 @@ class _Mending:
 
 
 def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
-    """Return the audits of a configuration file, and all that is wrong with it. Of a file without
-    the version or the shape of one, no audit is built. project: defaults, below the file."""
+    """Return the audits of a configuration file and all of its errors.
+
+    No audit is built if the file has another version or no list of audits.
+    project: defaults for settings that the file does not give.
+    """
     try:
         document = Document(path)
     except DpauditError as error:
@@ -195,7 +203,7 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     content = document.content
     problems: list[DpauditError] = [*document.misread_problems()]
     problems += [_located(error, document.locate) for error in file_problems(content)]
-    if not has_shape(content):  # to build an audit may import a function that its claim names
+    if not has_shape(content):  # building an audit may import functions
         return Found((), tuple(problems))
     names: list[tuple[int, str]] = []
     specs: list[tuple[Locate, AuditSpec]] = []
@@ -216,13 +224,13 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     problems += document.strict_problems(spec for _, spec in specs)
     if content.get("familywise") is True:
         problems += _together([spec for _, spec in specs], document)
-    # One of the defaults is wrong for every audit, one of an entry for every one of a matrix.
+    # An error in the defaults comes from every audit, one in an entry from all of its matrix.
     each = {str(error): error for error in problems}
     return Found(tuple(specs), tuple(each.values()), len(names))
 
 
 def _mendings(document: Document, index: int, problems: list[DpauditError]) -> Iterator[_Mending]:
-    """Yield the audits that an entry stands for, and note where it stands for none."""
+    """Yield the audits of an entry; add the error of an entry without valid settings."""
     try:
         with reported(partial(document.locate_in, index)):
             for settings in expanded_settings(document.content, index):
@@ -248,7 +256,7 @@ def _together(specs: list[AuditSpec], document: Document) -> list[DpauditError]:
 
 
 def _located(error: PlacedError, locate: Locate) -> DpauditError:
-    """Return an error with its place in front."""
+
     try:
         with reported(locate):
             raise error

@@ -1,4 +1,4 @@
-"""A YAML file to audits, with messages that name the file, the line and the key."""
+"""From a YAML file to audits, with messages that name file, line, key and remedy."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from typing import Any
 from dpaudit.auditing.familywise import together
 from dpaudit.auditing.options import owned
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.claims import DEFINITIONS
-from dpaudit.config.building import default_name, located_spec
-from dpaudit.config.holes import check_filled_in
-from dpaudit.config.matrix import expand
+from dpaudit.config.building import located_spec
 from dpaudit.config.problems import Path, PlacedError, about, problem, refusal, reported
 from dpaudit.config.project import NO_PROJECT, Project
 from dpaudit.config.schema import FILE_KEYS, VERSION, check_audit_keys, unknown_keys
-from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
+from dpaudit.config.settings import (
+    check_filled_in,
+    default_name,
+    expanded_settings,
+    overridden,
+    with_curve,
+)
 from dpaudit.errors import ConfigurationError, DatasetError, code_of
+from dpaudit.inputs.decoding import LONGEST, doubted, refused
 from dpaudit.inputs.files import near_file, read_text, why_unreadable
-from dpaudit.inputs.misread import LONGEST, doubted, refused
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
-from dpaudit.wording import did_you_mean, shown
+from dpaudit.wording import shown
 
-# Keys that flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
-_MERGED = ("claim", "params")
-_CURVE = "curve"
-
-# Keys of values that a mechanism gets, and of those that it gets or returns, and keys that such
-# keys stand below.
+# Keys of values that a mechanism gets; keys of values that it gets or returns; keys that contain
+# such keys.
 _INPUTS = ("d1", "d2")
 _GIVEN = (*_INPUTS, "params", "init")
 _VALUES = (*_GIVEN, "range", "matrix")
@@ -40,20 +39,9 @@ _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)
 
-# The deepest path a message points at: audits, 0, pairs, 0, adjacency.
+# Longest path with a line of its own, in steps: audits, 0, pairs, 0, adjacency.
 _DEPTH = 6
 _LISTS = (("audits",), ("pairs",), ("compose",))
-
-# Two ways to say one thing: what is given for an audit displaces the other way among the defaults.
-_ALTERNATIVES = (
-    (("pairs",), ("d1", "d2")),
-    (("d1", "d2"), ("pairs",)),
-    (("compose",), SINGLE_TARGET),
-    (("mechanism",), ("compose", "command")),
-    (("command",), ("compose", *PYTHONIC, *PROCESS)),
-    (("samples",), ("time",)),
-    (("time",), ("samples",)),
-)
 
 
 def load_config(
@@ -63,10 +51,13 @@ def load_config(
     familywise: bool = False,
     project: Project = NO_PROJECT,
 ) -> list[AuditSpec]:
-    """Return the audits of a configuration file, in its order, matrices expanded. overrides: keys
-    of an audit, from flags, which win over the file. familywise: as the key, from a flag. project:
-    defaults, below the flags and the file. Raises ConfigurationError (and the errors of claims,
-    datasets and audits) with `file.yaml:12: ` in front."""
+    """Return the audits of a configuration file in order, with matrices expanded.
+
+    overrides: settings from flags, which replace those of the file.  familywise: the flag of that
+    name.  project: defaults for settings that neither flags nor file give.
+    Raises ConfigurationError and the errors of claims, datasets and audits, with `file.yaml:12: `
+    in front.
+    """
     document = Document(path)
     for error in document.misread_problems():
         raise error
@@ -90,8 +81,10 @@ def load_config(
 
 
 def audit_names(path: pathlib.Path) -> list[str]:
-    """Return the names of the audits of a file, as far as they are known without building any.
-    Raises ConfigurationError for a file that cannot be read."""
+    """Return the names of the audits of a file, without building the audits.
+
+    Raises ConfigurationError for a file that cannot be read.
+    """
     content, found = Document(path).content, list[str]()
     entries = content["audits"] if has_shape(content) else ()
     for index in (place for place, one in enumerate(entries) if isinstance(one, Mapping)):
@@ -102,7 +95,10 @@ def audit_names(path: pathlib.Path) -> list[str]:
 
 
 class Document:
-    """A parsed file that remembers on which line every key stands."""
+    """A parsed configuration file with the lines of its keys.
+
+    Raises ConfigurationError for a file that is not YAML; logs warnings about ambiguous values.
+    """
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
@@ -131,14 +127,14 @@ class Document:
             _log.warning("%s:%d: %s", path, number, said)
 
     def misread_problems(self) -> list[ConfigurationError]:
-        """Return an error for each value that became text and looks like another value."""
+        """Return an error for each string that looks like another value, such as None."""
         return [
             ConfigurationError(f"{self.path}:{line}: {said}", code="value-misread")
             for line, said in self.misread
         ]
 
     def strict_problems(self, specs: Iterable[AuditSpec]) -> list[ConfigurationError]:
-        """Return an error for each warning about a value, if one of the audits is strict."""
+        """Return an error for each ambiguous value, if one of the audits is strict."""
         if not any(spec.strict for spec in specs):
             return []
         failing = "(strict: this warning fails the run)"
@@ -148,18 +144,19 @@ class Document:
         ]
 
     def line(self, path: Path) -> int | None:
-        """Return the line of a path, or of the nearest thing around it."""
+        """Return the line of a path, or of the nearest path above it; None if unknown."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
 
     def locate(self, path: Path) -> str:
+        """Return `file.yaml:12: ` for a path from the top of the file."""
         line = self.line(path)
         return f"{self.path}: " if line is None else f"{self.path}:{line}: "
 
     def locate_in(self, index: int, path: Path, flags: Collection[str] = ()) -> str:
-        """Return the place of a key of an audit, which may stand among the defaults. flags: keys
-        that a flag has set, so that no line is to blame for them."""
+        """Return `file.yaml:12: ` for a path from entry number `index`, or from the defaults if the
+        key stands there. flags: keys that a flag has set, which have no line."""
         if path and path[0] in flags:
             return self.locate(())
         own: Path = ("audits", index, *path)
@@ -174,10 +171,10 @@ class Document:
         overrides: Mapping[str, Any],
         project: Project,
     ) -> list[AuditSpec]:
-        """Return the audit that settings describe, and that of its claim's curve."""
+        """Return the audit of an entry's settings, and that of its claim's curve."""
         locate = partial(self.locate_in, index, flags=overrides)
         with reported(locate):
-            given = _overridden(settings, overrides)
+            given = overridden(settings, overrides)
             check_filled_in(given)
             audits = list(with_curve(given))
         flags = {*overrides, *overrides.get("claim", ())}
@@ -216,8 +213,7 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
 
 
 def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
-    """Yield a message for each value that became text and looks like another value of Python, with
-    its line."""
+    """Yield line and message for each string that looks like another value of Python."""
     for key, value in _values(node):
         written = text[value.start_mark.index : value.end_mark.index]
         if len(written) > LONGEST or written.startswith("!"):  # !!str says that it is a text
@@ -227,7 +223,7 @@ def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
 
 
 def _doubted(node: Any) -> Iterator[tuple[int, str]]:
-    """Yield a warning for each text that a mechanism gets and that is a Boolean in YAML 1.1."""
+    """Yield line and warning for each input that is a Boolean in YAML 1.1, such as yes."""
     for key, value in _values(node):
         if key.value in _GIVEN:
             yield from (
@@ -236,7 +232,7 @@ def _doubted(node: Any) -> Iterator[tuple[int, str]]:
 
 
 def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
-    """Yield the nodes of values that a mechanism gets, or returns, with those of their keys."""
+    """Yield the nodes of values that a mechanism gets or returns, each after that of its key."""
     if node is None:
         return
     if node.id == "mapping":
@@ -252,7 +248,7 @@ def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
 
 
 def is_of_results(text: str) -> bool:
-    """Return whether a text is what dpaudit run --json writes, as far as its keys tell."""
+    """Return whether a text has the keys of the output of dpaudit run --json."""
     if not text.lstrip().startswith("{"):
         return False
     with suppress(ValueError, RecursionError):
@@ -264,7 +260,7 @@ def is_of_results(text: str) -> bool:
 
 
 def file_problems(content: Any) -> Iterator[PlacedError]:
-    """Yield what is wrong with a file as a whole, but for the keys of its audits."""
+    """Yield the errors of a file as a whole, without those of single audits."""
     if content is None:
         yield problem((), "the file is empty; it needs version: 1 and audits:", code="file-empty")
         return
@@ -302,7 +298,7 @@ def file_problems(content: Any) -> Iterator[PlacedError]:
 
 
 def has_shape(content: Any) -> bool:
-    """Return whether a file is one of this version, with audits, whatever is wrong with them."""
+    """Return whether a file has the right version and a list of audits."""
     if not isinstance(content, Mapping) or not isinstance(content.get("audits"), list):
         return False
     version, defaults = content.get("version"), content.get("defaults")
@@ -320,75 +316,15 @@ def _check_file(content: Any) -> None:
 
 
 def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the settings of every audit, defaults filled in, and its place in the list."""
+    """Yield the settings of every audit, after the number of its entry."""
     for index in range(len(document.content["audits"])):
         with reported(partial(document.locate_in, index)):
             for expanded in expanded_settings(document.content, index):
                 yield index, expanded
 
 
-def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
-    """Yield the settings of every audit that an entry stands for, defaults filled in. Raises a
-    PlacedError."""
-    audit = content["audits"][index]
-    settings = {**_without_displaced(content.get("defaults") or {}, audit), **audit}
-    yield from expand(settings, default_name(settings))
-
-
-def _overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**_without_displaced(settings, overrides), **overrides}
-    for key in _MERGED:
-        below, above = settings.get(key), overrides.get(key)
-        if isinstance(below, Mapping) and isinstance(above, Mapping):
-            merged[key] = {**below, **above}
-    return merged
-
-
-def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the audit of the claim's point and, where `claim` has a `curve`, that of the curve: a
-    wrong curve often leaves the point unrefuted, and the other way round."""
-    claim = settings.get("claim")
-    if not isinstance(claim, Mapping) or _CURVE not in claim:
-        yield dict(settings)
-        return
-    point = {name: value for name, value in claim.items() if name != _CURVE}
-    yield {**settings, "claim": point}
-    curve, expect = _curve(claim[_CURVE])
-    audit = {**settings, "name": f"{settings['name']} (curve)", "claim": curve}
-    yield {**audit, "expect": expect} if expect is not None else audit
-
-
-def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
-    """Return the claim that a curve is, one definition with its parameters, and what it expects."""
-    given = dict(curve) if isinstance(curve, Mapping) else {}
-    expect = given.pop("expect", None)
-    definition = next(iter(given), None)
-    if len(given) != 1 or not isinstance(given[definition], Mapping):
-        raise problem(
-            ("claim", _CURVE),
-            f"curve={curve!r} must be one definition with its parameters, such as "
-            "{gaussian: {sigma: 3.75}}",
-            code="option-invalid",
-        )
-    if definition not in DEFINITIONS:
-        raise problem(
-            ("claim", _CURVE),
-            f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
-            + did_you_mean(str(definition), DEFINITIONS),
-            code="definition-unknown",
-        )
-    return {"definition": definition, **given[definition]}, expect
-
-
-def _without_displaced(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    dropped = {
-        key for given, other in _ALTERNATIVES if any(one in above for one in given) for key in other
-    }
-    return {key: value for key, value in below.items() if key not in dropped}
-
-
 def name_problems(names: Iterable[tuple[int, str]], document: Document) -> Iterator[PlacedError]:
-    """Yield where a name is used again. names: with the places of their audits in the list."""
+    """Yield an error for each name that is used again. names: after the numbers of entries."""
     first: dict[str, int] = {}
     for index, name in names:
         if name in first:

@@ -1,4 +1,4 @@
-"""Errors that know where in a file they belong, until the file and line are put in front."""
+"""Errors with a path in a configuration file, and their conversion to errors with file and line."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 from dpaudit.errors import ConfigurationError, DpauditError, Name
 
-# Keys and list indices from the audit down, e.g. ("claim", "epsilon").
+# Keys and list indices of a value, from its audit, such as ("claim", "epsilon").
 Path = tuple[str | int, ...]
+# Returns the start of a message about a path, such as `audits.yaml:12: `.
 Locate = Callable[[Path], str]
 
 
 class PlacedError(Exception):
-    """An error of the user's and the path of the value it is about; `reported` unwraps it."""
+    """A mistake of the user, with the path of the wrong value; `reported` converts it."""
 
     def __init__(self, path: Path, error: DpauditError) -> None:
         super().__init__(str(error))
@@ -27,13 +28,13 @@ def problem(path: Path, *parts: str, code: str) -> PlacedError:
 
 
 def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
-    """Return a ConfigurationError whose message begins with the option that it is about."""
+    """Return a ConfigurationError whose message starts with the last key of the path."""
     return problem(path, Name(path[-1]), why, code=code)
 
 
 @contextmanager
 def about(*path: str | int) -> Iterator[None]:
-    """Say which value an error from another room is about."""
+    """Convert a DpauditError into a PlacedError with this path."""
     try:
         yield
     except DpauditError as error:
@@ -42,8 +43,10 @@ def about(*path: str | int) -> Iterator[None]:
 
 @contextmanager
 def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
-    """Raise problems as plain errors of their own type, with their place in front. flags: options
-    that no file is to blame for; the command line spells them as it has them."""
+    """Convert a PlacedError into an error of its own type, with its place in front.
+
+    flags: options from the command line, which are written as flags in the message.
+    """
     try:
         yield
     except PlacedError as found:

@@ -1,7 +1,6 @@
-"""`[tool.dpaudit]` in pyproject.toml: defaults of all audits of a project, in pytest and on the
-command line.
+"""`[tool.dpaudit]` in pyproject.toml: defaults of all audits of a project.
 
-pytest reads it at every start, so nothing heavy is imported here.
+pytest imports this module at every start, so it imports only the standard library and errors.
 """
 
 from __future__ import annotations
@@ -15,17 +14,16 @@ from typing import Any
 
 from dpaudit.errors import ConfigurationError, UsageError
 
-# File of `dpaudit run` where neither the command line nor the project names one.
+# File of `dpaudit run` if neither the command line nor the project names one.
 DEFAULT_FILE = "audits.yaml"
-# Defaults of pytest: an audit takes a second or less; with new seeds, one run in 10,000 raises a
-# false alarm.
+# Defaults in pytest: an audit takes a second or less, and its false-alarm probability is 1/10,000.
 TEST_DEFAULTS: Mapping[str, Any] = {
     "samples": 100_000,
     "confidence": 0.9999,
     "seed": 0,
     "workers": 1,
 }
-# Requirements that do not hold for an audit with `allow_underpowered`.
+# Requirements that an audit with `allow_underpowered` does not inherit.
 REQUIRED = ("require_power", "require_rare")
 
 
@@ -47,7 +45,7 @@ def _are_texts(value: Any) -> bool:
     )
 
 
-# By key: which values it takes, and in words.
+# By key: whether a value is valid, and valid values in words.
 _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "samples": (
         lambda value: _is_number(value) and value > 0 and value == value // 1,
@@ -79,10 +77,10 @@ SETTINGS = tuple(_RIGHT)
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The table of a project.
+    """The table `[tool.dpaudit]` of a project.
 
-    file: its pyproject.toml; None where none has the table.  settings: keys of an audit.
-    journal: the folder of journals.  audits: the files that `dpaudit run` runs by default.
+    file: its pyproject.toml; None if no file has the table.  settings: default settings of audits.
+    journal: folder of journals.  audits: files that `dpaudit run` runs by default.
     """
 
     file: Path | None = None
@@ -91,9 +89,9 @@ class Project:
     audits: tuple[Path, ...] = ()
 
     def inherited(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
-        """Return the keys that an audit takes from the project.
+        """Return the keys that an audit takes from the project, out of `keys`.
 
-        given: the settings of the audit.  keys: that it may take.
+        given: the settings of the audit, which come first.
         """
         found = {key for key in self.settings if key in keys and given.get(key) is None}
         if given.get("time") is not None:
@@ -101,20 +99,19 @@ class Project:
         return found - set(REQUIRED) if given.get("allow_underpowered") else found
 
     def beneath(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> dict[str, Any]:
-        """Return the settings of an audit, completed by the defaults of the project."""
+        """Return the settings of an audit with the defaults of the project for missing ones."""
         return {**given, **{key: self.settings[key] for key in self.inherited(given, keys)}}
 
     def locating(
         self, given: Mapping[str, Any], locate: Callable[[Any], str]
     ) -> Callable[[Any], str]:
-        """Return a function from a key of an audit to its place in a file: pyproject.toml for keys
-        that the audit takes from the project, else the place that `locate` returns."""
+        """Return a function from a path to its place in a file: pyproject.toml for keys that the
+        audit takes from the project, else the place that `locate` returns."""
         inherited = self.inherited(given)
         return lambda path: f"{self.file}: " if {*path[:1]} & inherited else locate(path)
 
     def files(self) -> list[str]:
-        """Return the files that `dpaudit run` runs by default. Raises UsageError where there are
-        none."""
+        """Return the files that `dpaudit run` runs by default. Raises UsageError without any."""
         for one in self.audits:
             if not one.is_file():
                 from dpaudit.inputs.files import near_file
@@ -141,8 +138,10 @@ NO_PROJECT = Project()
 
 
 def project_of(folder: Path) -> Project:
-    """Return the table `[tool.dpaudit]` of a folder, else of the nearest folder above it that has
-    one. Raises ConfigurationError, which names the key."""
+    """Return the table of the nearest pyproject.toml that has one, from `folder` upwards.
+
+    Raises ConfigurationError, which names the key.
+    """
     for one in (folder, *folder.parents):
         file = one / "pyproject.toml"
         found = _table(file)
@@ -157,7 +156,7 @@ def here() -> Project:
 
 
 def _table(file: Path) -> Any:
-    """Return the table of a file; None where there is none."""
+    """Return the table of a file; None if the file or the table is missing."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The keys of a configuration file: those of the table of options, and what holds them."""
+"""The keys and types of a configuration file, made from the table of options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _defined = partial(
 
 
 def _optional(option: Option, kind: Any) -> tuple[str, Any, Any]:
-    """Return a field that need not be there."""
+    """Return an optional field of a struct."""
     name = f"{option.name}_" if iskeyword(option.name) else option.name
     return name, Annotated[kind | UnsetType, Meta(description=option.must)], UNSET
 
@@ -42,7 +42,7 @@ def _optional(option: Option, kind: Any) -> tuple[str, Any, Any]:
 _TARGET: Any = _defined(
     "TargetSettings",
     [_optional(one, one.kind.type) for one in owned("mechanism")],
-    namespace={"__doc__": "What draws: one mechanism."},
+    namespace={"__doc__": "One mechanism."},
 )
 _PAIR: Any = _defined(
     "PairSettings",
@@ -50,7 +50,7 @@ _PAIR: Any = _defined(
     + [_optional(OPTIONS[name], OPTIONS[name].kind.type) for name in ("adjacency", "name")],
     namespace={"__doc__": "One pair of neighbouring datasets."},
 )
-# What the entries of a list are, and in words, too.
+# Keys whose values are lists of mappings: type, name and description of an entry.
 _ENTRIES: Mapping[str, tuple[Any, str, str]] = {
     "pairs": (_PAIR, "pair", "a mapping with d1 and d2"),
     "compose": (_TARGET | Words, "entry", "an import path, or a mapping with mechanism"),
@@ -87,7 +87,7 @@ def schema() -> dict[str, Any]:
 
 
 def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
-    """Raise a PlacedError for the first key that an audit, or an entry of it, does not have."""
+    """Raise a PlacedError for the first unknown or misplaced key of an audit."""
     for key, value in settings.items():
         if key in CLAIM_KEYS:
             written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
@@ -125,7 +125,7 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 
 def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:
-    """Raise a PlacedError for the first key that is not known."""
+    """Raise a PlacedError for the first unknown key."""
     for one in unknown_keys(given, known, path):
         raise one
 
@@ -133,7 +133,7 @@ def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> N
 def unknown_keys(
     given: Iterable[Any], known: Iterable[str], path: Path = ()
 ) -> Iterator[PlacedError]:
-    """Yield the error of every key that is not known."""
+    """Yield an error for every unknown key."""
     known = list(known)
     for key in given:
         if key not in known:
@@ -145,7 +145,7 @@ def unknown_keys(
 
 
 def check_types(settings: Mapping[str, Any]) -> None:
-    """Raise a PlacedError for the first value of an audit that has another type than it must."""
+    """Raise a PlacedError for the first value of an audit that has a wrong type."""
     for key, value in settings.items():
         try:
             msgspec.convert(value, _TYPES[key])
@@ -168,7 +168,7 @@ def _wrong(key: str, value: Any) -> PlacedError:
 
 
 def _what_is_wrong(key: str, entry: Any) -> str:
-    """Return what a mapping in a list lacks, or has and must not; `""` for what is no mapping."""
+    """Return what is wrong with an entry of a list, if it is a mapping; else `""`."""
     if not isinstance(entry, Mapping):
         return ""
     for needed in ("d1", "d2") if key == "pairs" else ():

@@ -1,9 +1,10 @@
-"""What draws: the keys of a mechanism, of a program, and of the process that either runs in."""
+"""From the keys of a mechanism, a command or a process to a target; durations and sizes."""
 
 from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -11,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.config.problems import Path, about, problem, refusal
-from dpaudit.config.quantities import parse_duration, parse_size
 from dpaudit.errors import ConfigurationError, Name
 from dpaudit.import_path import located
 from dpaudit.inputs.files import near_file
@@ -28,18 +28,52 @@ from dpaudit.targets.target import (
 Folder = pathlib.Path | None
 Settings = Mapping[str, Any]
 
-# What a process of its own may take; and which one it is.
+# Keys of limits of a separate process, and keys that choose it.
 _LIMITS = ("timeout", "memory_limit")
 PROCESS = ("python", "isolate")
-# Keys of a mechanism under Python, which a program has no use for.
+# Keys of a mechanism in Python, which a command does not have.
 PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_arg")
-# Keys of a single mechanism, which an audit of several has in the entries of compose.
+# Keys of a single mechanism; with compose they belong to its entries.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
+
+# Units of durations in seconds, and of sizes in bytes.
+_TIMES = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def parse_duration(value: float | str, key: str = "time") -> float:
+    """Return a duration in seconds from `30s`, `2m`, `1h`, `500ms` or a number of seconds.
+
+    Raises ConfigurationError.
+    """
+    return float(_parsed(value, key, _TIMES, "a duration such as 30s, 2m or 1h"))
+
+
+def parse_size(value: int | str) -> int:
+    """Return a size in bytes from `512MB`, `1.5gib` or a number of bytes.
+
+    Raises ConfigurationError.
+    """
+    return int(_parsed(value, "memory_limit", _SIZES, "a size such as 512MB or 2GiB"))
+
+
+def _parsed(value: float | str, key: str, units: Mapping[str, float], must: str) -> float:
+    if isinstance(value, int | float):
+        return value
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Z]*)\s*", value)
+    if match is not None:
+        for unit in (match[2], match[2].upper()):
+            if unit in units:
+                return float(match[1]) * units[unit]
+    raise ConfigurationError(Name(key), f"={value!r} must be {must}", code="option-invalid")
 
 
 def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
-    """Return what an audit's keys name. base: where files are looked for, after the working
-    directory. Raises a PlacedError."""
+    """Return the target of an audit.
+
+    base: folder where files are looked for after the working directory.  Raises a PlacedError.
+    """
     if "compose" not in given:
         return _single(given, base, ())
     for key in SINGLE_TARGET:
@@ -57,7 +91,7 @@ def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
 
 
 def _entry(entry: Settings | str, audit: Settings) -> Settings:
-    """Return an entry of compose; what it does not say of its process, the audit says."""
+    """Return the settings of an entry of compose; the audit gives defaults of process keys."""
     settings = {"mechanism": entry} if isinstance(entry, str) else entry
     inherited = _LIMITS if "command" in settings else (*PROCESS, *_LIMITS)
     return {**{key: audit[key] for key in inherited if key in audit}, **settings}
@@ -128,13 +162,13 @@ def _words(command: list[str] | str, base: Folder, path: Path) -> tuple[str, ...
 
 def _python(name: str, base: Folder, path: Path) -> str:
     with about(*path, "python"):
-        # A path loses its leading `./`, which says that it is not to be looked for on PATH.
+        # pathlib would drop a leading `./`, which keeps a name from being looked for on PATH.
         found = str(pathlib.Path(name).expanduser()) if name.startswith("~") else name
         return _program(found, base, "python")
 
 
 def _program(name: str, base: Folder, key: str) -> str:
-    """Return the path of a program: a file if the name has a folder, else one on PATH."""
+    """Return the path of a program: a file if its name has a folder, else its name on PATH."""
     if os.sep not in name:
         if shutil.which(name) is None:
             raise ConfigurationError(
@@ -179,7 +213,7 @@ def _imported(given: Settings, base: Folder, path: Path) -> ImportedTarget:
 
 
 def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
-    """Return arguments as they are written; the mapping of their names says no more than it is."""
+    """Return arguments decoded; a mapping of names is never a form such as {tuple: ...}."""
     with about(*path, key):
         if isinstance(given, dict):
             return {name: written(value, base) for name, value in given.items()}

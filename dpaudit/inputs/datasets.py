@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import DatasetError, DpauditError
-from dpaudit.inputs.csv_files import read_columns, read_rows
-from dpaudit.inputs.files import TOO_DEEP, near_file, read_npy, read_text, why_unreadable
-from dpaudit.inputs.frames import ARRAYS, LIBRARIES, array, frame
-from dpaudit.inputs.json_values import MisleadingJson, parse_json
-from dpaudit.inputs.misread import check_read
-from dpaudit.inputs.values import IMPORT, resolved, written
+from dpaudit.inputs.decoding import check_read, decoded
+from dpaudit.inputs.files import (
+    near_file,
+    read_columns,
+    read_npy,
+    read_rows,
+    read_text,
+    why_unreadable,
+)
+from dpaudit.inputs.values import ARRAYS, IMPORT, LIBRARIES, array, frame, resolved, written
 from dpaudit.wording import did_you_mean, shortened
 
 _log = logging.getLogger(__name__)
@@ -24,9 +28,9 @@ FILE = "@"
 
 
 def parse_dataset(text: str) -> Any:
-    """Return the value of a command-line argument: JSON, else YAML, `@file` or `import:path`.
+    """Return the value of a command-line argument in JSON or YAML.
 
-    References stay text, for `load_dataset`. Raises DatasetError when it is neither.
+    `@file` and `import:path` stay text, for `load_dataset`. Raises DatasetError.
     """
     if text.startswith((FILE, IMPORT)):
         return text
@@ -35,20 +39,11 @@ def parse_dataset(text: str) -> Any:
             "the value is empty; write null if None is meant, '\"\"' for no text",
             code="value-malformed",
         )
-    try:
-        return parse_json(text)
-    except MisleadingJson as error:
-        raise DatasetError(f"dataset {_shown(text)!r}: {error}", code=error.code) from None
-    except ValueError:
-        return _parse_yaml(text, f"dataset {_shown(text)!r}")
-    except RecursionError:
-        raise DatasetError(
-            f"dataset {_shown(text)!r} is {TOO_DEEP}", code="nested-too-deeply"
-        ) from None
+    return decoded(text, f"dataset {_shown(text)!r}")
 
 
 def check_no_file(text: str) -> None:
-    """Raise DatasetError for the name of a file that is there; in quotes it is a mere text."""
+    """Raise DatasetError for the name of an existing data file, which needs `@` in front."""
     if Path(text).suffix.lower() in READERS and Path(text).is_file():
         raise DatasetError(
             f"{_shown(text)!r} is the name of a file; did you mean @{text}? (For the text itself, "
@@ -60,15 +55,14 @@ def check_no_file(text: str) -> None:
 def load_dataset(
     value: Any, *, form: str | None = None, base: Path | None = None, elsewhere: bool = False
 ) -> Any:
-    """Return the dataset that a parsed value stands for.
+    """Return the dataset that a decoded value stands for.
 
-    value: `@file` is read (.json, .yaml, .csv, .npy; relative to the working directory, then to
-    `base`) and is what the file holds; `@@text` is the string `@text`. Anything else is the dataset
-    itself, but for tuples and import paths in it, as `values.written` has them; a function that is
-    imported is called.
-    form: `array` (or `numpy`), `pandas` or `polars`; None: as it is.  elsewhere: leave it to the
-    process that the mechanism is in to make a data frame.
-    Raises DatasetError, or TargetError for a wrong import.
+    value: `@file` is the contents of a file (.json, .yaml, .csv, .npy; relative to the working
+    directory, then to `base`), `@@text` the string `@text`. Any other value is the dataset, with
+    the forms of `values.written`; imported functions are called.
+    form: `array` (or `numpy`), `pandas` or `polars`; None leaves the dataset as it is.
+    elsewhere: whether data frames become `Rows`, for the process of the mechanism to make them.
+    Raises DatasetError, and TargetError for an invalid import.
     """
     if form is not None and form in LIBRARIES:
         found = _dereferenced(value, base, {".csv": read_columns}, elsewhere=elsewhere)
@@ -100,7 +94,7 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
             f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}",
             code="file-type-unknown",
         )
-    # It may be no regular file, which whoever reads it says; a folder is no file.
+    # Readers refuse files that are not regular, except folders.
     file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:
         where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))
@@ -119,40 +113,22 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
 
 
 def _read_json(file: Path) -> Any:
-    text = read_text(file)
-    if not text.strip():
-        raise DatasetError("the file is empty; write null if None is meant", code="file-empty")
-    try:
-        return parse_json(text)
-    except MisleadingJson as error:
-        raise DatasetError(str(error), code=error.code) from None
-    except ValueError as error:
-        raise DatasetError(f"not valid JSON: {error}", code="file-malformed") from None
-    except RecursionError:
-        raise DatasetError(f"it is {TOO_DEEP}", code="nested-too-deeply") from None
+    return decoded(_text_of(file), "the file", "json")
 
 
 def _read_yaml(file: Path) -> Any:
-    text = read_text(file)
-    if not text.strip():
-        raise DatasetError("the file is empty; write null if None is meant", code="file-empty")
-    value = _parse_yaml(text, "the file")
+    text = _text_of(file)
+    value = decoded(text, "the file", "yaml")
     for warning in check_read(text, value, in_file=True):
         _log.warning("%s: %s", file, warning)
     return value
 
 
-def _parse_yaml(text: str, name: str) -> Any:
-    # YAML takes 20 ms to import, which a plain number on the command line need not pay.
-    from dpaudit.inputs.yaml_values import YamlError, parse_yaml
-
-    try:
-        return parse_yaml(text)
-    except YamlError as error:
-        line = "" if error.line is None else f" (line {error.line})"
-        raise DatasetError(
-            f"{name} is neither JSON nor plain YAML: {error}{line}", code=error.code
-        ) from None
+def _text_of(file: Path) -> str:
+    text = read_text(file)
+    if not text.strip():
+        raise DatasetError("the file is empty; write null if None is meant", code="file-empty")
+    return text
 
 
 READERS: Mapping[str, Reader] = {

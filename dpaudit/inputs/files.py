@@ -1,12 +1,19 @@
-"""Files that are missing, or not what their name says; what has no end is not read to it."""
+"""Files of users: what can be opened, CSV and .npy; errors about files that are missing or damaged.
+
+Files without an end, such as /dev/zero, are refused instead of read.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
+import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,25 +22,29 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.import_path import describe_mode, describe_non_file
-from dpaudit.wording import did_you_mean_file
+from dpaudit.wording import counted, did_you_mean_file
 
-# Of a text that Python's own reader of JSON, or what comes after it, gives up on.
-TOO_DEEP = "nested too deeply, with hundreds of levels of lists; make it flatter"
-# Bytes that come out of a pipe at most, since it need not end.
+CsvRows = list[list[str]]
+# Most bytes that are read from a pipe, which need not end.
 MOST_PIPED = 1 << 28
+# Missing values as other programs write them.
+_MISSING = frozenset({"None", "NA", "N/A", "n/a", "<NA>", "null", "NULL", "NaT"})
+_TRUTH: Mapping[str, bool] = {"true": True, "false": False}
+# A line after the last one of a CSV file; a quotation mark that is never closed swallows it.
+_END = "\ufdd0"
 
 
 def opened(file: Path) -> BinaryIO:
-    """Return a regular file, or all that comes out of a pipe, as `<(…)` of a shell is one.
+    """Return a regular file, or the contents of a pipe, such as `<(...)` of a shell, as a stream.
 
-    Raises DatasetError for what is neither, and for a pipe without a writer or an end; OSError.
+    Raises DatasetError for another kind of file and for a pipe without a writer or an end; OSError.
     """
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
         raise DatasetError(
             f"it is {describe_mode(mode)}, not a file; name a file", code="file-unreadable"
         )
-    # A pipe that nobody writes to would be waited for.
+    # Opening a pipe without a writer would block.
     number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(number, True)
     stream = os.fdopen(number, "rb")
@@ -44,7 +55,7 @@ def opened(file: Path) -> BinaryIO:
 
 
 def piped(stream: BinaryIO) -> bytes:
-    """Return all that comes out of a pipe. Raises DatasetError for nothing, or too much."""
+    """Return the contents of a pipe. Raises DatasetError if they are empty or too long."""
     content = stream.read(MOST_PIPED + 1)
     if not content:
         raise DatasetError(
@@ -60,23 +71,23 @@ def piped(stream: BinaryIO) -> bytes:
 
 
 def read_text(file: Path) -> str:
-    """Return the text of a file, as `opened` finds it. Raises UnicodeDecodeError, too."""
+    """Return the text of a file. Raises the errors of `opened`, and UnicodeDecodeError."""
     with opened(file) as stream, io.TextIOWrapper(stream, "utf-8-sig") as text:
         return text.read()
 
 
 def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
-    """Return why a file cannot be read, without its name."""
+    """Return the reason why a file cannot be read, without its name."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not text in UTF-8; save it as UTF-8"
     return error.strerror or str(error)
 
 
 def near_file(missing: Path) -> str:
-    """Return `" Did you mean 'x'?"` for the name beside a missing file that is nearest, or `""`.
+    """Return `" Did you mean 'x'?"` with the most similar name in the folder, or `""`.
 
-    Where its folder is missing, too, for the folder. What is there and is no file is called what it
-    is.
+    If the folder is missing, its most similar name is returned; if `missing` exists and is no file,
+    a sentence says what it is.
     """
     there = describe_non_file(missing)
     if there:
@@ -92,7 +103,7 @@ def near_file(missing: Path) -> str:
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Say which file an error is about, and what is near one that is missing."""
+    """Add the name of the file to errors, and similar names if it is missing."""
     try:
         yield
     except FileNotFoundError:
@@ -108,9 +119,9 @@ def reading(file: Path) -> Iterator[None]:
 
 
 def read_npy(file: Path) -> NDArray[Any]:
-    """Return the array of a `.npy` file. Raises DatasetError, and FileNotFoundError.
+    """Return the array of a `.npy` file, without loading pickled objects.
 
-    Pickled objects are never loaded.
+    Raises DatasetError and FileNotFoundError.
     """
     try:
         with opened(file) as stream:
@@ -121,3 +132,138 @@ def read_npy(file: Path) -> NDArray[Any]:
             "refused); save it again with numpy.save, as plain numbers",
             code="file-malformed",
         ) from None
+
+
+def read_rows(file: Path) -> list[Any]:
+    """Return the rows of a CSV file as mappings, or as lists if the first row is all numbers.
+
+    Each cell by itself is a number, None or text. Raises DatasetError.
+    """
+    rows = _rows(file)
+    cells = [[_cell(text) for text in row] for row in rows]
+    _check_missing(rows)
+    if not _has_header(rows):
+        return cells
+    return [dict(zip(header(rows[0]), row, strict=True)) for row in cells[1:]]
+
+
+def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
+    """Return the columns of a CSV file by name, or its rows if the first row is all numbers.
+
+    The cells of a column are all integers, all floats, all Booleans or all text; empty cells are
+    None. Raises DatasetError.
+    """
+    rows = _rows(file)
+    names = header(rows[0]) if _has_header(rows) else None
+    kept = rows if names is None else rows[1:]
+    _check_missing(rows)
+    columns = [_typed(list(column)) for column in zip(*kept, strict=True)]
+    if names is None:
+        return [list(row) for row in zip(*columns, strict=True)]
+    return dict(zip(names, columns or [[] for _ in names], strict=True))
+
+
+def lines(file: Path, delimiter: str = ",") -> Iterator[list[str]]:
+    """Yield the cells of every row.
+
+    Raises DatasetError for invalid CSV and for a quotation mark that is never closed, which would
+    make one cell of the rest of the file.
+    """
+    with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
+        reader = csv.reader(chain(stream, [_END]), delimiter=delimiter)
+        line = 1
+        try:
+            for row in reader:
+                if row == [_END]:
+                    return
+                if row and row[-1].endswith(_END):
+                    raise DatasetError(
+                        f"the quotation mark in line {line} is never closed; close it, or take it "
+                        "out",
+                        code="file-malformed",
+                    )
+                yield row
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise DatasetError(f"line {line} is not CSV: {error}", code="file-malformed") from None
+
+
+def _rows(file: Path) -> CsvRows:
+    rows = [row for row in lines(file) if row]
+    if not rows:
+        raise DatasetError("the file has no rows", code="file-empty")
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            raise DatasetError(
+                f"row {number} has {counted(len(row), 'cell')}, the first one has {len(rows[0])}",
+                code="file-malformed",
+            )
+    return rows
+
+
+def _check_missing(rows: CsvRows) -> None:
+    """Raise DatasetError for a word such as NA in a column of numbers, which would become text."""
+    first = 1 if _has_header(rows) else 0
+    for place, column in enumerate(zip(*rows[first:], strict=True)):
+        words = {text.strip() for text in column} - {""}
+        missing = sorted(words & _MISSING)
+        if missing and words - _MISSING and all(map(_is_number, words - _MISSING)):
+            name = repr(rows[0][place].strip()) if first else str(place + 1)
+            raise DatasetError(
+                f"the column {name} holds {missing[0]} among numbers; leave the cell of a missing "
+                "value empty",
+                code="file-malformed",
+            )
+
+
+def _is_number(text: str) -> bool:
+    return isinstance(_cell(text), int | float)
+
+
+def _has_header(rows: CsvRows) -> bool:
+    return not all(isinstance(_cell(text), int | float) for text in rows[0])
+
+
+def header(cells: list[str]) -> list[str]:
+    """Return the names of the columns. Raises DatasetError for equal names."""
+    names = [cell.strip() for cell in cells]
+    for name in names:
+        if names.count(name) > 1:
+            raise DatasetError(
+                f"two columns have the name {name!r}; give each its own name", code="file-malformed"
+            )
+    return names
+
+
+def number(text: str, kind: Callable[[str], float] = float) -> float:
+    """Return the number in a cell. Raises ValueError, and DatasetError beyond all floats."""
+    if "_" in text:  # 1_000 may be an identifier; Python would read a number
+        raise ValueError(text)
+    found = kind(text)
+    if isinstance(found, float) and math.isinf(found) and "inf" not in text.lower():
+        raise DatasetError(
+            f"{text.strip()} is larger than any float, 1.8e308; write inf if meant",
+            code="number-too-large",
+        )
+    return found
+
+
+_NUMBERS: tuple[Callable[[str], Any], ...] = (partial(number, kind=int), number)
+
+
+def _typed(texts: Sequence[str]) -> list[Any]:
+    """Return the cells of a column as the narrowest type that fits all of them."""
+    return _read(texts, (*_NUMBERS, lambda text: _TRUTH[text.lower()]))
+
+
+def _cell(text: str) -> Any:
+    """Return a cell as an integer, a float, None if it is empty, or text."""
+    return _read([text], _NUMBERS)[0]
+
+
+def _read(texts: Sequence[str], kinds: Iterable[Callable[[str], Any]]) -> list[Any]:
+    cells = [text.strip() or None for text in texts]
+    for kind in kinds:
+        with suppress(ValueError, KeyError):
+            return [None if text is None else kind(text) for text in cells]
+    return cells

@@ -1,5 +1,4 @@
-"""Neighbouring inputs: the two datasets whose outputs an audit tells apart, and how they are said
-to differ."""
+"""Pairs of neighbouring inputs, in words, and warnings about inputs that look mistaken."""
 
 from __future__ import annotations
 
@@ -11,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit.inputs.adjacency import Adjacency
-from dpaudit.inputs.differences import difference
-from dpaudit.inputs.records import as_pandas, exchanged, is_set, records_of
+from dpaudit.inputs.records import as_pandas, difference, exchanged, is_set, records_of
 from dpaudit.wording import nearest, shortened
 
-# A note is kept in results, which are read everywhere: it names options as no place spells them.
+# Results store notes, so that notes name options without the spelling of flags or keywords.
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs group 2, "
     "or state adjacency replace"
@@ -26,18 +24,18 @@ SEVERAL = (
 )
 
 _ARRAY = "array of shape"
-# Where records stand in the types of a dataset; and the types of entries of an array.
+# Last step of the place of records in `_types`; and the types of an array's entries by dtype.kind.
 _RECORD = ("[]",)
 _KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("US", "text")}
-# Larger datasets are not looked through for what is only a note.
+# Largest dataset that is searched for warnings, in values.
 _MOST_VALUES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbouringPair:
-    """Two inputs of the mechanism, handed to it as they are; never changed by dpaudit.
+    """Two inputs of the mechanism, which dpaudit never changes.
 
-    label: how reports call the pair, e.g. `d1 = 0, d2 = 1`.
+    adjacency: the declared relation, or None.  label: the pair in reports, `d1 = 0, d2 = 1`.
     """
 
     d1: Any
@@ -47,7 +45,7 @@ class NeighbouringPair:
 
 
 def describe_pair(d1: Any, d2: Any) -> str:
-    """Return a pair in a few words, e.g. `d1 = 0, d2 = 1`; of long lists how they differ."""
+    """Return a pair in a few words: `d1 = 0, d2 = 1`, or how two long lists differ."""
     first, second = short(d1), short(d2)
     is_cut = any(one.endswith("…") or one.startswith(_ARRAY) for one in (first, second))
     found = difference(d1, d2) if is_cut else None
@@ -63,13 +61,13 @@ def short(value: Any) -> str:
 
 
 def stated(pair: NeighbouringPair) -> str:
-    """Return the adjacency of a pair in words, also where none was declared."""
+    """Return the adjacency of a pair in words: `not stated` if none was declared."""
     return "not stated" if pair.adjacency is None else pair.adjacency.describe()
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield a warning for inputs that differ in type, unless one of them is null, and one for a
-    column that the other input seems to spell in another way."""
+    """Yield a warning if two inputs differ in type and neither is null, and a warning about a
+    column with a similar name in the other input."""
     if d1 is not None and d2 is not None and differ_in_type(d1, d2):
         yield (
             f"d1 is {with_type(d1)}, and d2 is {with_type(d2)}: unless this is meant, give inputs "
@@ -85,8 +83,8 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
 
 
 def differ_in_type(d1: Any, d2: Any) -> bool:
-    """Return whether two inputs, their records, or a column of them, differ in type: null, text,
-    number, list, array, table. Missing records and cells have the type of any other."""
+    """Return whether two inputs, their records or their columns differ in type (null, text, number,
+    list, array, table). Missing records and cells have every type."""
     if _type_name(d1) != _type_name(d2):
         return True
     first, second = dict(_types(d1)), dict(_types(d2))
@@ -94,7 +92,7 @@ def differ_in_type(d1: Any, d2: Any) -> bool:
 
 
 def with_type(dataset: Any) -> str:
-    """Return an input with its type in words, as `a list of numbers, [1, 2]`."""
+    """Return an input with its type in words, such as `a list of numbers, [1, 2]`."""
     if dataset is None:
         return "null"
     name, records = _type_name(dataset), dict(_types(dataset)).get(_RECORD, set())
@@ -116,8 +114,8 @@ def _type_name(value: Any) -> str:
 
 
 def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
-    """Yield each place in a dataset, such as a column of its records, with the types of the values
-    there. Null has no type."""
+    """Yield each place in a dataset, such as a column of its records, with the types of its values,
+    without null."""
     found: dict[tuple[Any, ...], set[str]] = {}
     stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
     seen = 0
@@ -141,8 +139,8 @@ def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
 
 
 def _column_types(column: Any) -> set[str]:
-    """Return the types of the cells of a pandas column. Missing cells have none, though they may
-    make the column one of floats or objects."""
+    """Return the types of the cells of a pandas column, without missing cells, which may turn a
+    column into floats or objects."""
     cells, kind = column.dropna(), column.dtype.kind
     if kind == "O":
         return set(map(_type_name, cells.head(_MOST_VALUES)))
@@ -150,7 +148,7 @@ def _column_types(column: Any) -> set[str]:
 
 
 def _columns(dataset: Any) -> set[str]:
-    """Return the names of columns that all records of a table have."""
+    """Return the names of the columns that every record of a table has."""
     frame = as_pandas(dataset)
     if frame is not None and frame.ndim == 2:
         return {name for name in frame.columns if isinstance(name, str)}
@@ -164,15 +162,15 @@ def _columns(dataset: Any) -> set[str]:
 
 
 def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return what the pair says about an adjacency that was not declared, and is easily missed."""
+    """Return a note if no adjacency is declared and the inputs differ by a replaced record."""
     if pair.adjacency is not None or group > 1:
         return ()
     return (REPLACED,) if _is_replacement(pair.d1, pair.d2) else ()
 
 
 def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a warning where one dataset has at least two records more than the other, though the
-    claim is of one and no adjacency was declared; else nothing."""
+    """Return a warning if one dataset has at least two records more than the other, no adjacency is
+    declared and the claim is for one record."""
     d1, d2 = pair.d1, pair.d2
     if pair.adjacency is not None or group > 1 or not (_has_records(d1) and _has_records(d2)):
         return ()
@@ -182,7 +180,7 @@ def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 
 def _is_replacement(d1: Any, d2: Any) -> bool:
-    """Whether two datasets differ by one record that has another one in its place."""
+    """Return whether two datasets differ by one replaced record."""
     if not (_has_records(d1) and _has_records(d2)) or len(d1) != len(d2):
         return False
     first, second = (records_of(sorted(one, key=repr) if is_set(one) else one) for one in (d1, d2))
@@ -193,7 +191,7 @@ def _is_replacement(d1: Any, d2: Any) -> bool:
 
 
 def _has_records(dataset: Any) -> bool:
-    """Whether a dataset is several records: a number is none, and a mapping may be a single one."""
+    """Return whether a dataset is a collection of records; a mapping may be a single record."""
     if isinstance(dataset, np.ndarray) or as_pandas(dataset) is not None:
         return bool(dataset.ndim > 0 and dataset.size <= _MOST_VALUES)
     return (isinstance(dataset, list | tuple) or is_set(dataset)) and len(dataset) <= _MOST_VALUES

@@ -12,24 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError
-from dpaudit.inputs import csv_files
-from dpaudit.inputs.files import TOO_DEEP, opened, read_npy, reading
-from dpaudit.inputs.json_values import MisleadingJson, parse_json
+from dpaudit.inputs import files
+from dpaudit.inputs.decoding import decoded
+from dpaudit.inputs.files import opened, read_npy, reading
 from dpaudit.stats.one_run import Guesses
 from dpaudit.wording import counted, did_you_mean, install_command, shortened, shown
 
 Raw = list[Any] | NDArray[Any]
-# Of one column: its values. Named columns of equal length are a table.
+# Columns of equal length by name.
 Columns = dict[str, Raw]
 
 _ARMS: Mapping[Any, bool] = {1: True, 2: False, "1": True, "2": False, "d1": True, "d2": False}
 _IN, _OUT, _ABSTAINED = (1, "1", True), (0, -1, "0", "-1", False), (None, "")
 INCLUDED, GUESS = "included", "guess"
+# Longest value in a message, in characters.
 _SHOWN = 60
 
 
 def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
-    """Return the draws of d1 and of d2, from a file of each. Raises DatasetError."""
+    """Return the outputs for d1 and for d2, each from a file of its own. Raises DatasetError."""
     one, other = _read(first), _read(second)
     if _shape(one) != _shape(other):
         raise DatasetError(
@@ -44,9 +45,9 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
 
 
 def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
-    """Return all draws of one file in order, and which are of d1, as one of its columns says.
+    """Return the outputs in one file in order, and which of them belong to d1: (outputs,).
 
-    The column holds 1 for d1 and 2 for d2. Raises DatasetError.
+    column: holds 1 for d1 and 2 for d2.  Raises DatasetError.
     """
     table = _named(file, _read(file))
     arms = _column(file, table, column)
@@ -62,9 +63,10 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
 
 
 def read_guesses(file: Path) -> Guesses:
-    """Return how many canaries, guesses and right guesses a file holds, a canary a row.
+    """Return the numbers of canaries, guesses and right guesses in a file with one canary a row.
 
-    Column `included`: 1 or 0; column `guess`: 1, 0, or empty where nothing was guessed.
+    Its column `included` holds 1 or 0; its column `guess` 1, 0, or nothing for no guess.
+    Raises DatasetError.
     """
     table = _named(file, _read(file))
     included = [_choice(file, INCLUDED, one) for one in _plain(_column(file, table, INCLUDED))]
@@ -104,7 +106,7 @@ def _read_npy(file: Path) -> Raw | Columns:
 
 def _read_csv(file: Path) -> Columns:
     delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-    rows = csv_files.lines(file, delimiter)
+    rows = files.lines(file, delimiter)
     header = _header(next(rows, []))
     body = list(_checked(rows, header))
     columns = zip(*body, strict=True) if body else ([] for _ in header)
@@ -119,7 +121,7 @@ def _header(cells: list[str]) -> list[str]:
             "of the columns; add a first line with names",
             code="file-malformed",
         )
-    return csv_files.header(names)
+    return files.header(names)
 
 
 def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]]:
@@ -136,7 +138,7 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
 
 
 def _values(column: Sequence[str]) -> Raw:
-    """Return cells as numbers if all are, else as numbers, text and None for the empty ones."""
+    """Return cells as an array if all are numbers, else as numbers, text, and None if empty."""
     with suppress(ValueError):
         if not any("_" in cell for cell in column):  # Python would read 1_000 as a number
             return np.array(column, dtype=np.float64)
@@ -145,30 +147,21 @@ def _values(column: Sequence[str]) -> Raw:
 
 def _cell(text: str) -> Any:
     with suppress(ValueError):
-        return csv_files.number(text)
+        return files.number(text)
     return text or None
 
 
 def _read_jsonl(file: Path) -> list[Any]:
     with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig") as stream:
-        return [_json(number, line) for number, line in enumerate(stream, start=1) if line.strip()]
-
-
-def _json(number: int, line: str) -> Any:
-    try:
-        return parse_json(line)
-    except MisleadingJson as error:
-        raise DatasetError(f"line {number}: {error}", code=error.code) from None
-    except ValueError as error:
-        raise DatasetError(
-            f"line {number} is not valid JSON: {error}", code="file-malformed"
-        ) from None
-    except RecursionError:
-        raise DatasetError(f"line {number} is {TOO_DEEP}", code="nested-too-deeply") from None
+        return [
+            decoded(line, f"line {number}", "json")
+            for number, line in enumerate(stream, start=1)
+            if line.strip()
+        ]
 
 
 def _read_parquet(file: Path) -> Columns:
-    file.stat()  # a file that is not there is told before a package that is not
+    file.stat()  # a missing file is reported before a missing package
     try:
         import pyarrow
         from pyarrow import parquet
@@ -186,7 +179,7 @@ def _read_parquet(file: Path) -> Columns:
 
 
 def _arrow(column: Any) -> Raw:
-    """Return a column as an array where it is of plain numbers, else as Python's own values."""
+    """Return a column of numbers as an array, any other column as a list."""
     if column.null_count == 0 and str(column.type) in _ARROW_NUMBERS:
         return np.asarray(column.to_numpy())
     return list(column.to_pylist())
@@ -204,7 +197,7 @@ _READERS: Mapping[str, Callable[[Path], Raw | Columns]] = {
 
 
 def _shape(found: Raw | Columns) -> str:
-    """Return in words what a row is."""
+    """Return the type of a row in words."""
     if isinstance(found, dict):
         return f"the columns {', '.join(sorted(found))}"
     if isinstance(found, np.ndarray) and found.ndim > 1:
@@ -213,7 +206,7 @@ def _shape(found: Raw | Columns) -> str:
 
 
 def _check_names(file: Path, table: Columns) -> None:
-    """Raise for a column of outcomes that has no name, as the index that pandas writes."""
+    """Raise DatasetError for a column without a name, such as the index that pandas writes."""
     if len(table) > 1 and "" in table:
         place = list(table).index("") + 1
         raise DatasetError(
@@ -224,7 +217,7 @@ def _check_names(file: Path, table: Columns) -> None:
 
 
 def _named(file: Path, found: Raw | Columns) -> Columns:
-    """Return a table with named columns."""
+    """Return the columns by name. Raises DatasetError for a file without names."""
     if isinstance(found, dict):
         return found
     if isinstance(found, list) and all(isinstance(row, dict) for row in found):
@@ -247,7 +240,7 @@ def _column(file: Path, table: Columns, name: str) -> Raw:
 
 
 def _rows(found: Raw | Columns) -> Raw:
-    """Return outcomes: of a table, the values of its only column, else a structured array."""
+    """Return the rows of a table: the values of its only column, or a structured array."""
     if not isinstance(found, dict):
         return found
     if len(found) == 1:

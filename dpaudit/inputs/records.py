@@ -1,21 +1,36 @@
-"""The records of a dataset, as values that can be compared."""
+"""Records of datasets, made comparable: equality, digests, and how two lists differ.
+
+A record is a row of a dataset: an item of a list, a row of an array or of a data frame. A
+comparable record equals another one only if both are the same to a mechanism.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from itertools import takewhile
 from typing import Any, cast
 
 import numpy as np
 
-# Most entries are of these; to ask whether one is a mapping takes longer than all the rest.
+from dpaudit.outcomes.frames import content
+from dpaudit.wording import counted, on_one_line, shortened, shown
+
+# Types that are comparable as they are. Most values have them, and other checks are slower.
 _PLAIN = frozenset({int, str, bool, type(None)})
+# Largest dataset whose differences are described, in values.
+_MOST_VALUES = 100_000
+# Parts of a record that are named, characters of each value, and characters before a difference.
+_PARTS, _WIDTH, _BEFORE = 2, 20, 5
+_SIZED = (list, tuple, dict)
 
 
 def records_of(dataset: Any) -> list[Hashable] | None:
-    """Return the records of a dataset as comparable values; None for what has none."""
+    """Return the records of a dataset as comparable values; None if it has no records."""
     if isinstance(dataset, np.ndarray):
         return [comparable(row) for row in dataset.tolist()] if dataset.ndim else None
     if isinstance(dataset, list | tuple):
@@ -31,7 +46,7 @@ def records_of(dataset: Any) -> list[Hashable] | None:
 
 
 def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
-    """Return the rows with the names of their columns; None for what has none."""
+    """Return the records of a dataset by name of column; None if its columns have no names."""
     frame = as_pandas(dataset)
     if frame is not None:
         return frame.to_dict("records") if frame.ndim == 2 else None
@@ -45,13 +60,13 @@ def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
 
 
 def exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:
-    """Return how many rows only one of them has, whatever the order (as multisets)."""
+    """Return how many records only the first and only the second list has, in any order."""
     ours, theirs = Counter(first), Counter(second)
     return (ours - theirs).total(), (theirs - ours).total()
 
 
 def comparable(value: Any) -> Hashable:
-    """Return what equals another if the values are the same: NaN and NaN, but not 0.0 and −0.0."""
+    """Return a hashable value that is equal for equal values: NaN equals NaN, 0.0 is not −0.0."""
     kind = type(value)
     if kind in _PLAIN or (kind is float and value and value == value):  # neither a zero nor NaN
         return cast(Hashable, value)
@@ -66,9 +81,9 @@ def comparable(value: Any) -> Hashable:
     if isinstance(value, Mapping):
         return frozenset((key, comparable(part)) for key, part in value.items())
     if isinstance(value, float) and math.isnan(value):
-        return "NaN"  # unequal to itself, but the same row all the same
+        return "NaN"  # unequal to itself, but the same record
     if isinstance(value, float) and value == 0 and math.copysign(1, value) < 0:
-        return "-0.0"  # equal to 0.0, but another row: 1 / x and atan2 tell them apart
+        return "-0.0"  # equal to 0.0, but another record: 1 / x and atan2 differ
     return value if isinstance(value, Hashable) else repr(value)
 
 
@@ -88,3 +103,120 @@ def as_pandas(value: Any) -> Any:
     if pandas is None or not isinstance(value, (pandas.DataFrame, pandas.Series)):
         return None
     return value
+
+
+def are_equal(d1: Any, d2: Any) -> bool:
+    """Return whether two datasets are the same to every mechanism."""
+    if isinstance(d1, np.ndarray) and isinstance(d2, np.ndarray):
+        floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
+        if not np.array_equal(d1, d2, equal_nan=floats):
+            return False
+        # −0.0 equals 0.0, but a mechanism may distinguish them.
+        return not floats or bool(np.all((np.signbit(d1.real) == np.signbit(d2.real)) | (d1 != 0)))
+    if isinstance(d1, list | tuple | dict) and type(d1) is type(d2):
+        return comparable(d1) == comparable(d2)
+    if is_scalar(d1) and is_scalar(d2):
+        return bool(comparable(d1) == comparable(d2))
+    digest = fingerprint(d1)
+    return type(d1) is type(d2) and digest is not None and digest == fingerprint(d2)
+
+
+def fingerprint(dataset: Any) -> str | None:
+    """Return a digest that changes if a mechanism changes its input; None if there is no digest.
+
+    It is of the type, shape and bytes of an array, of the hash of every row of a pandas object, and
+    of the pickle of any other value.
+    """
+    with suppress(Exception):  # a value that cannot be pickled or hashed has no digest
+        digest = hashlib.blake2b(digest_size=16)
+        if isinstance(dataset, np.ndarray) and dataset.dtype != object:
+            digest.update(repr((dataset.dtype, dataset.shape)).encode())
+            digest.update(np.ascontiguousarray(dataset).tobytes())
+        else:
+            digest.update(content(dataset))
+        return digest.hexdigest()
+    return None
+
+
+def difference(d1: Any, d2: Any) -> str | None:
+    """Return in words the one record in which two lists or arrays differ; None for others."""
+    if not (_is_list(d1) and _is_list(d2)):
+        return None
+    with suppress(Exception):  # of records that cannot be compared
+        return _difference(d1, d2)
+    return None
+
+
+def _difference(d1: Any, d2: Any) -> str | None:
+    first, second = records_of(d1) or [], records_of(d2) or []
+    start = _alike(first, second)
+    end = min(_alike(first[::-1], second[::-1]), min(len(first), len(second)) - start)
+    apart = len(first) - start - end, len(second) - start - end
+    if apart == (1, 1):
+        changed = _changed(*(_plain(dataset[start]) for dataset in (d1, d2)))
+        return f"{counted(len(first), 'record')}; number {start + 1:,}{changed}"
+    for has, name, lacks, only in ((d1, "d1", "d2", (1, 0)), (d2, "d2", "d1", (0, 1))):
+        if apart == only:
+            record = shown(_plain(has[start]), 2 * _WIDTH)
+            of = counted(len(has), "record")
+            return f"{name} has {of}; {lacks} lacks number {start + 1:,}: {record}"
+    return None
+
+
+def _is_list(dataset: Any) -> bool:
+    """Return whether a dataset is a list or an array of at most `_MOST_VALUES` values."""
+    if isinstance(dataset, np.ndarray):
+        return dataset.ndim > 0 and dataset.size <= _MOST_VALUES
+    if not isinstance(dataset, list | tuple) or len(dataset) > _MOST_VALUES:
+        return False
+    return sum(len(one) if isinstance(one, _SIZED) else 1 for one in dataset) <= _MOST_VALUES and (
+        sum(one.size for one in dataset if isinstance(one, np.ndarray)) <= _MOST_VALUES
+    )
+
+
+def _alike(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """Return the number of equal records, or characters, at the start of two sequences."""
+    both = zip(first, second, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+
+
+def _changed(one: Any, other: Any) -> str:
+    """Return how two records differ, part by part if both have the same parts."""
+    parts = _parts(one, other)
+    if not parts:
+        return _is(one, other)
+    words = ", and ".join(f"{name}{_is(*both)}" for name, both in parts[:_PARTS])
+    more = f" ({len(parts) - _PARTS} more differ)" if len(parts) > _PARTS else ""
+    return f": {words}{more}"
+
+
+def _is(one: Any, other: Any) -> str:
+    """Return two values in words, from about the place where they start to differ."""
+    texts = [on_one_line(repr(value)) for value in (one, other)]
+    alike = _alike(*texts)
+    if alike >= _WIDTH - 1 and max(map(len, texts)) > _WIDTH:
+        texts = [f"…{text[alike - _BEFORE :]}" for text in texts]
+    first, second = (shortened(text, _WIDTH) for text in texts)
+    return f" is {first} in d1, {second} in d2"
+
+
+def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
+    """Return the parts, with names, in which two records with the same parts differ."""
+    rows = (list, tuple)
+    if isinstance(one, Mapping) and isinstance(other, Mapping) and one.keys() == other.keys():
+        both = [(key, (value, other[key])) for key, value in one.items()]
+    elif isinstance(one, rows) and isinstance(other, rows) and len(one) == len(other):
+        both = [(f"[{place}]", pair) for place, pair in enumerate(zip(one, other, strict=True))]
+    else:
+        return []
+    apart = [(key, pair) for key, pair in both if comparable(pair[0]) != comparable(pair[1])]
+    return [
+        (shortened(key, _WIDTH) if isinstance(key, str) else shown(key, _WIDTH), pair)
+        for key, pair in apart
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of an array as a Python object, except times."""
+    is_array = isinstance(value, np.ndarray | np.generic)
+    return value.tolist() if is_array and value.dtype.kind not in "mM" else value

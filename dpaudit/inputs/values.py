@@ -1,10 +1,9 @@
-"""Values as a user writes them in YAML or JSON, where these have no form: tuples, arrays, data
-frames and imports.
+"""Values that YAML and JSON cannot write: tuples, arrays, data frames and imported objects.
 
 `{tuple: [0, 1]}` is a tuple, `{array: [0, 1]}` a NumPy array, `{pandas: {age: [36]}}` and
-`{polars: {age: [36]}}` are data frames; `{tuple: {tuple: [0, 1]}}` is the mapping
-`{tuple: [0, 1]}`, and so for the others. `import:module:name` is what an import path names,
-`import::text` the text `import:text`.
+`{polars: {age: [36]}}` are data frames. `{tuple: {tuple: [0, 1]}}` is the mapping
+`{tuple: [0, 1]}`, and so for the other forms. `import:module:name` is the object of an import
+path, `import::text` the text `import:text`. pandas and Polars are imported when a frame is made.
 """
 
 from __future__ import annotations
@@ -12,24 +11,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpaudit.errors import DatasetError
 from dpaudit.import_path import located, resolve, split
-from dpaudit.inputs.frames import ARRAYS, FORMS, array, frame
 from dpaudit.watching import step
 
 IMPORT = "import:"
 _TUPLE = "tuple"
 _CALLED = "()"
+# Names of libraries in messages.
+LIBRARIES: Mapping[str, str] = {"pandas": "pandas", "polars": "Polars"}
+ARRAYS = ("array", "numpy")
+# Forms of a dataset, as users write them.
+FORMS = (*ARRAYS, *LIBRARIES)
+# Arguments of DataFrame.
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "pandas": {},
+    "polars": {"orient": "row", "strict": False},  # 1 and 2.5 in one column are floats
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What an import path names, imported where it is needed: maybe in another process.
+    """An import path, imported where the object is needed, perhaps in another process.
 
-    called: whether what it names is called, without arguments, and gives the value.
+    called: whether the object is a function without arguments that returns the value.
     """
 
     path: str
@@ -39,9 +51,9 @@ class Reference:
         return f"{IMPORT}{self.path}{_CALLED if self.called else ''}"
 
     def value(self, *, calls: bool) -> Any:
-        """Import it. calls: call it if it is a function.
+        """Return the imported object. calls: whether a function is called.
 
-        Raises TargetError, and DatasetError when the call fails.
+        Raises TargetError, and DatasetError if the call fails.
         """
         found = resolve(self.path)
         if not self.called and not (calls and callable(found)):
@@ -59,8 +71,8 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
-    """An array or a data frame as it is written, made where it is needed: maybe in another process,
-    whose Python may have the library.
+    """An array or a data frame that is made where it is needed, perhaps in another process, whose
+    Python may have a library that this one has not.
 
     form: `array`, `numpy`, `pandas` or `polars`.  data: lists, or a mapping of columns.
     """
@@ -69,7 +81,7 @@ class Inline:
     data: Any
 
     def __post_init__(self) -> None:
-        """Raise DatasetError for data that the form cannot have."""
+        """Raise DatasetError for data that does not fit the form."""
         if next(_lazy(self.data), None) is not None:
             raise DatasetError(
                 f"{self!r} holds {next(_lazy(self.data))!r}; import the whole object",
@@ -81,35 +93,36 @@ class Inline:
         return f"{{{self.form}: {self.data!r}}}"
 
     def value(self, *, elsewhere: bool) -> Any:
-        """Return the array, or the frame: `Rows` if it is made elsewhere. Raises DatasetError."""
+        """Return the array or frame; `Rows` if a frame is made elsewhere. Raises DatasetError."""
         if self.form in ARRAYS:
             return array(self.data, repr(self))
         return frame(self.data, self.form, repr(self), elsewhere=elsewhere)
 
 
 def written(value: Any, base: Path | None = None) -> Any:
-    """Return what a parsed value stands for: tuples made, import paths as `Reference`, arrays and
-    data frames as `Inline`; itself where it has none of them.
+    """Return a decoded value with its tuples; import paths become `Reference`, arrays and data
+    frames become `Inline`. A value without any of these is returned as it is.
 
-    base: where a relative file of an import path is looked for, after the working directory.
-    Raises DatasetError, or TargetError for what is no import path.
+    base: folder where relative files of import paths are looked for after the working directory.
+    Raises DatasetError, and TargetError for an invalid import path.
     """
-    return _read(value, partial(_text, base=base)) if _says_more(value) else value
+    return _read(value, partial(_text, base=base)) if _has_forms(value) else value
 
 
 def with_tuples(value: Any) -> Any:
-    """Return a parsed value with its tuples, arrays and frames made, and every text as it stands.
-    Raises DatasetError."""
+    """Return a decoded value with its tuples, arrays and frames; `import:` stays text.
+
+    Raises DatasetError.
+    """
     return resolved(_read(value, str))
 
 
-def _says_more(value: Any) -> bool:
-    """Return whether there is something in a value that is not what it stands for."""
+def _has_forms(value: Any) -> bool:
     if isinstance(value, str):
         return value.startswith(IMPORT)
     if isinstance(value, Mapping):
-        return _form(value) is not None or any(map(_says_more, value.values()))
-    return isinstance(value, list) and any(map(_says_more, value))
+        return _form(value) is not None or any(map(_has_forms, value.values()))
+    return isinstance(value, list) and any(map(_has_forms, value))
 
 
 def _read(value: Any, text: Callable[[str], Any]) -> Any:
@@ -123,11 +136,10 @@ def _read(value: Any, text: Callable[[str], Any]) -> Any:
 
 
 def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any:
-    """Return a value with what its references name, and its arrays and frames made; itself where it
-    has none of them.
+    """Return a value with its references imported and its arrays and frames made.
 
-    calls: call what references name, if it is a function.  elsewhere: leave data frames, as `Rows`,
-    to the process that the mechanism is in. Raises the errors of `Reference.value` and
+    calls: whether imported functions are called.  elsewhere: whether data frames become `Rows`, for
+    the process of the mechanism to make them. Raises the errors of `Reference.value` and
     `Inline.value`.
     """
     if next(_lazy(value), None) is None:
@@ -142,8 +154,8 @@ def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any
 
 
 def references(value: Any) -> Iterator[Reference]:
-    """Yield the references in a value, of those kinds that a user can write."""
-    yield from (one for one in _lazy(value) if isinstance(one, Reference))
+    """Yield the references in a value."""
+    yield from (part for part in _lazy(value) if isinstance(part, Reference))
 
 
 def _lazy(value: Any) -> Iterator[Reference | Inline]:
@@ -165,13 +177,13 @@ def _text(text: str, base: Path | None) -> Any:
 
 
 def _form(value: Mapping[Any, Any]) -> str | None:
-    """Return which value a mapping with a single key stands for."""
+    """Return the form that a mapping with a single key stands for, or None."""
     key = next(iter(value)) if len(value) == 1 else None
     return key if key in (_TUPLE, *FORMS) else None
 
 
 def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
-    """Return the value of a form. Raises DatasetError."""
+    """Return the value of a form. Raises DatasetError for unsuitable data."""
     if isinstance(data, Mapping) and set(data) == {form}:
         return {form: _read(data[form], text)}
     if form != _TUPLE:
@@ -183,3 +195,107 @@ def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
         "key is written {tuple: {tuple: …}}",
         code="value-malformed",
     )
+
+
+class Rows(list[Any]):
+    """The rows of a data frame that is made in the process of the mechanism; this process need not
+    have the library.
+
+    library: its name.  data: columns by name, or rows.
+    """
+
+    def __init__(self, library: str, data: Any) -> None:
+        super().__init__(_rows_of(data))
+        self.package, self.data = library, data
+
+    def __reduce__(self) -> Any:
+        return Rows, (self.package, self.data)
+
+    @property
+    def recipe(self) -> tuple[str, Any, dict[str, Any]]:
+        """The library, the data and the options from which a worker makes the frame."""
+        return self.package, self.data, dict(_OPTIONS[self.package])
+
+
+def array(value: Any, words: str) -> NDArray[Any]:
+    """Return a value as an array of numbers, Booleans or strings.
+
+    words: the value in messages.  Raises DatasetError for any other value.
+    """
+    try:
+        found = np.asarray(value)
+    except ValueError as error:
+        is_ragged = "inhomogeneous" in str(error)
+        why = "it has rows of several lengths" if is_ragged else str(error)
+        raise DatasetError(
+            f"dataset {words} cannot become an array: {why}", code="form-impossible"
+        ) from None
+    if found.dtype == object:
+        holds = type(found.ravel()[0]).__name__ if found.size else "nothing"
+        raise DatasetError(
+            f"dataset {words} cannot become an array of numbers (as: array); it holds {holds} "
+            "values",
+            code="form-impossible",
+        )
+    return found
+
+
+def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) -> Any:
+    """Return a dataset as a data frame.
+
+    dataset: rows (a list of mappings or of lists, a matrix), or columns (a mapping of lists).
+    words: the dataset in messages.  elsewhere: whether `Rows` are returned, for the process of the
+    mechanism to make the frame.
+    Raises DatasetError for any other dataset, and if the library is not installed.
+    """
+    if type(dataset).__module__.partition(".")[0] == library:
+        return dataset
+    data = _data(dataset, words, LIBRARIES[library])
+    if elsewhere:
+        return Rows(library, data)
+    try:
+        module = import_module(library)
+    except ImportError as error:
+        raise DatasetError(
+            f"as: {library} needs {LIBRARIES[library]}, which cannot be imported ({error}); "
+            f"pip install {library}",
+            code="package-missing",
+        ) from None
+    return module.DataFrame(data, **_OPTIONS[library])
+
+
+def _data(dataset: Any, words: str, name: str) -> Any:
+    """Return the data of a frame: lists of equal length by name, or rows of equal length."""
+    if isinstance(dataset, np.ndarray) and dataset.ndim == 2:
+        return dataset.tolist()
+    if isinstance(dataset, Mapping):
+        columns = {key: part for key, part in dataset.items() if isinstance(part, list)}
+        if dataset and len(columns) == len(dataset) and _are_even(list(columns.values())):
+            return columns
+    elif isinstance(dataset, list) and dataset:
+        if all(isinstance(row, Mapping) for row in dataset):
+            keys = dict.fromkeys(key for row in dataset for key in row)
+            return {key: [row.get(key) for row in dataset] for key in keys}
+        if all(isinstance(row, list | tuple) for row in dataset) and _are_even(dataset):
+            return dataset
+    raise DatasetError(
+        f"dataset {words} cannot become a {name} data frame: {_remedy(dataset)}, a .csv file, or "
+        "columns, as in {age: [36, 41]}",
+        code="form-impossible",
+    )
+
+
+def _remedy(dataset: Any) -> str:
+    if isinstance(dataset, list) and not dataset:
+        return "without rows it has no columns; give {age: []}"
+    return "give rows, as in [{age: 36}, {age: 41}]"
+
+
+def _are_even(parts: list[Any]) -> bool:
+    return len(set(map(len, parts))) == 1
+
+
+def _rows_of(data: Any) -> list[Any]:
+    if not isinstance(data, Mapping):
+        return list(data)
+    return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]

@@ -1,4 +1,4 @@
-"""YAML as plain values: safe types only, no key twice, scalars as in YAML 1.2."""
+"""YAML texts as plain values: safe types only, unique keys, scalars as in YAML 1.2."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dpaudit.wording import on_one_line
 _KINDS = "null bool int float str seq map set omap pairs binary timestamp merge"
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 
-# Lists in lists, at most. Block style needs a column or two for each.
+# Most levels of lists and mappings. In block style each level takes one or two columns.
 DEEPEST = 200
-# What PyYAML says from 6.0.4 on, which reads ahead, of a thousand.
+# Message of PyYAML from 6.0.4 on for more than 1,000 levels.
 _TOO_DEEP = "exceeded maximum nesting depth"
-# Of a tab, and of other characters that begin nothing.
+# Message of PyYAML for a tab, and for other characters that start no value.
 _NOTHING_BEGINS = "cannot start any token"
-# What PyYAML says, and what is wrong.
+# Messages of PyYAML, and clearer ones.
 _CLEARER = {
     "did not find expected <document start>": "something follows the end of the value",
     "did not find expected node content": "a value is missing, or there is a comma too many",
@@ -31,34 +31,34 @@ _CLEARER = {
     "did not find expected ',' or ']'": "expected ',' or ']'; quote a text with commas or brackets",
     "while parsing a flow node": "in brackets or braces",
 }
-# A text that begins with a character that YAML keeps for later.
+# A text whose first character YAML reserves.
 _RESERVED = re.compile(r"[@`][^\s,}\]]*")
-# A reference to an axis of a matrix, without quotes.
+# A reference to an axis of a matrix without quotes.
 _REFERENCE = re.compile(r"(?<![\"'\w$])\$\{[^{}\"']+\}")
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
-# Values and characters that aliases may add to a document: a few lines could stand for billions.
+# Most values and characters that aliases may add to a document: few lines could stand for billions.
 _MOST_REPEATED = 10_000_000
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainLoader(_Base):  # type: ignore[misc]  # the C loader when there is one, so an Any
-    """PyYAML's safe loader, with the plain scalars of YAML 1.2: no sexagesimal numbers, no `yes`
-    and `no`, and no dates but where `!!timestamp` asks for one."""
+    """PyYAML's safe loader with the plain scalars of YAML 1.2: no sexagesimal numbers, `yes` and
+    `no` are text, and dates need `!!timestamp`."""
 
-    # Without those of PyYAML, which are of YAML 1.1.
+    # Without the resolvers of PyYAML, which are those of YAML 1.1.
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def construct_integer(self, node: Any) -> int:
-        """Read 12, 1_000, 0x1F and 0o17; a leading zero means nothing."""
+        """Return the value of 12, 1_000, 0x1F or 0o17; 017 is 17."""
         text = node.value.replace("_", "")
         sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
         base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
         return int(sign + digits[2 if base != 10 else 0 :], base)
 
     def construct_float(self, node: Any) -> float:
-        """Read 1.5, 1e3, .inf and .nan; a number that is larger than any float is refused."""
+        """Return the value of 1.5, 1e3, .inf or .nan. Raises YamlError beyond all floats."""
         value = float(self.construct_yaml_float(node))
         if math.isinf(value) and "inf" not in node.value.lower():
             why = f"{node.value} is larger than any float, 1.8e308; write .inf if that is meant"
@@ -66,13 +66,13 @@ class PlainLoader(_Base):  # type: ignore[misc]  # the C loader when there is on
         return value
 
     def construct_truth(self, node: Any) -> bool:
-        """Read what `!!bool` may be."""
+        """Return the value of a scalar with the tag `!!bool`."""
         if node.value.lower() not in self.bool_values:
             raise _misfit(node, "true or false")
         return bool(self.bool_values[node.value.lower()])
 
     def construct_time(self, node: Any) -> Any:
-        """Read what `!!timestamp` may be."""
+        """Return the value of a scalar with the tag `!!timestamp`."""
         if not self.timestamp_regexp.match(node.value):
             raise _misfit(node, "a date such as 2024-01-31, or with a time, 2024-01-31 12:30:00")
         return self.construct_yaml_timestamp(node)
@@ -92,8 +92,8 @@ for _kind, _construct in (
 ):
     PlainLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _construct)
 
-# What a plain scalar is (YAML 1.2.2, section 10.3.2), underscores between digits allowed: by kind,
-# with the characters that it may begin with.
+# Plain scalars (YAML 1.2.2, section 10.3.2, with underscores between digits): kind, pattern and
+# possible first characters.
 _SCALARS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -113,7 +113,7 @@ for _kind, _pattern, _first in _SCALARS:
 
 
 class YamlError(UsageError):
-    """A YAML text that cannot be read. line: counted from 1; None when it is not known."""
+    """A YAML text that cannot be read. line: from 1; None if unknown."""
 
     def __init__(
         self, message: str, line: int | None = None, *, code: str = "yaml-invalid"
@@ -122,29 +122,33 @@ class YamlError(UsageError):
         self.line = line
 
 
+def _refused(why: str, line: int) -> YamlError:
+    return YamlError(why, line, code="value-refused")
+
+
 def parse_yaml(text: str) -> Any:
     """Return the value of one YAML document. Raises YamlError."""
     return construct(compose(text))
 
 
 def compose(text: str) -> Any:
-    """Return the checked node graph of a document, None when it is empty. Raises YamlError."""
+    """Return the checked node graph of a document; None for an empty one. Raises YamlError."""
     if _may_be_deep(text):
         _check_depth(text)
     with _loading(text) as loader:
         node = loader.get_single_node()
     nodes, size = ([], 0) if node is None else _all_nodes(node)
-    for one in nodes:
-        _check_tag(one)
-        _check_digits(one)
-        _check_keys(one)
+    for each in nodes:
+        _check_tag(each)
+        _check_digits(each)
+        _check_keys(each)
     _check_repeated(nodes, size)
     return node
 
 
 @contextmanager
 def _loading(text: str) -> Iterator[PlainLoader]:
-    """Make a loader for a text, and a YamlError of what it finds wrong with it."""
+    """Yield a loader for a text, and convert its errors into YamlError."""
     loader = PlainLoader(text)
     try:
         yield loader
@@ -169,7 +173,7 @@ def _loading(text: str) -> Iterator[PlainLoader]:
 
 
 def _no_beginning(text: str, mark: Any) -> str | None:
-    """Return why no value can begin at a place, or None where the reason is not known."""
+    """Return why no value can start at a mark, or None if the reason is unknown."""
     rest = text[mark.index :]
     before = text[: mark.index].rpartition("\n")[2] + rest.partition("\n")[0]
     if "\t" in before[: len(before) - len(before.lstrip())]:
@@ -179,12 +183,12 @@ def _no_beginning(text: str, mark: Any) -> str | None:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Return False for most texts, which need not be read twice."""
+    """Return False for most texts, whose depth then need not be checked."""
     return text.count("[") + text.count("{") > DEEPEST or _INDENTED.search(text) is not None
 
 
 def _check_depth(text: str) -> None:
-    """Raise YamlError before the C loader, which calls itself for every level, ends the process."""
+    """Raise YamlError for a deep text, on which the C loader would overflow the stack."""
     depth = 0
     with _loading(text) as loader:
         while loader.check_event():
@@ -215,8 +219,8 @@ def line_of(node: Any) -> int:
 
 
 def _all_nodes(root: Any) -> tuple[list[Any], int]:
-    """Return every node once, however often aliases repeat it, a parent before its children; and
-    the size of all with aliases written out."""
+    """Return all nodes, each once and before its children, and the size of the document with its
+    aliases written out, in values and characters."""
     nodes: list[Any] = []
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
@@ -233,18 +237,16 @@ def _all_nodes(root: Any) -> tuple[list[Any], int]:
         nodes.append(node)
         open_nodes.add(id(node))
         if any(id(child) in open_nodes for child in children):
-            raise YamlError(
-                "an alias (*name) refers to a value that contains it",
-                line_of(node),
-                code="value-refused",
-            )
+            raise _refused("an alias (*name) refers to a value that contains it", line_of(node))
         stack.extend(reversed(children))
     return nodes, sizes[id(root)]
 
 
 def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
-    """Yield the texts of a composed document that stand without quotes: those of its values, or of
-    its keys. node: None for an empty document."""
+    """Yield the strings of a document without quotes: of its values, or of its keys.
+
+    node: None for an empty document.
+    """
     nodes = [] if node is None else _all_nodes(node)[0]
     pairs = [pair for one in nodes if isinstance(one, yaml.MappingNode) for pair in one.value]
     names = {id(key) for key, _ in pairs}
@@ -255,8 +257,7 @@ def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
 
 
 def empty_keys(node: Any) -> Iterator[str]:
-    """Yield the keys of mappings in braces that have no value: `{a}`, and `{a:1}`, whose key is
-    `a:1`."""
+    """Yield the keys without a value in braces: of `{a}`, and of `{a:1}`, whose key is `a:1`."""
     for one in [] if node is None else _all_nodes(node)[0]:
         if isinstance(one, yaml.MappingNode) and one.flow_style:
             for key, value in one.value:
@@ -272,15 +273,14 @@ def _children(node: Any) -> list[Any]:
 
 
 def _check_repeated(nodes: list[Any], size: int) -> None:
-    """Raise when aliases make a document much larger than it is written. nodes: the root first."""
+    """Raise YamlError if aliases make a document much larger. nodes: the root first."""
     repeated = size - sum(map(_own_size, nodes))
     if repeated > _MOST_REPEATED:
-        raise YamlError(
+        raise _refused(
             f"aliases (*name) repeat {repeated:,} values and characters, at most "
             f"{_MOST_REPEATED:,} are allowed; use a function that makes the dataset "
             "(import:package.module:name)",
             line_of(nodes[0]),
-            code="value-refused",
         )
 
 
@@ -292,22 +292,20 @@ def _check_tag(node: Any) -> None:
     if node.tag in _PLAIN_TAGS:
         return
     tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-    raise YamlError(
+    raise _refused(
         f"the tag {tag} is refused: files hold plain values and never build Python objects; "
         "for a dataset that is an object write import:package.module:name",
         line_of(node),
-        code="value-refused",
     )
 
 
 def _check_digits(node: Any) -> None:
     most, digits = sys.get_int_max_str_digits(), len(node.value)
     if node.tag == "tag:yaml.org,2002:int" and 0 < most < digits:
-        raise YamlError(
+        raise _refused(
             f"a number of {digits:,} digits is too long, at most {most:,} are allowed; write it "
             "as 1e…, or use a function that makes the dataset (import:package.module:name)",
             line_of(node),
-            code="value-refused",
         )
 
 
@@ -317,11 +315,7 @@ def _check_keys(node: Any) -> None:
     lines: dict[tuple[str, str], int] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise YamlError(
-                "a key must be a single word, not a list or a mapping",
-                line_of(key),
-                code="value-refused",
-            )
+            raise _refused("a key must be a single word, not a list or a mapping", line_of(key))
         first = lines.get((key.tag, key.value))
         if first is not None:
             raise YamlError(

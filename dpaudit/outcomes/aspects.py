@@ -12,14 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.outcomes.columns import (
-    HIGHEST_BIT,
-    KIND,
-    LOWEST_BIT,
-    Column,
-    FloatArray,
-    kinds_of,
-)
+from dpaudit.outcomes.columns import HIGHEST_BIT, KIND, LOWEST_BIT, Column, FloatArray, kinds_of
 from dpaudit.outcomes.representation import OF_TYPE, SIGN, signs_of, types_of
 from dpaudit.outcomes.scalars import Entries
 

@@ -21,15 +21,7 @@ from dpaudit.outcomes.columns import ORDER, RAISED, ROOT, Path, Raised
 from dpaudit.outcomes.frames import as_frame, as_series, is_frame, is_series
 from dpaudit.outcomes.long_table import at
 from dpaudit.outcomes.reader import Read, Reader, Rows, Values
-from dpaudit.outcomes.representation import (
-    DICT,
-    LIST,
-    PRESENT,
-    SET,
-    TYPE,
-    array_word,
-    order_words,
-)
+from dpaudit.outcomes.representation import DICT, LIST, PRESENT, SET, TYPE, array_word, order_words
 from dpaudit.outcomes.scalars import (
     LARGEST_EXACT,
     LONG,

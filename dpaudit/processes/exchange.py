@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import TargetError
-from dpaudit.inputs.frames import Rows
-from dpaudit.inputs.values import Inline, Reference
+from dpaudit.inputs.values import Inline, Reference, Rows
 from dpaudit.outcomes import Raised
 from dpaudit.outcomes.frames import Frame, Series
 from dpaudit.outcomes.representation import AsInASet, InOrder

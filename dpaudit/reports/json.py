@@ -59,7 +59,7 @@ from dpaudit.certificates.result import (
     Verdict,
 )
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.inputs.json_values import MisleadingJson, parse_json
+from dpaudit.inputs.decoding import MisleadingJson, parse_json
 from dpaudit.reports.findings import leading_event
 from dpaudit.reports.records import (
     DamagedRecord,

@@ -11,7 +11,7 @@ from typing import Any
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.certificates.result import AuditResult, Leader, Verdict
 from dpaudit.hash_seed import VARIABLE
-from dpaudit.inputs.frames import ARRAYS
+from dpaudit.inputs.values import ARRAYS
 from dpaudit.reports import numbers
 from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists

@@ -29,8 +29,8 @@ from dpaudit.adapters.calls import Mechanism, Outputs
 from dpaudit.adapters.loading import add_adversary, load_mechanism, timed_calls
 from dpaudit.draws import AtomTally, FreshDraws, RangeTally, SelectionDraws, Tally, by_arm
 from dpaudit.errors import MechanismError
-from dpaudit.inputs.equality import fingerprint
 from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.inputs.records import fingerprint
 from dpaudit.levels.level_map import CellCounter, by_input
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import KeyArray, Outcomes, Raised, concatenate, failures, from_raw, timed

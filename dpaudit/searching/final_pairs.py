@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpaudit.certificates.result import Leader, Searched
-from dpaudit.inputs.differences import difference
+from dpaudit.inputs.records import difference
 from dpaudit.searching.confirming import Confirming
 from dpaudit.searching.follow_ups import parts
 from dpaudit.searching.proposals import Proposal

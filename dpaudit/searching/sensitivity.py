@@ -21,8 +21,7 @@ from dpaudit.adapters.calls import bind
 from dpaudit.adapters.isolation import IsolatedFunction
 from dpaudit.errors import DatasetError, MechanismError, Name, TargetError, UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
-from dpaudit.inputs.frames import FORMS
-from dpaudit.inputs.values import resolved
+from dpaudit.inputs.values import FORMS, resolved
 from dpaudit.outcomes import Raised
 from dpaudit.searching.climbing import Pair, Pool, climbed, key, of_every_size
 from dpaudit.searching.distances import (

@@ -9,8 +9,8 @@ import numpy as np
 
 from dpaudit.errors import DatasetError, Name, UsageError
 from dpaudit.inputs.adjacency import Adjacency
-from dpaudit.inputs.frames import ARRAYS, frame
 from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.inputs.values import ARRAYS, frame
 from dpaudit.searching.relations import Relation, relation_on
 from dpaudit.searching.space import Space
 from dpaudit.wording import shortened, shown

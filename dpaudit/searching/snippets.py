@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from dpaudit.inputs.frames import ARRAYS, LIBRARIES
+from dpaudit.inputs.values import ARRAYS, LIBRARIES
 from dpaudit.targets.construction import is_made
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 

@@ -14,8 +14,8 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import TargetError, UsageError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import resolve
-from dpaudit.inputs.equality import are_equal
 from dpaudit.inputs.pairs import describe_pair
+from dpaudit.inputs.records import are_equal
 from dpaudit.inputs.values import resolved
 from dpaudit.targets.construction import functions, is_made
 from dpaudit.targets.parameters import calling

@@ -28,7 +28,7 @@ def test_one_thing_is_not_a_plural(number: int, noun: str, words: str) -> None:
 
 def test_no_message_has_a_plural_of_one(tmp_path: Path) -> None:
     from dpaudit.errors import DatasetError
-    from dpaudit.inputs.csv_files import read_rows
+    from dpaudit.inputs.files import read_rows
     from dpaudit.inputs.recordings import read_arms
 
     file = tmp_path / "a.csv"

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.cli.starting.values import in_python, in_yaml
-from dpaudit.config.holes import FILL_IN, holes
-from dpaudit.config.matrix import escaped
 from dpaudit.config.project import TEST_DEFAULTS
+from dpaudit.config.settings import FILL_IN, escaped, holes
 from dpaudit.import_path import is_file, split
 
 CONFIG = Path("audits.yaml")

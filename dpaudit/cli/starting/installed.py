@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
-from dpaudit.config.holes import FILL_IN
+from dpaudit.config.settings import FILL_IN
 
 _NAME = "dpaudit"
 # No name of a package, which pip would look for.

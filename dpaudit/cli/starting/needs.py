@@ -10,7 +10,7 @@ from inspect import Parameter
 from typing import Any
 
 from dpaudit.claims import parameters as claim_parameters
-from dpaudit.config.holes import FILL_IN
+from dpaudit.config.settings import FILL_IN
 from dpaudit.errors import TargetError
 from dpaudit.import_path import list_names, public_callables, resolve
 from dpaudit.targets.construction import build

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpaudit.inputs.datasets import FILE
-from dpaudit.inputs.frames import FORMS
-from dpaudit.inputs.values import IMPORT, Inline, Reference
+from dpaudit.inputs.values import FORMS, IMPORT, Inline, Reference
 
 
 def in_yaml(value: Any) -> str:

@@ -27,7 +27,7 @@ import pytest
 from dpaudit.adapters.calls import Mechanism
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.errors import MechanismError, TargetError
-from dpaudit.inputs.equality import fingerprint
+from dpaudit.inputs.records import fingerprint
 from dpaudit.outcomes import from_raw
 from dpaudit.processes import worker
 from dpaudit.processes.exchange import parsed

@@ -13,7 +13,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
 from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
-from dpaudit.config.quantities import parse_size
+from dpaudit.config.targets import parse_size
 from dpaudit.errors import UsageError
 from dpaudit.targets.target import (
     CommandTarget,

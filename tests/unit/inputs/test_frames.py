@@ -20,9 +20,9 @@ from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
 from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.datasets import load_dataset
-from dpaudit.inputs.frames import Rows
 from dpaudit.inputs.neighbouring import check_pair
 from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.inputs.values import Rows
 from tests.raising import code, refusal
 
 CSV = """name, age, score, member, day, zip, gap

@@ -198,7 +198,7 @@ CONTRADICTED: list[tuple[Any, Any, str, str, str]] = [
     ([0, 0], [0, 2], "coordinate:1", "pair-not-neighbours", "is 2"),
     ([0.0], [math.nan], "linf:1", "pair-not-neighbours", "is inf"),
     ([0.0, math.inf], [0.0, -math.inf], "l2:1", "pair-not-neighbours", "is inf"),
-    ([1, 2, 3], [3, 2, 2], "hamming:1", "pair-not-neighbours", "2 places"),
+    ([1, 2, 3], [3, 2, 2], "hamming:1", "pair-not-neighbours", "2 rows"),
     ([1, 2], [1, 2, 3], "hamming:1", "pair-not-neighbours", ""),
     (ROWS, ROWS[1:], "user:id", "pair-not-neighbours", "user 1"),
     (ROWS, [], "user:id", "pair-not-neighbours", "2 users"),

@@ -19,8 +19,7 @@ from dpaudit.config.building import build_spec
 from dpaudit.config.loading import load_config
 from dpaudit.errors import TargetError
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
-from dpaudit.inputs.frames import Rows
-from dpaudit.inputs.values import Reference, resolved, written
+from dpaudit.inputs.values import Reference, Rows, resolved, written
 from dpaudit.targets.target import ImportedTarget
 from tests.raising import code, refusal
 

@@ -1,12 +1,130 @@
+"""Entries as small numbers: read of numbers by their bands as of the bands themselves."""
+
 from __future__ import annotations
 
+import math
 import pickle
 from typing import Any
 
 import numpy as np
+import pytest
 
-from dpaudit.outcomes import Outcomes, from_raw
-from dpaudit.outcomes.known import Bands
+from dpaudit.outcomes import Column, Outcomes, from_raw
+from dpaudit.outcomes.columns import ELAPSED, find
+from dpaudit.outcomes.known import Alphabet, Bands, Known
+from dpaudit.outcomes.tables import timed
+
+_RNG = np.random.default_rng(7)
+_SPECIAL = [0.0, -0.0, 3.0, math.inf, -math.inf, math.nan]
+
+
+def _entry() -> Any:
+    kind = _RNG.integers(4)
+    if kind == 0:
+        return None if _RNG.random() < 0.5 else "x"
+    return float(_RNG.choice(_SPECIAL)) if kind == 1 else float(_RNG.normal())
+
+
+RETURNED: dict[str, Any] = {
+    "numbers": np.where(_RNG.random((500, 4)) < 0.5, -1000.0, _RNG.normal(size=(500, 4))),
+    "numbers and labels": [[_entry() for _ in range(4)] for _ in range(500)],
+    "lists of several lengths": [
+        [_entry() for _ in range(_RNG.integers(1, 5))] for _ in range(500)
+    ],
+}
+ALONE = [(), (0.0,), (-1000.0, 0.0, 3.0)]
+
+
+def bands_of(alone: tuple[float, ...]) -> Bands:
+    names = frozenset(f"output[{place}]" for place in (0, 1, 3))
+    return Bands(names, alone, (-1.0, 0.0, 0.5))
+
+
+def entries(column: Column) -> list[float | str]:
+    codes = np.zeros(len(column.numbers), int) if column.codes is None else column.codes
+    both = zip(codes.tolist(), column.numbers.tolist(), strict=True)
+    return [column.labels[code - 1] if code else number for code, number in both]
+
+
+@pytest.mark.parametrize("alone", ALONE)
+@pytest.mark.parametrize("name", RETURNED)
+def test_symbols_of_numbers_by_their_bands_are_those_of_the_bands(
+    name: str, alone: tuple[float, ...]
+) -> None:
+    outcomes, bands = from_raw(RETURNED[name]), bands_of(alone)
+    banded = bands(outcomes)
+    every = [*alone, *bands.labels, "None", "'x'", "absent", "NaN", 7.0]
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        order = rng.permutation(len(every))[: rng.integers(1, 8)]
+        values = tuple(every[place] for place in order)
+        for place in range(4):
+            alphabet = Alphabet(f"output[{place}]", values)
+            column = banded.column(alphabet.name)
+            wanted = [
+                values.index(one) if one in values else len(values) for one in entries(column)
+            ]
+            assert alphabet(column).tolist() == wanted
+            assert alphabet.through(bands)(outcomes.column(alphabet.name)).tolist() == wanted
+
+
+@pytest.mark.parametrize("alone", ALONE)
+@pytest.mark.parametrize("name", RETURNED)
+def test_known_bands_are_found_by_numbers(name: str, alone: tuple[float, ...]) -> None:
+    outcomes, bands = from_raw(RETURNED[name]), bands_of(alone)
+    banded: Outcomes = bands(outcomes).take(slice(250))
+    keys, first = np.unique(banded.keys(), return_index=True)
+    keys, first = keys[::2], first[::2]
+    known = Known.of(keys, banded.take(first)).through(bands)
+    wanted = find(keys, bands(outcomes).keys())
+    assert 0 < np.count_nonzero(wanted == len(keys)) < outcomes.size
+    assert known.places(outcomes).tolist() == wanted.tolist()
+
+
+def test_an_alphabet_of_a_column_has_each_of_its_entries() -> None:
+    column = from_raw([1.0, None, -0.0, 0.0, "a", 1.0]).column("output")
+    alphabet = Alphabet.of(column)
+    assert alphabet.values == (0.0, 1.0, "None", "'a'")
+    assert alphabet(column).tolist() == [1, 2, 0, 0, 3, 1]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        [["a", None], ["b", 1.0], [f"{one}" for one in "cd"], [2.0, 3.0]] * 3,
+        [{"a": 1.0}, {"b": "x"}, ["y", 2.0], "z", {"c": None}] * 3,
+        ["a", 1.0, "b"] * 5,
+    ],
+)
+def test_trimmed_outcomes_are_the_same_without_what_none_has(raw: list[Any]) -> None:
+    outcomes = from_raw(raw)
+    for place in ([], [0], [1, 3], [2, 2, 1, 0]):
+        some = outcomes.take(np.array(place, dtype=np.intp))
+        few = some.trimmed()
+        assert few.size == some.size
+        assert few.keys().tolist() == some.keys().tolist()
+        assert few.words(range(few.size)) == some.words(range(some.size))
+    few = outcomes.take(slice(1)).trimmed()
+    assert len(pickle.dumps(few)) < len(pickle.dumps(outcomes.take(slice(1))))
+
+
+def test_bands_are_those_of_outcomes_that_were_timed() -> None:
+    outcomes, bands = from_raw(RETURNED["numbers"]), bands_of((-1000.0,))
+    found = bands(timed(outcomes, np.arange(outcomes.size)))
+    assert found.keys().tolist() == bands(outcomes).keys().tolist()
+    for name in ("output[0]", "output[2]", ELAPSED):
+        wanted = timed(bands(outcomes), np.arange(outcomes.size)).column(name)
+        assert entries(found.column(name)) == pytest.approx(entries(wanted), nan_ok=True)
+
+
+def test_the_band_of_an_outcome_hangs_on_no_other_outcome() -> None:
+    """All lists of a block may be as long, so that their length stands in no column."""
+    bands = Bands(frozenset({"length of output", "output[1]"}), (0.0,), (2.5, 3.5))
+    alike, others = [[0.0, 1.0, 9.0]] * 4, [[0.0, 3.0]]
+    beside = bands(from_raw([*alike, *others])).keys()
+    assert bands(from_raw(alike)).keys().tolist() == beside[:4].tolist()
+    assert bands(from_raw(alike)).keys()[0] != beside[4]
+
 
 BANDS = Bands(frozenset({"output[0]", "output[1]"}), (-1.0,), (0.5, 2.25, 1e6))
 

@@ -1,5 +1,8 @@
-"""Values that became text, on a command line or in a file, though they look like values of Python
-or of YAML."""
+"""From texts of users to values: JSON, else YAML; and texts that look like other values.
+
+A command line and YAML turn whatever they do not know into text, for example `None`, `(1, 2)` or
+`1,000`. `check_read` and `refused` find such texts and say how to write the value.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,15 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from dpaudit.errors import DatasetError
-from dpaudit.inputs.json_values import parse_json
 from dpaudit.wording import shortened, shown
 
 _IMPORT = "import:module:name"
-# Characters; a longer text is read as it stands. A command line has at most 131,072.
+# Longest text that is checked, in characters. A command line has at most 131,072.
 LONGEST = 200_000
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:[\s;|]+{_NUMBER})+")
@@ -37,21 +39,82 @@ _WORDS = {
     **dict.fromkeys(("pd.na", "<na>"), "null"),
     **{word: word for word in ("true", "false")},
 }
-# Values of YAML 1.1 alone: in YAML 1.2, and in the answers of a survey, they are texts.
-_ANSWERS = {
-    **dict.fromkeys(("yes", "on"), "true"),
-    **dict.fromkeys(("no", "off"), "false"),
-}
+# Booleans of YAML 1.1; in YAML 1.2, and in the answers of a survey, they are text.
+_ANSWERS = {**dict.fromkeys(("yes", "on"), "true"), **dict.fromkeys(("no", "off"), "false")}
+
+
+class MisleadingJson(ValueError):
+    """A JSON text that Python would misread: a key with two values, or a number that becomes
+    infinite. code: as of a DpauditError."""
+
+    def __init__(self, message: str, *, code: str = "value-malformed") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text. Raises MisleadingJson, and ValueError for invalid JSON."""
+    return _DECODER.decode(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise MisleadingJson(
+            f"{text} is larger than any float, 1.8e308; write Infinity if that is meant",
+            code="number-too-large",
+        )
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MisleadingJson(f"the key {twice!r} is given twice; give it once", code="key-twice")
+    return found
+
+
+def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "either") -> Any:
+    """Return the value of a text in JSON or YAML.
+
+    name: the text in messages.  form: "either" tries JSON first.  Raises DatasetError.
+    """
+    if form != "yaml":
+        try:
+            return parse_json(text)
+        except MisleadingJson as error:
+            raise DatasetError(f"{name}: {error}", code=error.code) from None
+        except RecursionError:
+            raise DatasetError(
+                f"{name} is nested too deeply, with hundreds of levels of lists; make it flatter",
+                code="nested-too-deeply",
+            ) from None
+        except ValueError as error:
+            if form == "json":
+                why = f"{name} is not valid JSON: {error}"
+                raise DatasetError(why, code="file-malformed") from None
+    # Imported here: it takes 20 ms, and most values are JSON.
+    from dpaudit.inputs.yaml_values import YamlError, parse_yaml
+
+    try:
+        return parse_yaml(text)
+    except YamlError as error:
+        line = "" if error.line is None else f" (line {error.line})"
+        why = f"{name} is neither JSON nor plain YAML: {error}{line}"
+        raise DatasetError(why, code=error.code) from None
 
 
 def check_read(
     text: str, value: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Return warnings about texts that may be meant as other values.
+    """Return warnings about strings in a decoded text that are Booleans in YAML 1.1, such as yes.
 
-    text: as it was typed.  value: what it was read as.  in_file: whether no shell takes quotes
-    away.  is_dataset: whether `@file` would be read.  Raises DatasetError for a text, or a mapping,
-    that looks like another value of Python: the message says how to write it.
+    text: as the user wrote it.  value: its decoded value.  in_file: False if a shell may have
+    removed quotes.  is_dataset: whether `@file` stands for a file.
+    Raises DatasetError for a string or a mapping that looks like another value of Python; the
+    message says how to write that value.
     """
     if len(text) > LONGEST or text.startswith(("@", "import:")) or _is_json(text):
         return []
@@ -71,10 +134,9 @@ def check_read(
 def refused(
     text: str, value: Any, node: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Return a message for each text, or mapping, that looks like another value of Python.
+    """Return a message for each string or mapping that looks like another value of Python.
 
-    text: as it was typed.  value: what it was read as.  node: of YAML, for the value.  in_file,
-    is_dataset: as for `check_read`.
+    node: the YAML node of the value.  Other parameters: as for `check_read`.
     """
     said = _in_python(text.strip(), value, in_file=in_file)
     if said is not None:
@@ -93,7 +155,7 @@ def refused(
 
 
 def doubted(node: Any, *, in_file: bool = False) -> list[str]:
-    """Return a warning for each text that is a Boolean in YAML 1.1. node: of YAML."""
+    """Return a warning for each string of a YAML node that is a Boolean in YAML 1.1."""
     from dpaudit.inputs.yaml_values import plain_texts
 
     quoted = in_file or getattr(node, "id", "") != "scalar"
@@ -114,7 +176,7 @@ def _is_json(text: str) -> bool:
 
 
 def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
-    """Return what to say of a text that Python would read as something else."""
+    """Return a message for a text that Python reads as another value than YAML, else None."""
     # Imported here, since most values are JSON.
     import ast
 
@@ -128,7 +190,7 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
         return f"{name} is text here; write {number} for the number, [{listed}] for a list{quoted}"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is no good Python either
+            warnings.simplefilter("ignore")  # SyntaxWarning of invalid Python
             meant = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
@@ -148,7 +210,7 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
 
 
 def _are_alike(meant: Any, value: Any) -> bool:
-    """Return whether Python and YAML read the same, but for texts, which they quote otherwise."""
+    """Return whether Python and YAML read the same value, apart from the quotes of strings."""
     if isinstance(meant, list) and isinstance(value, list):
         return len(meant) == len(value) and all(map(_are_alike, meant, value))
     if isinstance(meant, Mapping) and isinstance(value, Mapping):
@@ -160,7 +222,7 @@ def _are_alike(meant: Any, value: Any) -> bool:
 
 
 def _in_yaml(value: Any) -> str | None:
-    """Return a value of Python as YAML; None for one that has no form there."""
+    """Return a value of Python in YAML; None if YAML cannot write it."""
     if value is None or isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):
@@ -172,15 +234,11 @@ def _in_yaml(value: Any) -> str | None:
         listed = f"[{', '.join(map(str, parts))}]"
         return listed if isinstance(value, list) else f"{{tuple: {listed}}}"
     if isinstance(value, dict):
-        parts = [_in_yaml(one) for pair in value.items() for one in pair]
-        if any(one is None for one in parts) or any(isinstance(key, tuple) for key in value):
+        pairs = [(_in_yaml(key), _in_yaml(part)) for key, part in value.items()]
+        if any(None in pair for pair in pairs) or any(isinstance(key, tuple) for key in value):
             return None
-        return f"{{{', '.join(f'{one}: {other}' for one, other in _by_two(parts))}}}"
+        return f"{{{', '.join(f'{key}: {part}' for key, part in pairs)}}}"
     return None
-
-
-def _by_two(parts: list[Any]) -> Iterator[tuple[Any, Any]]:
-    return zip(parts[::2], parts[1::2], strict=True)
 
 
 def _quoted(text: str, *, in_file: bool) -> str:
@@ -188,7 +246,7 @@ def _quoted(text: str, *, in_file: bool) -> str:
 
 
 def _constant(text: str, *, in_file: bool) -> str | None:
-    """Return a message for a text that looks like a constant of Python, else None."""
+    """Return a message for a string that looks like a constant of Python, else None."""
     form = "null" if text == "None" else _WORDS.get(_LIBRARY.sub("", text).lower())
     if form is None:
         return None
@@ -196,23 +254,24 @@ def _constant(text: str, *, in_file: bool) -> str | None:
 
 
 def _in_words(text: str, *, in_file: bool) -> str | None:
-    """Return a message for a text that looks like a value or an expression, else None."""
+    """Return a message for a string that looks like a number or an expression, else None."""
     name, quoted = shortened(text), _quoted(text, in_file=in_file)
     said = _constant(text, in_file=in_file)
     if said is not None:
         return said
     if _NUMBERS.fullmatch(text):
-        parts = re.split(r"[\s;|]+", text)
-        listed = f"[{', '.join(parts)}]"
-        joined = _joined(text)
-        number = f"{joined} for the number, or " if joined else ""
-        return f"{name} is one text here; write {number}commas: {listed}, or {quoted} for the text"
+        listed = ", ".join(re.split(r"[\s;|]+", text))
+        is_spaced = _SPACED.fullmatch(text)  # spaces between thousands
+        number = f"{''.join(text.split())} for the number, or " if is_spaced else ""
+        return (
+            f"{name} is one text here; write {number}commas: [{listed}], or {quoted} for the text"
+        )
     if _FRACTION.fullmatch(text):
         over, under = text.split("/")
         return f"{name} is text here; write {int(over) / int(under):.17g}, or {quoted} for the text"
     if _PRODUCT.fullmatch(text):
         return f"{name} is text here; write the number that it is, or {quoted} for the text"
-    if _OPEN_TUPLE.fullmatch(text):  # cut at its comma
+    if _OPEN_TUPLE.fullmatch(text):  # YAML cut it at its comma
         return f"{name} is text here; write a tuple as {{tuple: [1, 2]}}, or quote the text"
     if _CALL.fullmatch(text):
         return (
@@ -222,13 +281,8 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
     return None
 
 
-def _joined(text: str) -> str | None:
-    """Return the number that a text is without the spaces between its thousands, else None."""
-    return "".join(text.split()) if _SPACED.fullmatch(text) else None
-
-
 def _key_alone(key: str) -> str:
-    """Return a message for a key without a value in a mapping on one line."""
+    """Return a message for a key without a value, as in `{a}` or `{a:1}`."""
     name, colon, value = key.partition(":")
     if colon:
         return f"{key} is one key here; write a space after the colon: {{{name}: {value}}}"
@@ -236,8 +290,7 @@ def _key_alone(key: str) -> str:
 
 
 def _in_quotes(text: str, value: Any) -> str | None:
-    """Return a message for a list or a mapping in single quotes, which some shells do not remove
-    and YAML reads as text; None for anything else."""
+    """Return a message for JSON in single quotes, which some shells do not remove; else None."""
     if not (isinstance(value, str) and text[:1] == text[-1:] == "'"):
         return None
     with suppress(ValueError, RecursionError):
@@ -250,10 +303,13 @@ def _in_quotes(text: str, value: Any) -> str | None:
 
 
 def _named(text: str, *, is_dataset: bool) -> str | None:
-    """Return a message for a text that looks like the name of a file or an object, else None."""
+    """Return a message for a string that looks like the name of a file or object, else None."""
     name, quoted = shortened(text), _quoted(text, in_file=False)
     if is_dataset and _FILE.fullmatch(text):
         return f"{name} is text here; write @{name} for what is in that file, or {quoted}"
     if _OBJECT.fullmatch(text):
         return f"{name} is text here; write import:{name} for what it names, or {quoted}"
     return None
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float)

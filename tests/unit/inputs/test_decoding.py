@@ -8,7 +8,7 @@ import pytest
 
 from dpaudit.errors import DatasetError
 from dpaudit.inputs.datasets import load_dataset, parse_dataset
-from dpaudit.inputs.misread import check_read
+from dpaudit.inputs.decoding import check_read
 from tests.raising import code
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dpaudit.config.loading import load_config
-from dpaudit.config.matrix import substitute
+from dpaudit.config.settings import substitute
 from tests.raising import placed, refusal
 
 HEAD = """version: 1

@@ -1,0 +1,273 @@
+"""From the entries of a file to the settings of each audit: defaults, `matrix`, curves, FILL_IN.
+
+`matrix` expands one entry into several audits; in its settings `${name}` stands for the value of
+that axis. A claim with a curve becomes two audits. FILL_IN stands for values that `dpaudit init`
+leaves to the user.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpaudit.auditing.options import REFERENCE
+from dpaudit.claims import DEFINITIONS
+from dpaudit.config.problems import Path, PlacedError, problem
+from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
+from dpaudit.wording import did_you_mean, shortened
+
+# Most combinations of a matrix: each is an audit.
+_MOST = 5_000
+# Stands for a value that the user has to fill in.
+FILL_IN = "FILL_IN"
+# Deepest level at which FILL_IN is looked for, since datasets may be large; and lists that are
+# looked through.
+_DEPTH, _LISTS = 4, (("pairs",), ("init",), ("compose",))
+# Keys whose mappings flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
+_MERGED = ("claim", "params")
+_CURVE = "curve"
+# Keys that say the same thing in two ways: a key on the left, given for an audit, displaces the
+# keys on the right among the defaults.
+_ALTERNATIVES = (
+    (("pairs",), ("d1", "d2")),
+    (("d1", "d2"), ("pairs",)),
+    (("compose",), SINGLE_TARGET),
+    (("mechanism",), ("compose", "command")),
+    (("command",), ("compose", *PYTHONIC, *PROCESS)),
+    (("samples",), ("time",)),
+    (("time",), ("samples",)),
+)
+_REFERENCE = re.compile(r"\$" + REFERENCE + "|" + REFERENCE)
+Values = Mapping[str, Any]
+
+
+def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
+    """Yield the settings of every audit of an entry, with defaults, its matrix expanded.
+
+    Raises a PlacedError.
+    """
+    audit = content["audits"][index]
+    settings = {**_without_displaced(content.get("defaults") or {}, audit), **audit}
+    yield from expand(settings, default_name(settings))
+
+
+def _without_displaced(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    dropped = {
+        key for given, other in _ALTERNATIVES if any(one in above for one in given) for key in other
+    }
+    return {key: value for key, value in below.items() if key not in dropped}
+
+
+def overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**_without_displaced(settings, overrides), **overrides}
+    for key in _MERGED:
+        below, above = settings.get(key), overrides.get(key)
+        if isinstance(below, Mapping) and isinstance(above, Mapping):
+            merged[key] = {**below, **above}
+    return merged
+
+
+def default_name(settings: Mapping[str, Any]) -> str:
+    """Return the name of an audit from its settings: its own, or that of its mechanism."""
+    composed = settings.get("compose")
+    entries = composed if isinstance(composed, list) else [settings]
+    name = settings.get("name")
+    return " + ".join(map(_entry_name, entries)) if name is None else str(name)
+
+
+def _entry_name(entry: Any) -> str:
+    settings = entry if isinstance(entry, Mapping) else {"mechanism": entry}
+    command = settings.get("command", "")
+    if command:
+        return shlex.join(map(str, command)) if isinstance(command, list) else str(command)
+    return str(settings.get("mechanism", "")).rpartition(":")[2]
+
+
+def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the settings of the audit of the claim and, if the claim has a curve, of the curve.
+
+    These are two audits because a wrong curve often leaves the point unrefuted, and vice versa.
+    """
+    claim = settings.get("claim")
+    if not isinstance(claim, Mapping) or _CURVE not in claim:
+        yield dict(settings)
+        return
+    point = {name: value for name, value in claim.items() if name != _CURVE}
+    yield {**settings, "claim": point}
+    curve, expect = _curve(claim[_CURVE])
+    audit = {**settings, "name": f"{settings['name']} (curve)", "claim": curve}
+    yield {**audit, "expect": expect} if expect is not None else audit
+
+
+def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
+    """Return the claim of a curve, and the value of its `expect` or None."""
+    given = dict(curve) if isinstance(curve, Mapping) else {}
+    expect = given.pop("expect", None)
+    definition = next(iter(given), None)
+    if len(given) != 1 or not isinstance(given[definition], Mapping):
+        raise problem(
+            ("claim", _CURVE),
+            f"curve={curve!r} must be one definition with its parameters, such as "
+            "{gaussian: {sigma: 3.75}}",
+            code="option-invalid",
+        )
+    if definition not in DEFINITIONS:
+        raise problem(
+            ("claim", _CURVE),
+            f"unknown definition {definition!r}; known: {', '.join(DEFINITIONS)}."
+            + did_you_mean(str(definition), DEFINITIONS),
+            code="definition-unknown",
+        )
+    return {"definition": definition, **given[definition]}, expect
+
+
+def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    """Yield the settings of every combination of the matrix, named `name[epsilon=0.1]`, in order.
+
+    Raises a PlacedError for an invalid matrix, an unknown reference or an unused axis.
+    """
+    matrix = settings.get("matrix") or {}
+    plain = {key: value for key, value in settings.items() if key != "matrix"}
+    _check(matrix, plain)
+    for combination in itertools.product(*matrix.values()):
+        values = dict(zip(matrix, combination, strict=True))
+        expanded = {key: substitute(value, values, (key,)) for key, value in plain.items()}
+        names_axes = set(matrix) <= set(_references(plain.get("name")))
+        axes = ",".join(f"{key}={shortened(str(value), 20)}" for key, value in values.items())
+        labelled = f"{name}[{axes}]" if axes else name
+        label = (names_axes and expanded.get("name")) or labelled
+        yield {**expanded, "name": label} if label else expanded
+
+
+def substitute(value: Any, values: Values, path: Path = ()) -> Any:
+    """Return `value` with every `${name}` replaced by the value of that axis.
+
+    A string that is only a reference becomes the value itself, with its type. `$${name}` stands for
+    the text `${name}`.
+    """
+    if isinstance(value, str):
+        return _substitute_text(value, values, path)
+    if isinstance(value, Mapping):
+        return {key: substitute(part, values, (*path, key)) for key, part in value.items()}
+    if isinstance(value, list):
+        return [substitute(part, values, (*path, i)) for i, part in enumerate(value)]
+    return value
+
+
+def escaped(value: Any) -> Any:
+    """Return the value that `substitute` turns into `value`.
+
+    >>> escaped(["a", "${b}"])
+    ['a', '$${b}']
+    """
+    if isinstance(value, str):
+        return re.sub(REFERENCE, r"$\g<0>", value)
+    if isinstance(value, Mapping):
+        return {key: escaped(part) for key, part in value.items()}
+    return type(value)(map(escaped, value)) if isinstance(value, list | tuple) else value
+
+
+def _substitute_text(text: str, values: Values, path: Path) -> Any:
+    def replacement(match: re.Match[str]) -> str:
+        is_escaped = match[0].startswith("$$")
+        return match[0][1:] if is_escaped else str(_looked_up(match[2], values, path))
+
+    whole = re.fullmatch(REFERENCE, text)
+    return _looked_up(whole[1], values, path) if whole else _REFERENCE.sub(replacement, text)
+
+
+def _looked_up(name: str, values: Values, path: Path) -> Any:
+    if name in values:
+        return values[name]
+    example = f"matrix: {{{name}: [0.1, 1]}}"
+    why = f"the audit has no matrix; give it one, e.g. {example}"
+    if values:
+        why = f"the matrix has {', '.join(values)}"
+    raise problem(
+        path,
+        f"unknown reference ${{{name}}}: {why}.{did_you_mean(name, values)}"
+        f" For the text itself write $${{{name}}}",
+        code="matrix-invalid",
+    )
+
+
+def _check(matrix: Any, plain: Mapping[str, Any]) -> None:
+    if not isinstance(matrix, Mapping):
+        raise problem(
+            ("matrix",),
+            "matrix must be a mapping such as {epsilon: [0.1, 1, 4]}",
+            code="matrix-invalid",
+        )
+    used = set(_references(plain))
+    for name, axis in matrix.items():
+        if not isinstance(axis, list) or not axis:
+            raise problem(
+                ("matrix", name),
+                f"matrix: {name}={axis!r} must be a list of values, not empty",
+                code="matrix-invalid",
+            )
+        if name not in used:
+            raise problem(
+                ("matrix", name),
+                f"matrix: {name!r} is never used; refer to it as ${{{name}}}, "
+                f'e.g. claim: {{epsilon: "${{{name}}}"}}',
+                code="matrix-invalid",
+            )
+    lengths = [len(axis) for axis in matrix.values()]
+    count = math.prod(lengths)
+    if count > _MOST:
+        product = " × ".join(f"{length:,}" for length in lengths)
+        how = f" ({product})" if len(lengths) > 1 else ""
+        raise problem(
+            ("matrix",),
+            f"matrix: {count:,} combinations{how} are {count:,} audits, but a matrix may have at "
+            f"most {_MOST:,}; leave values out, or write several audits that vary fewer of them",
+            code="matrix-invalid",
+        )
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (match[2] for match in _REFERENCE.finditer(value) if match[2] is not None)
+    elif isinstance(value, Mapping | list):
+        parts = value.values() if isinstance(value, Mapping) else value
+        yield from itertools.chain.from_iterable(map(_references, parts))
+
+
+def check_filled_in(settings: Mapping[str, Any]) -> None:
+    """Raise a PlacedError that names all places of FILL_IN, if there are any."""
+    found = list(holes(settings))
+    if found:
+        raise unfilled(found)
+
+
+def unfilled(found: list[Path]) -> PlacedError:
+    """Return the error that names places of FILL_IN; its own place is the first of them."""
+    names = [".".join(map(str, path)) for path in found]
+    last = f" and {names[-1]}" if len(names) > 1 else names[-1]
+    them = "it" if len(names) == 1 else "them"
+    return problem(
+        found[0],
+        f"{', '.join(names[:-1])}{last} must be filled in: put a value in the place of "
+        f"{FILL_IN}, or give {them} on the command line",
+        code="fill-in-left",
+    )
+
+
+def holes(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield the paths of FILL_IN in a value."""
+    if isinstance(value, str):
+        if value == FILL_IN:
+            yield path
+    elif len(path) < _DEPTH and isinstance(value, Mapping):
+        for key, part in value.items():
+            if key == FILL_IN and path:
+                yield path
+            yield from holes(part, (*path, key))
+    elif len(path) < _DEPTH and isinstance(value, list) and path[-1:] in _LISTS:
+        for place, part in enumerate(value):
+            yield from holes(part, (*path, place))
