@@ -31,7 +31,7 @@ PRELOADED = (
     *("dpaudit.cli.progress", "dpaudit.config.loading", "dpaudit.reports.json", "numpy"),
     *("scipy.special", "rich.console", "rich.progress", "rich.table", "yaml"),
     *("dpaudit.cli.search", "dpaudit.cli.sensitivity", "dpaudit.tracing.trace"),
-    "dpaudit.tracing.apart",
+    "dpaudit.tracing.forked_trace",
     "hypothesis.strategies",  # takes as long as all others, wherever pairs are drawn at random
 )
 # What Python reads when it starts; where one of these differs, a program must be started anew.
@@ -52,7 +52,7 @@ def serve() -> tuple[types.CodeType, dict[str, Any]]:
     for levels in (16, 32, 64):
         ramps.log_odds(ones((levels, 2), dtype=int))
     # On a busy machine a report must not be without its cause.
-    sys.modules["dpaudit.tracing.apart"].__dict__["SECONDS"] = _FOR_A_TRACE
+    sys.modules["dpaudit.tracing.forked_trace"].__dict__["SECONDS"] = _FOR_A_TRACE
     # Violations are compared with new processes by programs that are started, and in their tests.
     sys.modules["dpaudit.sampling.executors.new_processes"].__dict__["PROCESSES"] = 0
     # Neither of these may be inherited by a fork.

@@ -211,8 +211,7 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
     if spec.no_trace or not numbers:
         return result
     # Imported here because most audits refute nothing and need no trace.
-    from dpaudit.tracing.apart import trace_apart
-    from dpaudit.tracing.judging.draws import with_draws
+    from dpaudit.tracing.forked_trace import trace_apart, with_draws
 
     pair, pace = spec.pairs[numbers[0]], result.seconds / max(1, result.draws)
     trace = trace_apart(spec.target, pair.d1, pair.d2, spec.claim, pace=pace)

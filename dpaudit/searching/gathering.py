@@ -30,7 +30,7 @@ from dpaudit.searching.trials import (
     Contender,
     Inputs,
 )
-from dpaudit.tracing.scoring import Scorer, can_score
+from dpaudit.tracing.trace import Scorer, can_score
 
 # Proposals in a row without a new pair, after which there are no more; before the first one fewer.
 _PATIENCE, _AT_FIRST = 1_000, 100

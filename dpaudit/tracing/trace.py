@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -29,14 +30,17 @@ from dpaudit.targets.target import (
     runs_in_another_process,
     what_to_check,
 )
-from dpaudit.tracing.elsewhere import couple_elsewhere
-from dpaudit.tracing.judging.judged import judged, unexplained
-from dpaudit.tracing.records import changes
+from dpaudit.tracing.costs import Piece, coin_cost
+from dpaudit.tracing.findings import judged, unexplained
+from dpaudit.tracing.findings.remedies import changes
+from dpaudit.tracing.remote_trace import couple_elsewhere
+from dpaudit.tracing.runs.comparing import Comparison, compare
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.primitives import Primitives
-from dpaudit.tracing.runs.running import OVER, Subject, followed_for
-from dpaudit.tracing.wording import number, shown
+from dpaudit.tracing.runs.recording import TooLong
+from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
+from dpaudit.tracing.source import number, shown
 
 SEEDS = 3
 # What noise of the user's own primitives may be.
@@ -258,3 +262,53 @@ def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
         elif start <= end:
             pieces.append([start, end])
     yield from ((start, end) for start, end in pieces)
+
+
+# What noise that is released costs at most here, so that costs can be told apart beyond; and what
+# counts for an output that differs, or a run that takes another way or raises.
+_MOST, _DIFFERENT = 1e6, 100.0
+
+
+class Scorer:
+    """Scores pairs of inputs by one coupled pair of runs each. Raises UsageError for a target that
+    cannot be traced."""
+
+    def __init__(self, target: AnyTarget) -> None:
+        if isinstance(target, RepeatedTarget):
+            target = target.target
+        self._subject = subject_of(target)
+
+    def __call__(self, d1: Any, d2: Any) -> float:
+        """Return the sum of what all noise of a pair hides, in its scales, and more where the
+        outputs differ nevertheless; at least 0, and 0 for runs that are too long to follow."""
+        try:
+            first = run(self._subject, d1, 0, has_lines=False)
+            second = run(self._subject, d2, 0, reference=first, has_lines=False)
+        except TooLong:
+            return 0.0
+        return score(compare(first, second, {}))
+
+
+def can_score(target: AnyTarget) -> bool:
+    """Return whether a target can be traced in this process."""
+    if isinstance(target, RepeatedTarget):
+        target = target.target
+    return not (runs_in_another_process(target) or isinstance(target, ComposedTarget))
+
+
+def score(comparison: Comparison) -> float:
+    """Return the score of a comparison of two runs."""
+    costs: dict[int, float] = {}
+    for one in comparison.hidden:
+        pieces = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)
+        for piece, shift, first, second, released in pieces:
+            value = Piece(one.law, (first, second), shift, released, one.cost).value
+            costs[piece] = max(costs.get(piece, 0.0), min(value or 0.0, _MOST))
+    total = math.fsum(costs.values())
+    for choice in comparison.chosen:
+        if len(choice.probabilities[0]) == len(choice.probabilities[1]):
+            total += min(coin_cost(*choice.probabilities), _MOST)
+    errors = [one is None for one in comparison.errors]
+    is_uneven = bool(comparison.uneven or comparison.twice)
+    is_bare = bool(comparison.differing) and not comparison.chosen
+    return total + _DIFFERENT * ((errors[0] != errors[1]) + is_uneven + is_bare)

@@ -40,7 +40,7 @@ else:  # modules beside this one must not hide those of the user's
     sys.path.remove(_processes)
 
 
-_MODULES = ("coupling", "places", "primitives", "primitives.own", "running", "sending")
+_MODULES = ("coupling", "places", "primitives", "primitives.own", "running")
 
 
 class Tracing(worker.Service):
@@ -111,7 +111,7 @@ class Tracing(worker.Service):
         """Run on both datasets; reply with what the runs show."""
         both = map(self._datasets.get, (0, 1))
         found = self._modules["coupling"].couple(self._for(seconds), *both, seeds, self._begun)
-        return {}, self._modules["sending"].written(found)
+        return {}, self._modules["coupling"].written(found)
 
     def _for(self, seconds: float) -> Any:
         deadline = importlib.import_module("time").monotonic() + seconds

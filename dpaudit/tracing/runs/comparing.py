@@ -1,25 +1,102 @@
-"""Two runs with the same noised values, side by side: what differs, and where."""
+"""What two runs with the same noised values show, as plain data."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import linecache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .differences import Chosen, Comparison
-from .events import OPAQUE, Choice, Draw
-from .hiding import hidden
-from .leaves import Missing, briefly, same
-from .matching import matched
-from .moving import moved_at, twice
-from .parting import end_of, error_of, parted
-from .places import place_of, places_of
-from .releasing import significant
+from .flatten import Missing, briefly, same
+from .places import Place, place_of, places_of
+from .recording import OPAQUE, UNKNOWN, Choice, Draw
+from .replaying import matched
 
 if TYPE_CHECKING:
-    from .places import Place
-    from .recorder import Recorder
+    from collections.abc import Iterator
+
+    from .places import Line, Spot
+    from .recording import Recorder, Use
     from .running import Run
+
+
+class Hidden(NamedTuple):
+    """Noise, and what it hides: the operands of two runs that came to the same noised values.
+
+    draw: where it was drawn.  added: where it was added, or compared.  kind: add or compare.
+    primitive, law: of the noise.  operands: of both runs.  shifts: how far these are apart, an
+    entry each.  scales: of the noise in both runs, likewise.  released: which of the noised values
+    are part of the output.  pieces: the numbers of the pieces of noise.  parameters: of both draws.
+    callers: the user's own lines that the call of the primitive, or the addition, came from, the
+    innermost first.  cost: the log-ratio of the densities at this output, in nats, where the noise
+    is known by its effect on the output alone.
+    """
+
+    draw: Place
+    added: Place
+    kind: str
+    primitive: str
+    law: str
+    operands: tuple[str, str]
+    shifts: list[float]
+    scales: tuple[list[float], list[float]]
+    released: list[bool]
+    pieces: list[int]
+    parameters: tuple[dict[str, Any], dict[str, Any]]
+    cost: float | None = None
+    callers: tuple[Place, ...] = ()
+
+
+class Chosen(NamedTuple):
+    """A coin, or another discrete choice, whose probabilities differ between the runs.
+
+    place: where.  primitive: or the comparison.  probabilities: of the outcomes in both runs: for
+    a coin of True, an entry each.  is_coin: whether it is one.  parameters: of both.
+    callers: as of noise.
+    """
+
+    place: Place
+    primitive: str
+    probabilities: tuple[list[float], list[float]]
+    is_coin: bool
+    parameters: tuple[dict[str, Any], dict[str, Any]]
+    callers: tuple[Place, ...]
+
+
+class Parted(NamedTuple):
+    """Where two runs take different ways. place: the last line in common.  ways: the next line of
+    each; None at the end of a run."""
+
+    place: Place
+    ways: tuple[Place | None, Place | None]
+
+
+class Comparison(NamedTuple):
+    """What two runs show.
+
+    hidden, chosen: noise with what it hides, and choices.  differing: the parts of the output that
+    differ, with both values.  parted: where the ways part, if they do.  uneven: primitives that are
+    called another number of times, or for another number of values, with both numbers.  twice:
+    pieces of noise that hide two things which do not move alike: each two places.  moved: where a
+    noised value meets data, so that it hides another change than before; empty once this has been
+    looked at.  unused: draws
+    of which nothing was used.  errors: of both runs.  ends: the last line of each.  picks: whether
+    records may be picked at random.  ranges: whether a uniform number has another range.
+    """
+
+    hidden: list[Hidden]
+    chosen: list[Chosen]
+    differing: dict[str, tuple[str, str]]
+    parted: Parted | None
+    uneven: list[tuple[Place, str, int, int]]
+    twice: list[tuple[Place, Place, Place]]
+    moved: frozenset[Spot] | tuple[()]
+    unused: list[tuple[Place, str]]
+    errors: tuple[Any, Any]
+    ends: tuple[Place | None, Place | None]
+    picks: bool
+    ranges: bool
+
 
 # Primitives that may pick records.
 _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
@@ -141,3 +218,297 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
         and draw.law not in (*_PICKING, OPAQUE)
         and not used[draw.first : draw.first + draw.size].any()
     ]
+
+
+def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
+    """Return what a use of a run hides, and the use of the second run that belongs to it."""
+    recorder = run.recorder
+    ids = np.ravel(one.ids)
+    draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
+    laws = recorder.pieces.laws_of(ids)
+    root = _root(recorder, one)
+    # In the units in which the noise was added, whatever was done with the sum.
+    unit = _unit(one, root)
+    first_scales, second_scales = (
+        np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
+        for own, use in ((recorder, one), (second, other))
+    )
+    operands = [_ravelled(use.operand) / unit for use in (one, other)]
+    shifts = _distances(*operands)
+    after = None if draw is None else second.by_moment.get(draw.moment)
+    is_single = np.ndim(one.operand) == 0
+    added = [
+        _ravelled(_before_comparing(own, use).operand) / unit
+        for own, use in ((recorder, one), (second, other))
+    ]
+    if np.array_equal(added[0], added[1], equal_nan=True) and shifts.any():
+        added = operands  # what differs is what it is compared with
+    shown = [briefly(each[0] if is_single else each) for each in added]
+    return Hidden(
+        draw=recorder.place(one.moment if draw is None else draw.moment),
+        added=recorder.place(root.moment),
+        kind=one.kind,
+        primitive="" if draw is None else draw.primitive,
+        law=laws.pop() if len(laws) == 1 else UNKNOWN,
+        operands=(shown[0], shown[1]),
+        shifts=shifts.tolist(),
+        scales=(first_scales.tolist(), second_scales.tolist()),
+        released=are_released(run, one).tolist(),
+        pieces=ids.tolist(),
+        parameters=(
+            {} if draw is None else dict(draw.parameters),
+            dict(after.parameters) if isinstance(after, Draw) else {},
+        ),
+        callers=_callers(draw, root),
+    )
+
+
+def _before_comparing(recorder: Recorder, use: Use) -> Use:
+    """Return the use whose operand is without what it is compared with."""
+    is_sum = use.kind != "compare" or use.previous is None
+    return use if is_sum else recorder.uses[use.previous or 0]
+
+
+def _root(recorder: Recorder, use: Use) -> Use:
+    while use.previous is not None:
+        use = recorder.uses[use.previous]
+    return use
+
+
+def _unit(one: Use, root: Use) -> Any:
+    """Return by what a sum was multiplied since the noise was added, an entry each."""
+    factor, before = np.ravel(one.factor), np.ravel(root.factor)
+    if len(before) != len(factor):
+        return np.ones(len(factor))
+    return np.abs(factor / before)
+
+
+def _distances(one: Any, other: Any) -> Any:
+    """Return how far numbers are apart: infinitely, where one alone is NaN or infinite."""
+    with np.errstate(all="ignore"):
+        found = np.abs(one - other)
+    is_same = (one == other) | (np.isnan(one) & np.isnan(other))
+    return np.where(is_same, 0.0, np.where(np.isnan(found), np.inf, found))
+
+
+def _callers(draw: Draw | None, root: Use) -> tuple[Place, ...]:
+    spots = [*(() if draw is None else draw.callers), *root.callers]
+    return places_of(spots)
+
+
+def _ravelled(operand: Any) -> Any:
+    return np.ravel(np.asarray(operand, dtype=float))
+
+
+# Noised values that are rounded by less, in scales of the noise, are released still.
+_ROUNDED = 0.002
+
+
+def are_released(run: Run, use: Use) -> Any:
+    """Return which noised values the output shows, at any step of a calculation, and rounded a
+    little perhaps."""
+    recorder, numbers = run.recorder, _numbers(run)
+    found = np.zeros(np.size(use.value), dtype=bool)
+    at: Use | None = use
+    while at is not None:
+        if np.size(at.value) == len(found):
+            scales = recorder.pieces.all_scales[np.ravel(at.ids)]
+            tolerance = np.nan_to_num(_ROUNDED * scales * np.abs(np.ravel(at.factor)))
+            found |= _are_among(np.ravel(at.value), numbers, tolerance)
+        at = None if at.previous is None else recorder.uses[at.previous]
+    return found
+
+
+def significant(run: Run) -> set[int]:
+    """Return the uses that nothing goes on with, or whose noised values the output shows."""
+    uses, numbers = run.recorder.uses, _numbers(run)
+    gone_on = {one.previous for one in uses if one.previous is not None}
+    among = {
+        place: np.ravel(_are_among(one.value, numbers))
+        for place, one in enumerate(uses)
+        if place in gone_on
+    }
+    found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
+    if not any(each.any() for each in among.values()):
+        return found
+    # What came later of every piece of noise: a sum with 0 shows nothing new.
+    later: dict[int, set[float]] = {}
+    for place, one in reversed(list(enumerate(uses))):
+        pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
+        is_shown = among.get(place, ())
+        if any(
+            shown and float(value) not in later.get(number, ())
+            for (number, value), shown in zip(pieces, is_shown)
+        ):
+            found.add(id(one))
+        for number, value in pieces:
+            later.setdefault(number, set()).add(float(value))
+    return found
+
+
+def _numbers(run: Run) -> Any:
+    numbers = [one for one in run.parts.values() if isinstance(one, (int, float))]
+    return np.unique(np.array([one for one in numbers if not isinstance(one, bool)], dtype=float))
+
+
+def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
+    """Return which values are among some numbers, in order, or as close to one as the tolerance;
+    NaN is not."""
+    array = np.asarray(values, dtype=float)
+    if not len(numbers):
+        return np.zeros(array.shape, dtype=bool)
+    after = np.clip(np.searchsorted(numbers, array), 0, len(numbers) - 1)
+    with np.errstate(invalid="ignore"):
+        distance = np.minimum(
+            np.abs(numbers[after] - array), np.abs(numbers[np.maximum(0, after - 1)] - array)
+        )
+        return np.asarray(distance <= tolerance)
+
+
+# Noise that two uses would have to have moved by is the same up to this, in its own units.
+_CLOSE = 1e-9
+
+
+def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
+    """Return noise that hides two things which do not move alike: where it was drawn, and both
+    places where it was added."""
+    first = run.recorder
+    compared = {id(first.uses[one]) for one in first.compared if one is not None}
+    many = len(first.pieces.laws)
+    steps, owners = np.full(many, np.nan), np.full(many, -1)
+    units = np.nan_to_num(first.pieces.all_scales)
+    found: dict[tuple[Any, Any], tuple[Place, Place, Place]] = {}
+    for place, (one, other) in enumerate(pairs):
+        moved = _steps(one, other)
+        if moved is None:
+            continue
+        moved, ids = np.ravel(moved), np.ravel(one.ids)
+        fresh = np.isnan(steps[ids])
+        steps[ids[fresh]], owners[ids[fresh]] = moved[fresh], place
+        size = np.maximum(np.maximum(1.0, np.abs(moved)), units[ids])
+        wrong = ids[np.abs(steps[ids] - moved) > _CLOSE * size]
+        for owner in np.unique(owners[wrong]).tolist():
+            before, number = pairs[owner][0], int(wrong[owners[wrong] == owner][0])
+            is_shared = before is one and id(one) not in compared
+            is_uniform = first.pieces.laws[number] == "uniform"
+            if (is_shared or is_uniform) and not _shows_both(run, before, one):
+                # A sum of entries that share their noise shows no difference of two; uniform
+                # numbers are compared, one after the other, with sums of probabilities.
+                continue
+            draw = first.pieces.draw_of(number)
+            drawn = first.place(one.moment if draw is None else draw.moment)
+            added = first.place(before.moment), first.place(one.moment)
+            found.setdefault((before.moment[1], one.moment[1]), (drawn, *added))
+    return list(found.values())
+
+
+def _shows_both(run: Run, before: Use, one: Use) -> bool:
+    """Return whether the output shows two values that have some noise in common."""
+    if before is one:
+        numbers = np.ravel(one.ids)[are_released(run, one)]
+        return len(np.unique(numbers)) < len(numbers)
+    return all(each.kind == "add" and np.any(are_released(run, each)) for each in (before, one))
+
+
+def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
+    """Yield where a noised value is combined with something that differs between the runs, so that
+    its noise would have to move otherwise than it has before."""
+    for one, other in pairs:
+        if one.previous is None or other.previous is None:
+            continue
+        before = first.uses[one.previous], second.uses[other.previous]
+        if not any(np.any(each.operand) for each in before):
+            continue  # noise alone, drawn around zero
+        steps = [_steps(one, other), _steps(*before)]
+        if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
+            try:
+                if np.allclose(steps[0], steps[1], rtol=_CLOSE, atol=_CLOSE):
+                    continue
+            except ValueError:  # of other shapes
+                pass
+        yield one.moment[1]
+
+
+def _steps(one: Use, other: Use) -> Any:
+    """Return by how much the noise of two uses has moved, in its own units; None for uses of
+    different shapes."""
+    if np.shape(one.operand) != np.shape(other.operand):
+        return None
+    with np.errstate(all="ignore"):
+        operands = (np.asarray(each.operand, dtype=float) for each in (one, other))
+        moved = np.subtract(*operands) / one.factor
+    return np.where(np.isfinite(moved), moved, 0.0)
+
+
+def parted(first: Run, second: Run) -> Parted | None:
+    """Return where the ways of two runs part for good: what they have in common at the end, and
+    the turns of loops, are left out."""
+    if first.lines == second.lines:
+        return None
+    one, other = _without_repeats(first.lines), _without_repeats(second.lines)
+    only = set(one) ^ set(other)
+    if not only:
+        return _first_turn(first.lines, second.lines)
+    # Where they meet again and end alike, what differs has come back into the data.
+    return _before_last(one, other, only)
+
+
+def _first_turn(one: list[Line], other: list[Line]) -> Parted | None:
+    """Return where runs first part that take the same lines, some of them more often."""
+    place = next(
+        (place for place, lines in enumerate(zip(one, other)) if lines[0] != lines[1]),
+        min(len(one), len(other)),
+    )
+    ways = [lines[place] if place < len(lines) else None for lines in (one, other)]
+    return Parted(_place(one[place - 1]), (_maybe(ways[0]), _maybe(ways[1]))) if place else None
+
+
+def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Parted | None:
+    """Return the last line in common before the last lines that one run alone takes."""
+    found: tuple[int, int, Line | None] | None = None
+    for which, lines in enumerate((one, other)):
+        places = [place for place, line in enumerate(lines) if line in only]
+        if not places:
+            continue
+        begin = places[-1]
+        while begin and lines[begin - 1] in only:
+            begin -= 1
+        left = len(lines) - places[-1]
+        if begin and (found is None or left < found[0]):
+            found = left, which, lines[begin - 1]
+            way = lines[begin]
+            ways: list[Line | None] = [None, None]
+            ways[which] = way
+            rest = (other, one)[which]
+            after = [place for place, line in enumerate(rest[:-1]) if line == lines[begin - 1]]
+            ways[1 - which] = next(
+                (rest[place + 1] for place in reversed(after) if rest[place + 1] != way), None
+            )
+            best = Parted(_place(lines[begin - 1]), (_maybe(ways[0]), _maybe(ways[1])))
+    return None if found is None else best
+
+
+def _without_repeats(lines: list[Line]) -> list[Line]:
+    """Return lines without further turns of a loop: each line once, where it was last reached."""
+    last = {line: place for place, line in enumerate(lines)}
+    return [line for place, line in enumerate(lines) if last[line] == place]
+
+
+def error_of(run: Run) -> Any:
+    """Return the exception of a run, with the line that raised it; None without one."""
+    error = run.error
+    return None if error is None else (error[0], error[1], _maybe(error[2]))
+
+
+def end_of(run: Run) -> Place | None:
+    """Return the last line of a run."""
+    return _maybe(run.lines.end)
+
+
+def _maybe(line: Line | None) -> Place | None:
+    return None if line is None else _place(line)
+
+
+def _place(line: Line) -> Place:
+    file, number = line
+    return Place(file, number, linecache.getline(file, number).strip(), "")

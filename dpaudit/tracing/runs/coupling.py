@@ -3,6 +3,7 @@ what has to be tried again before a difference may be called one."""
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import suppress
 from functools import partial
@@ -10,28 +11,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .appearing import Appearing, appearing, marks
-from .comparing import are_picked, compare
-from .deciding import is_decided
-from .differences import Comparison, Hidden
-from .effects import by_effect
-from .events import Draw, TooLong, Use
-from .flipping import Absorbed, Flips
-from .leaves import Missing, same
-from .matching import alignment_of
-from .paths import Laws, laws_of
-from .places import place_of
-from .ranges import by_range
-from .recorder import Recorder
-from .replacing import generators_kept
+from .branches import Seldom, Selected, hastened, seldom, selected, selects
+from .coins import Absorbed, Flips
+from .comparing import Chosen, Comparison, Hidden, Parted, are_picked, compare
+from .effects import by_effect, by_range, is_decided
+from .exact_enumeration import Laws, laws_of
+from .flatten import Missing, same
+from .patching import generators_kept
+from .places import Place, place_of
+from .recording import Draw, Recorder, TooLong, Use
+from .replaying import alignment_of
 from .running import Run, Subject, rarely_collecting, run
-from .seldom import Seldom, seldom
-from .selected import Selected, hastened, selected, selects
+from .threshold_leaks import Appearing, appearing, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .places import Place, Spot
+    from .places import Spot
+
 
 # Free runs that show whether a part of the output has any noise in it.
 _FREE, _SEED = 24, 1_000
@@ -426,3 +423,59 @@ def _not_understood(firsts: list[Run]) -> list[tuple[Place, str]]:
             if isinstance(draw, Draw) and draw.law == "unknown":
                 found.setdefault((draw.moment[1], draw.primitive), place_of(draw.moment[1]))
     return [(place, what) for (_, what), place in found.items()]
+
+
+_KINDS: dict[str, Any] = {
+    one.__name__: one
+    for one in (
+        *(Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, Parted, Place, Laws, Appearing),
+        *(Selected, Seldom),
+    )
+}
+# Entries of an array, and characters of anything else, among parameters that are shown alone.
+_MOST, _LONGEST = 64, 200
+
+
+def written(runs: Runs) -> bytes:
+    """Return runs as JSON: a record, or a tuple, is a mapping with one key."""
+    return json.dumps(_plain(runs)).encode()
+
+
+def read(data: bytes) -> Runs:
+    """Return the runs that were written. Raises ValueError for anything else."""
+    try:
+        found = _made(json.loads(data))
+    except (TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"malformed runs ({error})") from None
+    if not isinstance(found, Runs):
+        raise ValueError(f"{type(found).__name__} in place of runs")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, tuple):
+        name = type(value).__name__ if type(value) in _KINDS.values() else "tuple"
+        return {name: list(map(_plain, value))}
+    if isinstance(value, list):
+        return list(map(_plain, value))
+    if isinstance(value, dict):
+        return {"dict": [[_plain(key), _plain(one)] for key, one in value.items()]}
+    if isinstance(value, np.ndarray):
+        return list(map(_plain, np.ravel(value)[:_MOST].tolist()))
+    return repr(value)[:_LONGEST]
+
+
+def _made(node: Any) -> Any:
+    if isinstance(node, list):
+        return list(map(_made, node))
+    if not isinstance(node, dict):
+        return node
+    ((name, parts),) = node.items()
+    if name == "dict":
+        return {_made(key): _made(one) for key, one in parts}
+    made = map(_made, parts)
+    return tuple(made) if name == "tuple" else _KINDS[name](*made)

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .differences import Hidden
-from .leaves import briefly, same
+from .comparing import Hidden, are_released
+from .flatten import briefly, same
 from .running import Run, Subject, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from .events import Draw
+    from .comparing import Comparison
+    from .places import Spot
+    from .recording import Draw, Entry, Recorder
+
+    Valued = Callable[[Run], Any]
+
 
 # Pieces of noise that are tried, and steps towards the output that is wanted.
 _PIECES, _STEPS = 32, 12
@@ -231,3 +236,132 @@ def _slope(
 def _part(one: Run, name: str) -> float | None:
     value = one.parts.get(name)
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+# So far from either end of the range, in parts of it.
+_NEAR_END = 1e-6
+
+
+def by_range(
+    subject: Subject,
+    comparison: Comparison,
+    first: Run,
+    inputs: tuple[Any, Any],
+    seed: int,
+    strict: bool,
+) -> Comparison:
+    """Return a comparison in which uniform noise is released only if it is at both of its ends, for
+    both inputs."""
+    hidden = [
+        one._replace(released=[False] * len(one.released))
+        if _may_be_released(one) and not _is_at_its_ends(subject, one, first, inputs, seed, strict)
+        else one
+        for one in comparison.hidden
+    ]
+    return comparison._replace(hidden=hidden)
+
+
+def _may_be_released(one: Hidden) -> bool:
+    is_moved = any(map(all, zip(one.released, one.shifts)))
+    return one.law == "uniform" and one.kind != "effect" and is_moved
+
+
+def _is_at_its_ends(
+    subject: Subject, one: Hidden, first: Run, inputs: tuple[Any, Any], seed: int, strict: bool
+) -> bool:
+    number = one.pieces[[*map(all, zip(one.released, one.shifts))].index(True)]
+    draw = first.recorder.pieces.draw_of(number)
+    if draw is None or draw.values is None:
+        return False
+    place, shape = number - draw.first, np.shape(draw.values)
+    low, width = (
+        float(np.ravel(np.broadcast_to(each, shape))[place])
+        for each in (draw.parameters.get("low", 0.0), draw.scale)
+    )
+    for end in (low + _NEAR_END * width, low + (1 - _NEAR_END) * width):
+        for dataset in inputs:
+            overrides = {(draw.moment, place): end}
+            other = run(
+                subject, dataset, seed, overrides=overrides, has_lines=False, is_strict=strict
+            )
+            if _shown(other, number) != _shown(first, number):
+                return False
+    return True
+
+
+def _shown(one: Run, number: int) -> set[Spot]:
+    """Return where a noised value came to be that the output shows."""
+    uses = [use for use in one.recorder.uses if number in np.ravel(use.ids)]
+    return {
+        use.moment[1] for use in uses if are_released(one, use)[np.ravel(use.ids) == number].any()
+    }
+
+
+# Pieces of noise that are tried.
+_DECIDING_PIECES = 32
+# What noise of scale 1 is below, or above, once in ten thousand draws.
+_RARE = {
+    "laplace": (-8.5, 8.5),
+    "normal": (-3.7, 3.7),
+    "logistic": (-9.2, 9.2),
+    "gumbel": (-2.2, 9.2),
+    "exponential": (0.0, 9.2),
+    "geometric": (1.0, 10.2),
+    "cauchy": (-3200.0, 3200.0),
+}
+
+
+def is_decided(
+    subject: Subject,
+    datasets: tuple[Any, Any],
+    both: tuple[Sequence[Run], Sequence[Run]],
+    seed: int,
+    valued: Valued,
+) -> bool:
+    """Return whether either input gives what the other one gives, once noise that is compared is as
+    large as it rarely is.
+
+    both: the runs of either input, of which the first had this seed.  valued: what a run gives.
+    """
+    for which, dataset in enumerate(datasets):
+        wanted = [valued(one) for one in both[1 - which]]
+
+        def gives(overrides: dict[Entry, float], dataset: Any = dataset) -> Any:
+            return valued(run(subject, dataset, seed, overrides=overrides, has_lines=False))
+
+        tried = map(gives, _rare(both[which][0].recorder))
+        if not any(_alike(one, other) for one in tried for other in wanted):
+            return False
+    return True
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and same(one, other)
+
+
+def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
+    """Yield rare noise in place of what was compared: each piece alone, and all of them."""
+    pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
+    for end in (0, 1):
+        yield from ({entry: ends[end]} for entry, ends in pieces)
+        if len(pieces) > 1:
+            yield {entry: ends[end] for entry, ends in pieces}
+
+
+def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
+    """Yield the pieces of noise that were compared, with what they rarely exceed."""
+    compared = {
+        piece
+        for use in recorder.uses
+        if use.kind == "compare"
+        for number in np.ravel(use.ids).tolist()
+        for piece in recorder.pieces.parts_of(number)
+    }
+    for draw in recorder.draws:
+        if draw.law not in _RARE or draw.scale is None:
+            continue
+        low, high = _RARE[draw.law]
+        scales = np.ravel(np.broadcast_to(draw.scale, np.shape(draw.values))).tolist()
+        for place, scale in enumerate(scales):
+            if draw.first + place in compared:
+                yield (draw.moment, place), (low * scale, high * scale)

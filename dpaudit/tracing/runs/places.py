@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import linecache
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .reaching import reached
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from types import CodeType, FrameType, ModuleType
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import FrameType
+
+    Line = tuple[str, int]
+
 
 _OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
@@ -199,3 +203,183 @@ def _line(code: CodeType, instruction: int) -> int:
             break
         found = line or found
     return found
+
+
+# So many items of a container are looked at.
+_MOST_ITEMS = 100
+
+
+def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
+    """Return the modules that objects come from, those that these name, and so on.
+
+    owns: whether a file is one to look into.
+    """
+    found: dict[int, ModuleType] = {}
+    waiting = [home for one in objects for home in _homes(one)]
+    while waiting:
+        module = waiting.pop()
+        file = getattr(module, "__file__", None)
+        if id(module) not in found and isinstance(file, str) and owns(file):
+            found[id(module)] = module
+            waiting += _named(module)
+    return sorted(found.values(), key=lambda one: one.__name__)
+
+
+def _named(module: ModuleType) -> Iterator[ModuleType]:
+    """Yield the modules that a module names, also those that its functions import."""
+    for value in list(vars(module).values()):
+        yield from _homes(value)
+        functions = list(vars(value).values()) if isinstance(value, type) else [value]
+        for one in functions:
+            if isinstance(one, property):
+                one = one.fget
+            elif isinstance(one, (staticmethod, classmethod)):
+                one = one.__func__
+            while isinstance(one, FunctionType):
+                if one.__module__ == module.__name__:
+                    yield from _imported(one.__code__, module)
+                one = getattr(one, "__wrapped__", None)
+
+
+def _imported(code: CodeType, module: ModuleType) -> Iterator[ModuleType]:
+    """Yield the loaded modules that code may import: names of any other use are names of modules
+    that are loaded, too."""
+    package = getattr(module, "__package__", None) or ""
+    for name in code.co_names:
+        for full in (name, f"{package}.{name}", f"{package.rpartition('.')[0]}.{name}"):
+            found = sys.modules.get(full)
+            if isinstance(found, ModuleType):
+                yield found
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _imported(constant, module)
+
+
+def _homes(value: Any, depth: int = 0) -> Iterator[ModuleType]:
+    """Yield the modules that a value, and what it holds, comes from."""
+    if isinstance(value, ModuleType):
+        yield value
+    elif isinstance(value, functools.partial):
+        yield from _homes((value.func, *value.args, *value.keywords.values()), depth)
+    elif isinstance(value, MethodType):
+        yield from _homes((value.__func__, value.__self__), depth)
+    elif isinstance(value, type):
+        for one in value.__mro__:
+            yield from _module(one.__module__)
+    elif isinstance(value, FunctionType):
+        yield from _module(value.__module__)
+        for cell in value.__closure__ or ():
+            if depth < 2:
+                yield from _homes(_content(cell), depth + 1)
+        yield from _homes(getattr(value, "__wrapped__", None), depth + 1)
+    elif isinstance(value, (dict, list, tuple, set, frozenset)):
+        if depth < 2:
+            for one in list(value.values() if isinstance(value, dict) else value)[:_MOST_ITEMS]:
+                yield from _homes(one, depth + 1)
+    elif value is not None:
+        yield from _homes(type(value))
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that has not been assigned yet
+        return None
+
+
+def _module(name: Any) -> Iterator[ModuleType]:
+    found = sys.modules.get(name) if isinstance(name, str) else None
+    if isinstance(found, ModuleType):
+        yield found
+
+
+# So many lines of a run are kept: enough to tell two paths apart.
+MOST_LINES = 100_000
+
+
+class Lines(list):  # type: ignore[type-arg]  # of lines
+    """Lines in order. end: the last one of the function that the first one is in."""
+
+    _outer: Any = None
+    end: Line | None = None
+
+    def ran(self, code: CodeType, line: int) -> None:
+        """Note a line."""
+        if len(self) == MOST_LINES:
+            return
+        self.append((code.co_filename, line))
+        if self._outer is None:
+            self._outer = code
+        if code is self._outer:
+            self.end = code.co_filename, line
+
+
+def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of ours that no tracer is told of: there are many calls in it for each call
+    of the user's, and each would ask whose code it is."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        tracer = sys.gettrace()
+        if tracer is None:
+            return function(*args, **named)
+        sys.settrace(None)
+        try:
+            return function(*args, **named)
+        finally:
+            sys.settrace(tracer)
+
+    return call
+
+
+@contextmanager
+def watched(followed: Followed) -> Iterator[Lines]:
+    """Yield the lines that are run, in order, in this thread, as they come; at most `MOST`."""
+    lines = Lines()
+    monitoring: Any = getattr(sys, "monitoring", None)
+    tool = None if monitoring is None else _free_tool(monitoring)
+    if tool is None:
+        before = sys.gettrace()
+        sys.settrace(_tracer(followed, lines))
+        try:
+            yield lines
+        finally:
+            sys.settrace(before)
+        return
+    import threading
+
+    owner = threading.get_ident()
+
+    def seen(code: Any, line: int) -> Any:
+        if not followed.owns(code.co_filename) or len(lines) >= MOST_LINES:
+            return monitoring.DISABLE
+        if threading.get_ident() == owner:
+            lines.ran(code, line)
+        return None
+
+    monitoring.use_tool_id(tool, "dpaudit")
+    try:
+        monitoring.register_callback(tool, monitoring.events.LINE, seen)
+        monitoring.restart_events()
+        monitoring.set_events(tool, monitoring.events.LINE)
+        yield lines
+    finally:
+        monitoring.set_events(tool, 0)
+        monitoring.register_callback(tool, monitoring.events.LINE, None)
+        monitoring.free_tool_id(tool)
+
+
+def _free_tool(monitoring: Any) -> int | None:
+    """Return the number of a tool that nobody uses; None where all are in use."""
+    return next((one for one in (4, 3, 5) if monitoring.get_tool(one) is None), None)
+
+
+def _tracer(followed: Followed, lines: Lines) -> Any:
+    def local(frame: Any, event: str, arg: Any) -> Any:
+        if event == "line":
+            lines.ran(frame.f_code, frame.f_lineno)
+        return local
+
+    def entered(frame: Any, event: str, arg: Any) -> Any:
+        return local if followed.owns(frame.f_code.co_filename) else None
+
+    return entered

@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .events import TooLong
-from .leaves import leaves
-from .lines import Lines, watched
-from .places import Followed
-from .recorder import Recorder
-from .repeating import Repetition
-from .replacing import replaced
+from .flatten import leaves
+from .patching import replaced
+from .places import Followed, Lines, watched
+from .recording import Recorder, TooLong
+from .replaying import Repetition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import FrameType
 
-    from .lines import Line
-    from .places import Spot
+    from .places import Line, Spot
     from .primitives import Primitives
+
 
 # Why a trace ends before its end.
 OVER = "the time was over"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .lines import unwatched
+from .places import unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from dpaudit.searching import gathering
 from dpaudit.searching.gathering import by_traces
 from dpaudit.searching.proposals import Proposal
 from dpaudit.targets.target import CallableTarget, CommandTarget, RepeatedTarget
-from dpaudit.tracing.scoring import Scorer, can_score
+from dpaudit.tracing.trace import Scorer, can_score
 from tests.neighbouring import relation
 
 Rng = np.random.Generator

@@ -13,8 +13,8 @@ import pytest
 import dpaudit
 from dpaudit import PureDP
 from dpaudit.targets.target import AnyTarget, CallableTarget, CommandTarget
-from dpaudit.tracing import apart
-from dpaudit.tracing.apart import trace_apart
+from dpaudit.tracing import forked_trace
+from dpaudit.tracing.forked_trace import trace_apart
 
 Rng = np.random.Generator
 calls: list[int] = []
@@ -39,7 +39,7 @@ def test_the_trace_comes_back_and_nothing_has_changed_here() -> None:
 
 
 def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "SECONDS", 0.5)
+    monkeypatch.setattr(forked_trace, "SECONDS", 0.5)
 
     def slow(rows: Sequence[int], rng: Rng) -> float:
         time.sleep(60)

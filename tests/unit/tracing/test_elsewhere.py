@@ -24,7 +24,7 @@ from dpaudit.targets.target import (
     repeated,
 )
 from dpaudit.tracing import tracer
-from dpaudit.tracing.runs import running, sending
+from dpaudit.tracing.runs import coupling, running
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.trace import subject_of, trace_pair
 from tests import sent
@@ -222,9 +222,9 @@ def test_runs_are_sent_as_they_are() -> None:
     target = CallableTarget(function=sent.from_both_generators)
     found = couple(subject_of(target), 0, 1, 2)
     # As text, since scales that are not known are NaN.
-    assert repr(sending.read(sending.written(found))) == repr(found)
+    assert repr(coupling.read(coupling.written(found))) == repr(found)
     odd = found._replace(over="ε \ud800", coupled=[])
-    assert sending.read(sending.written(odd)) == odd
+    assert coupling.read(coupling.written(odd)) == odd
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_runs_are_sent_as_they_are() -> None:
 )  # fmt: skip
 def test_anything_else_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError):
-        sending.read(text)
+        coupling.read(text)
 
 
 # Crashes.
@@ -302,7 +302,7 @@ def test_a_dataset_that_cannot_be_sent(mine: Path) -> None:
 
 
 def test_a_reply_that_is_none_ends_the_trace(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.tracing.elsewhere.read", _refused)
+    monkeypatch.setattr("dpaudit.tracing.remote_trace.read", _refused)
     with pytest.raises(MechanismError, match="sent an invalid reply: none"):
         trace_pair(isolated(f"{mine}:raises"), 0, 1, ONE)
 

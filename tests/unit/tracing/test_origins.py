@@ -14,7 +14,7 @@ import pytest
 from dpaudit.certificates.traced import SourceLine
 from dpaudit.claims import PureDP
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.origins import origins
+from dpaudit.tracing.source import origins
 from dpaudit.tracing.trace import trace_pair
 
 

@@ -14,8 +14,8 @@ import pytest
 from dpaudit.claims import ApproximateDP, GaussianDP, PrivacyClaim, PureDP, RenyiDP
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
-from dpaudit.tracing.judging.laws import epsilon_of
-from dpaudit.tracing.runs.paths import Laws, laws_of
+from dpaudit.tracing.findings.choices import epsilon_of
+from dpaudit.tracing.runs.exact_enumeration import Laws, laws_of
 from dpaudit.tracing.trace import subject_of, trace_pair
 from mechanisms.truth import epsilon_of as true_epsilon
 from mechanisms.truth import truth_of

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import dpaudit
-from dpaudit.tracing.runs.reaching import reached
+from dpaudit.tracing.runs.places import reached
 
 NOISE = """
 from random import Random, gauss

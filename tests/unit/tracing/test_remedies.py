@@ -13,8 +13,8 @@ import pytest
 from dpaudit.certificates.traced import Finding
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.targets.target import CallableTarget
+from dpaudit.tracing.source import rounded_up, times
 from dpaudit.tracing.trace import trace_pair
-from dpaudit.tracing.wording import rounded_up, times
 
 FIXED = "release the same values for every input, from a fixed list of keys"
 CLAIM = ApproximateDP(1.0, 1e-5)

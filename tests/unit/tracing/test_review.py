@@ -13,7 +13,7 @@ from scipy import stats
 
 import dpaudit
 from dpaudit.targets.target import CallableTarget, ComposedTarget, RepeatedTarget
-from dpaudit.tracing.scoring import Scorer, can_score
+from dpaudit.tracing.trace import Scorer, can_score
 
 ROWS = [0.0, 0.5, 1.0], [0.0, 0.5, 0.0]
 

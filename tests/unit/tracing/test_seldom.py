@@ -13,7 +13,7 @@ from dpaudit.certificates.traced import Trace
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.reports.trace import render
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.runs import sending
+from dpaudit.tracing.runs import coupling
 from dpaudit.tracing.runs.coupling import couple
 from dpaudit.tracing.trace import subject_of, trace_pair
 
@@ -271,4 +271,4 @@ def test_it_is_sent_from_another_process() -> None:
     target = CallableTarget(function=plain)
     runs = couple(subject_of(target), *PAIR, 3)
     assert len(runs.seldom) == 1
-    assert sending.read(sending.written(runs)).seldom == runs.seldom
+    assert coupling.read(coupling.written(runs)).seldom == runs.seldom

@@ -15,7 +15,7 @@ from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.reports.trace import render
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing import trace
-from dpaudit.tracing.runs import selected, sending
+from dpaudit.tracing.runs import branches, coupling
 from dpaudit.tracing.runs.coupling import Runs, couple
 from dpaudit.tracing.runs.running import Subject
 from dpaudit.tracing.trace import subject_of, trace_pair
@@ -28,7 +28,7 @@ SELDOM = [5, 12, 9, 7], [4, 12, 9, 7]
 
 @pytest.fixture(autouse=True)
 def _has_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selected, "_SECONDS", 300.0)
+    monkeypatch.setattr(branches, "_SECONDS", 300.0)
 
 
 def traced(function: Any, pair: Any = VOTES, claim: PrivacyClaim | None = None) -> Trace:
@@ -175,7 +175,7 @@ def test_an_exception_by_chance_of_one_input_alone_is_a_cause() -> None:
 def test_they_are_sent_as_they_are() -> None:
     found = couple(subject_of(CallableTarget(function=count_of_the_winner)), *VOTES, 2)
     assert found.selected
-    assert repr(sending.read(sending.written(found))) == repr(found)
+    assert repr(coupling.read(coupling.written(found))) == repr(found)
     assert math.isclose(found.selected[0].often / found.selected[0].runs, 0.5, abs_tol=0.2)
 
 

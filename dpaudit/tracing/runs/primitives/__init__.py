@@ -5,16 +5,26 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import diffprivlib, numpy_random, opendp, own, pydp, python_random, scipy_stats, torch
-from .replacement import grouped
+from ..primitives import (
+    diffprivlib,
+    numpy_random,
+    opendp,
+    own,
+    pydp,
+    python_random,
+    scipy_stats,
+    torch,
+)
+from ..primitives.replacement import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..recorder import Recorder
-    from .replacement import Replacement, Replacements
+    from ..primitives.replacement import Replacement, Replacements
+    from ..recording import Recorder
 
     Own = Callable[[Recorder], Iterator[Replacement]]
+
 
 LIBRARIES = (numpy_random, python_random, scipy_stats, torch, diffprivlib, opendp, pydp)
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..primitives.replacement import Replacement, chosen
 from ..values import plain
-from .replacement import Replacement, chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
+
 
 _NUMBERS = (int, float, np.integer, np.floating)
 _SHOWN = ("epsilon", "delta", "sensitivity", "lower", "upper", "gamma")

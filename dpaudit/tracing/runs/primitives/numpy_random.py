@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..lines import unwatched
+from ..places import unwatched
+from ..primitives.replacement import Replacement, as_coin
 from ..values import plain
-from .replacement import Replacement, as_coin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
+
 
 # Discrete laws with more outcomes are not tried one by one.
 _FEW = 64

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..primitives.replacement import Replacement, chosen
 from ..values import TracedArray, plain
-from .replacement import Replacement, chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
+
 
 _NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_noise")
 # What draws as the measurement does that it is made of.

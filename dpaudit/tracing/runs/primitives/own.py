@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..primitives.replacement import Replacement
 from ..values import TracedArray, plain
-from .replacement import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
+
 
 GROUP = "dpaudit.primitives"
 # Arguments that say how large the noise is, and whose law they mean.

@@ -6,13 +6,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ..primitives.replacement import Replacement
 from ..values import plain
-from .replacement import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
+
 
 _MECHANISMS = {"LaplaceMechanism": "laplace", "GaussianMechanism": "normal"}
 # Classes by their modules, and their methods that release something.

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..lines import unwatched
+from ..places import unwatched
+from ..primitives.replacement import Replacement, as_coin
 from ..values import plain
-from .replacement import Replacement, as_coin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
 
     # The parameters of a primitive, in order, and what they make of the law.
     _Spec = tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]
+
 
 _FEW = 64
 

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
 
 
 class Replacement(NamedTuple):

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..primitives.replacement import Replacement
 from ..values import plain
-from .replacement import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
+
 
 _LAWS = {
     "laplace": "laplace",

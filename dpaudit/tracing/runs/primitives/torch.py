@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..lines import unwatched
+from ..places import unwatched
+from ..primitives.replacement import Replacement
 from ..values import carried, operate, plain
-from .replacement import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ..recorder import Recorder
+    from ..recording import Recorder
+
 
 # The law of the noise, the names of the parameters that come first, and the parameter that is the
 # scale (a number: the scale itself).

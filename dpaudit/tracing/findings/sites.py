@@ -10,9 +10,9 @@ import numpy as np
 
 from dpaudit.certificates.traced import Site, SourceLine
 from dpaudit.tracing.costs import Piece, coin_cost, together
+from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Runs
-from dpaudit.tracing.runs.differences import Chosen, Hidden
-from dpaudit.tracing.wording import shown
+from dpaudit.tracing.source import shown
 
 # Parameters of a library's mechanism: the value that it randomises, and where its outputs end.
 VALUE, BOUNDS = "value", ("lower", "upper")

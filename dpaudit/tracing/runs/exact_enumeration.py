@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .events import Choice, Draw
-from .leaves import same
+from .flatten import same
 from .places import place_of
+from .recording import Choice, Draw
 from .running import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
-    from .events import Entry
     from .places import Place, Spot
-    from .recorder import Recorder
+    from .recording import Entry, Recorder
     from .running import Run, Subject
 
     Outcomes = dict[Entry, Any]
+
 
 # Ways that are run for either input, the likeliest first; and choices on all of them.
 _MOST, _CHOICES = 128, 3_000

@@ -12,6 +12,7 @@ from .values import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 # More parts of an output are not told apart.
 _MOST = 200_000
 # Numbers that are as close as this, relatively, differ by rounding only.

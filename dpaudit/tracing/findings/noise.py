@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dpaudit.certificates.traced import Finding, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail, together
-from dpaudit.tracing.judging.remedies import WHOLE, clipping, enlarged, is_whole_record
-from dpaudit.tracing.judging.sites import (
+from dpaudit.tracing.findings.remedies import WHOLE, Changes, clipping, enlarged, is_whole_record
+from dpaudit.tracing.findings.sites import (
     VALUE,
     Gathered,
     changed_bounds,
@@ -17,11 +17,9 @@ from dpaudit.tracing.judging.sites import (
     cost_of,
     cost_together,
 )
-from dpaudit.tracing.origins import origins
-from dpaudit.tracing.records import Changes
+from dpaudit.tracing.runs.comparing import Hidden
 from dpaudit.tracing.runs.coupling import Runs
-from dpaudit.tracing.runs.differences import Hidden
-from dpaudit.tracing.wording import number
+from dpaudit.tracing.source import number, origins
 
 # Scales that are closer, relatively, are equal.
 _ROUNDING = 1e-9

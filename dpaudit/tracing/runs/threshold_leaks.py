@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .leaves import same
+from .flatten import same
 from .places import place_of
 from .running import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .events import Draw, Entry, Use
     from .places import Place
+    from .recording import Draw, Entry, Use
     from .running import Run, Subject
+
 
 # Comparisons that are tried; and how far their noise is moved, in scales.
 _MOST, _FAR = 16, 1e6

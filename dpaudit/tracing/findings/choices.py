@@ -1,5 +1,4 @@
-"""The exact laws of the output on both inputs, judged against a claim: where a few coins are all
-that is random, nothing else needs to be weighed."""
+"""Discrete choices whose probabilities depend on the data: as findings."""
 
 from __future__ import annotations
 
@@ -11,9 +10,47 @@ from numpy.typing import NDArray
 
 from dpaudit.certificates.traced import Finding, Site
 from dpaudit.claims import PrivacyClaim
-from dpaudit.tracing.costs import coin_cost
-from dpaudit.tracing.runs.paths import Laws
-from dpaudit.tracing.wording import number, shown
+from dpaudit.tracing.costs import coin_cost, law_exceeds
+from dpaudit.tracing.findings.sites import choice_cost
+from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.runs.exact_enumeration import Laws
+from dpaudit.tracing.source import number, shown
+
+
+def of_choices(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+    """Yield discrete choices whose probabilities depend too much on the data."""
+    for pair in runs.coupled:
+        for one in pair.comparison.chosen:
+            first, second = map(np.asarray, one.probabilities)
+            if first.shape != second.shape or np.array_equal(first, second):
+                continue
+            if one.is_coin:
+                each = zip(first.tolist(), second.tolist(), strict=True)
+                laws = [(np.array([p, 1 - p]), np.array([q, 1 - q])) for p, q in each]
+            else:
+                laws = [(first, second)]
+            if any(law_exceeds(*law, claim) for law in laws):
+                cost = choice_cost(one)
+                words = (
+                    f"`{one.place.code}` chooses with probabilities that depend on the data: "
+                    f"ε = {number(cost)}"
+                )
+                # Where the same outcome means something else, as an interval between records
+                # does, its probability says nothing by itself.
+                means_the_same = not any(
+                    each.comparison.differing or each.comparison.ranges for each in runs.coupled
+                )
+                is_picked = any(map(_is_picked_from_data, one.parameters))
+                is_cause = means_the_same and not is_picked
+                callers = tuple(map(shown, one.callers))
+                line = shown(one.place)
+                yield Finding("data-dependent-choice", is_cause, line, words, "", callers, cost)
+
+
+def _is_picked_from_data(parameters: dict[str, object]) -> bool:
+    """Whether a choice may be one of records, of which another number is no leak by itself."""
+    return "n" in parameters and "p" not in parameters
+
 
 # What a δ may be larger by rounding.
 _ROUNDING = 1e-9

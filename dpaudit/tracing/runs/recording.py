@@ -1,29 +1,332 @@
-"""What one run does with its noise: each piece as it is drawn, and each number it is added to.
-
-A second run, on another input, is given the same noised values: what it would have had to draw for
-them differs by the shift of what the noise hides.
-"""
+"""What a run does with its noise, as it is written down; and what ends a run that does too much."""
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .coins import MIRRORED, are_uniform, is_single, share_below
-from .events import OPAQUE, Choice, Draw, Use
-from .moments import Moments
-from .pieces import Pieces, first_of, multiplied, shifted
-from .places import place_of
+from .places import callers, own_frame, place_of
 from .values import OPERATIONS, SINGLE, Noise, carried, plain, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
+    from types import FrameType
 
-    from .events import Moment
     from .places import Followed, Place, Spot
-    from .repeating import Repetition
+    from .replaying import Repetition
+
+    # What happens, where, and how often it has happened there before.
+    Moment = tuple[str, Spot, int]
+    # A moment, and the entry of an array.
+    Entry = tuple[Moment, int]
+
+
+# Laws of noise that is not understood, and of what is drawn inside a library, with the data that it
+# hides.
+UNKNOWN, OPAQUE = "unknown", "opaque"
+
+
+class TooLong(BaseException):
+    """The run does more than a trace can follow, or takes longer than it may."""
+
+
+class Draw:
+    """One call of a primitive.
+
+    primitive: how a reader calls it.  law: of its noise.  scale: of the law, or None.  parameters:
+    what it was asked for, by name.  values: without what they were asked to lie around.  first:
+    the number of its first piece of noise.  outcomes: of one that has few, each with its
+    probability.  callers: the spots that it was called from, the next one first.
+    """
+
+    __slots__ = (
+        "callers",
+        "first",
+        "law",
+        "moment",
+        "outcomes",
+        "parameters",
+        "primitive",
+        "scale",
+        "values",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        moment: Moment,
+        primitive: str,
+        law: str,
+        scale: Any,
+        parameters: Mapping[str, Any],
+        values: Any,
+        first: int,
+        outcomes: Sequence[tuple[Any, float]] | None,
+    ) -> None:
+        self.moment, self.primitive, self.law, self.scale = moment, primitive, law, scale
+        self.parameters, self.values, self.first = parameters, values, first
+        self.outcomes = outcomes
+        self.callers: tuple[Spot, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return int(np.size(self.values)) if isinstance(self.values, np.ndarray) else 1
+
+
+class Use:
+    """Noise that is added to something, or compared with it.
+
+    ids: of the pieces of noise.  factor: what they were multiplied by.  operand: what they hide.
+    value: what came of it.  previous: the use that this one goes on with.  callers: as of a draw.
+    """
+
+    __slots__ = ("callers", "factor", "ids", "kind", "moment", "operand", "previous", "value")
+
+    def __init__(self, moment: Moment, noise: Noise, value: Any, kind: str) -> None:
+        self.moment, self.ids, self.factor = moment, noise.ids, noise.factor
+        self.callers: tuple[Spot, ...] = ()
+        self.operand, self.previous, self.value, self.kind = (
+            noise.operand,
+            noise.use,
+            value,
+            kind,
+        )
+
+
+class Choice:
+    """A uniform number that is compared with a probability: a coin, or an array of them.
+
+    probability: of True.  values: what came of it.  cut: which part of the range lies below what
+    the number is compared with.  is_below: whether the number lies there where it is True.
+    """
+
+    __slots__ = ("callers", "cut", "ids", "is_below", "moment", "probability", "values")
+
+    def __init__(
+        self, moment: Moment, probability: Any, values: Any, ids: Any, cut: Any, is_below: bool
+    ) -> None:
+        self.moment, self.probability, self.values, self.ids = moment, probability, values, ids
+        self.cut, self.is_below = cut, is_below
+        self.callers: tuple[Spot, ...] = ()
+
+
+# Laws of a difference, or of a sum, of two independent pieces of noise; both of one scale.
+_DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
+# More entries of one piece of noise are no noise that a trace can show.
+_MOST_PIECES = 200_000
+# So many pieces of one array are looked at for laws that differ.
+_VARIOUS = 1_000
+
+
+class Pieces:
+    """All pieces of noise of a run, numbered as they were drawn, or added up.
+
+    draws: of the run, in order, to which others come.
+    """
+
+    def __init__(self, draws: Sequence[Draw]) -> None:
+        self._draws = draws
+        self.laws: list[str] = []
+        self.scales: list[float] = []
+        self._scales = np.zeros(0)
+        # Of every piece that is a sum, the pieces that it is made of.
+        self.parts: dict[int, tuple[int, ...]] = {}
+
+    def add(self, law: str, scale: Any, size: int) -> None:
+        """Number the pieces of a draw. scale: a number, one for each, or None. Raises TooLong."""
+        if len(self.laws) + size > _MOST_PIECES:
+            raise TooLong(f"more than {_MOST_PIECES:,} pieces of noise")
+        if size == 1:
+            self.laws.append(law)
+            self.scales.append(math.nan if scale is None else float(first_of(scale)))
+            return
+        scales = np.broadcast_to(np.nan if scale is None else np.ravel(scale), (size,))
+        self.laws.extend([law] * size)
+        self.scales.extend(scales.tolist())
+
+    @property
+    def all_scales(self) -> Any:
+        """The scales of all pieces of noise."""
+        if len(self._scales) != len(self.scales):
+            self._scales = np.array(self.scales, dtype=float)
+        return self._scales
+
+    def laws_of(self, ids: Any) -> set[str]:
+        """Return the laws of some pieces of noise."""
+        return {self.laws[int(number)] for number in np.unique(ids)[:_VARIOUS]}
+
+    def law_of(self, noise: Noise) -> str:
+        """Return the law of the first piece of some noise."""
+        ids = noise.ids
+        if type(ids) is int:
+            return self.laws[ids]
+        return self.laws[first_of(ids)] if np.size(ids) else UNKNOWN
+
+    def parts_of(self, number: int) -> tuple[int, ...]:
+        """Return the pieces of noise that one is made of, each as it was drawn."""
+        return self.parts.get(number, (number,))
+
+    def draw_of(self, number: int) -> Draw | None:
+        """Return the draw that a piece of noise comes from; of a sum, the first one."""
+        number = self.parts_of(number)[0]
+        if self._draws and self._draws[-1].first <= number:
+            return self._draws[-1]
+        place = bisect_right([one.first for one in self._draws], number) - 1
+        return self._draws[place] if place >= 0 else None
+
+    def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
+        """Return the noise of a sum of two; None where they cancel out."""
+        ids_a, ids_b = np.broadcast_to(a.ids, shape), np.broadcast_to(b.ids, shape)
+        factor_a = np.broadcast_to(a.factor, shape)
+        factor_b = np.broadcast_to(np.multiply(b.factor, sign), shape)
+        if np.array_equal(ids_a, ids_b):
+            factor = factor_a + factor_b
+            if not np.all(factor):
+                return None
+            ids = ids_a
+        else:
+            pairs = zip(*map(np.ravel, (ids_a, factor_a, ids_b, factor_b)))
+            ids = np.array([self._pair(*one) for one in pairs]).reshape(shape)
+            factor = np.ones(shape)
+        operands = [one for one in (a.operand, _signed(b.operand, sign)) if one is not None]
+        operand = sum(operands[1:], operands[0]) if operands else None
+        latest = [one for one in (a.use, b.use) if one is not None]
+        use = max(latest) if latest else None
+        if shape:
+            return Noise(ids, factor, operand, use)
+        return Noise(int(ids[()]), float(factor[()]), operand, use)
+
+    def _pair(self, a: int, factor_a: float, b: int, factor_b: float) -> int:
+        """Return the number of a piece of noise that is the sum of two."""
+        scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
+        laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
+        if laws == ("normal", "normal"):
+            law, scale = "normal", float(np.hypot(scale_a, scale_b))
+        elif laws in _DIFFERENCES and factor_a * factor_b < 0 and abs(scale_a - scale_b) < 1e-12:
+            law, scale = _DIFFERENCES[laws], scale_a
+        self.laws.append(law)
+        self.scales.append(scale)
+        number = len(self.laws) - 1
+        self.parts[number] = (*self.parts_of(int(a)), *self.parts_of(int(b)))
+        return number
+
+
+def _signed(value: Any, sign: int) -> Any:
+    return None if value is None else value * sign
+
+
+def first_of(values: Any) -> Any:
+    """Return a number, or the first one of an array."""
+    return values if isinstance(values, SINGLE) else np.ravel(values)[0].item()
+
+
+def shifted(noise: Noise, more: Any) -> Noise:
+    """Return noise to which something is added."""
+    return noise._replace(operand=more if noise.operand is None else noise.operand + more)
+
+
+def multiplied(noise: Noise, factor: Any) -> Noise:
+    """Return noise that is multiplied, with what it was added to."""
+    operand = None if noise.operand is None else noise.operand * factor
+    return noise._replace(factor=noise.factor * factor, operand=operand)
+
+
+# What a comparison is with its sides exchanged.
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
+    """Return whether the number that was drawn last, from 0 on, is compared with a plain one."""
+    return (
+        last.first == noise.ids
+        and last.law == "uniform"
+        and not last.parameters
+        and noise.operand is None
+        and type(noise.factor) is float
+        and noise.factor == 1.0
+        and type(last.scale) is float
+        and isinstance(threshold, SINGLE)
+        and math.isfinite(threshold)
+    )
+
+
+def are_uniform(pieces: Pieces, noise: Noise) -> bool:
+    """Return whether uniform numbers are compared, or integers as they were drawn."""
+    law = pieces.law_of(noise)
+    if law != "integers":
+        return law == "uniform"
+    draw = pieces.draw_of(first_of(noise.ids))
+    assert draw is not None
+    bounds = [draw.parameters.get(name) for name in ("low", "high")]
+    return bool(np.all(np.equal(noise.factor, 1.0))) and all(
+        isinstance(one, SINGLE) for one in bounds
+    )
+
+
+def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
+    """Return how much of the range of uniform numbers lies below a threshold. name: of the
+    comparison."""
+    low, width = _range(pieces, noise)
+    if pieces.law_of(noise) == "integers":  # of which those below a threshold are counted
+        is_over = name in ("le", "gt")
+        threshold = np.floor(threshold) + 1 if is_over else np.ceil(threshold)
+    if isinstance(threshold, SINGLE) and math.isfinite(threshold) and width > 0:
+        return min(max((threshold - low) / width, 0.0), 1.0)
+    with np.errstate(all="ignore"):
+        return np.clip((threshold - low) / width, 0, 1)
+
+
+def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
+    """Return where uniform numbers begin, and how wide their range is."""
+    number, factor = first_of(noise.ids), first_of(noise.factor)
+    draw, width = pieces.draw_of(number), pieces.scales[number] * factor
+    assert draw is not None
+    if draw.law == "integers":
+        low, high = (float(draw.parameters[one]) for one in ("low", "high"))
+        return low, high - low
+    low = float(first_of(draw.parameters.get("low", 0.0))) * factor
+    return (low, width) if width > 0 else (low + width, -width)
+
+
+class Moments:
+    """The moments of a run.
+
+    followed: whose code is the user's own.  check: is called at each, and may raise.
+    """
+
+    def __init__(self, followed: Followed, check: Callable[[], None] | None) -> None:
+        self._followed, self._check = followed, check
+        self._counts: dict[tuple[str, Spot], int] = {}
+        self._frame: FrameType | None = None
+        self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
+
+    def spot(self) -> Spot | None:
+        """Return where in the user's own code this happens; to be called by what primitives, or
+        numbers, call."""
+        if self._check is not None:
+            self._check()
+        frame = own_frame(sys._getframe(2), self._followed)
+        self._frame = frame
+        return self._followed.home if frame is None else self._followed.spot(frame)
+
+    def callers(self, spot: Spot) -> tuple[Spot, ...]:
+        """Return where the frame of the latest spot was called from, once for each spot: it is the
+        same for all turns of a loop, nearly always."""
+        known = self._known_callers.get(spot)
+        if known is None:
+            known = self._known_callers[spot] = callers(self._frame, self._followed)
+        return known
+
+    def next(self, kind: str, spot: Spot) -> Moment:
+        """Return the moment at which something of a kind happens at a spot once more."""
+        place = kind, spot
+        number = self._counts.get(place, 0)
+        self._counts[place] = number + 1
+        return kind, spot, number
 
 
 class Recorder:

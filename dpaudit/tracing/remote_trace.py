@@ -16,11 +16,10 @@ from dpaudit.processes.child import CRASH, TIMEOUT, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import pickled
 from dpaudit.targets.target import IsolatedTarget
 from dpaudit.tracing import tracer
-from dpaudit.tracing.runs.coupling import Coupled, Runs
-from dpaudit.tracing.runs.differences import Comparison
+from dpaudit.tracing.runs.comparing import Comparison
+from dpaudit.tracing.runs.coupling import Coupled, Runs, read
 from dpaudit.tracing.runs.places import Followed, Place
 from dpaudit.tracing.runs.running import OVER
-from dpaudit.tracing.runs.sending import read
 from dpaudit.watching import Watch
 
 # Seconds that a trace may go on beyond its time, to tell what it has seen.

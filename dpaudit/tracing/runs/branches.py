@@ -1,28 +1,173 @@
-"""Ways that a coin opens and the first runs have not taken, such as an output for debugging once in
-a thousand draws: each is taken on purpose, to see whether one input alone has what comes of it."""
+"""Parts of the output that noise selects, but does not hide: such as the plain count of the winner
+of a noisy maximum."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .events import Choice, TooLong
+from .flatten import Missing, briefly
 from .places import place_of
+from .recording import Choice, TooLong
 from .running import run
-from .selected import hastened, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .events import Entry, Moment
     from .places import Place, Spot
-    from .recorder import Recorder
+    from .recording import Entry, Moment, Recorder
     from .running import Run, Subject
 
     Coupled = Any  # of coupling.py, which imports this module
+    Free = tuple[list[Run], list[Run]]
+
+
+# Runs on either input that tell how often a value comes up; and how long they may take: of the time
+# that is left a half, and so many seconds at most.
+_RUNS, _SECONDS = 1_500, 5.0
+# So often it is enough; looked at after so many further runs.
+_ENOUGH, _STEP = 100, 50
+# Where only how often it comes up tells, so many runs besides.
+_TELLING = 500
+# What has not come up twice in so many is a measurement, no value that noise selects.
+_AGAIN, _FEW = 2, 300
+# Laws of noise that hides what it is added to, or compared with.
+_HIDING = (
+    *("laplace", "normal", "discrete", "geometric", "logistic"),
+    *("gumbel", "exponential", "cauchy"),
+)
+
+
+class Selected(NamedTuple):
+    """A part of the output that differs though all noised values are equal, and in which one input
+    alone has a value; or an exception that one alone raises.
+
+    part: by its name, or "raises".  which: the input that has the value, 0 or 1.  value: that.
+    other: what the other input has instead, with the same noised values.  often: in how many of
+    `runs` free runs the first one has it; the other one has it in none of as many.  error: the
+    exception, with its line.  place: the last line of the run.  is_known: whether all that is
+    random was seen to be noise that is equal in both runs; else only how often it comes up tells.
+    """
+
+    part: str
+    which: int
+    value: str
+    other: str
+    often: int
+    runs: int
+    error: Any
+    place: Place | None
+    is_known: bool = True
+
+
+def hastened(subject: Subject, seconds: float | None = None) -> Subject:
+    """Return what is run, with a part of its time alone, and so many seconds at most."""
+    now, most = time.monotonic(), _SECONDS if seconds is None else seconds
+    return subject._replace(deadline=now + min(most, (subject.deadline - now) / 2))
+
+
+def selects(runs: Sequence[Run]) -> bool:
+    """Return whether noise seems to select a part of the output: one that varies, is no noised
+    value, and has a value that may come up again."""
+    for name in dict.fromkeys(name for one in runs for name in one.parts):
+        values = [one.parts.get(name, Missing) for one in runs]
+        texts = set(map(repr, values))
+        is_measured = any(isinstance(one, float) for one in values) and len(texts) == len(values)
+        noised = (_is_noised(one, value) for one, value in zip(runs, values))
+        if len(texts) > 1 and not is_measured and not all(noised):
+            return True
+    return False
+
+
+def _is_noised(one: Run, value: Any) -> bool:
+    if not isinstance(value, (int, float)):
+        return False
+    return any(np.any(np.asarray(use.value) == value) for use in one.recorder.uses)
+
+
+def selected(pairs: Sequence[Coupled], more: Callable[[], Iterator[Free]]) -> list[Selected]:
+    """Return what one input alone has. more: yields runs with noise of their own, more with each
+    turn, as far as there is time."""
+    differing = [one for one in pairs if one.noised]
+    found: list[Selected] | None = None
+    for free in more() if differing else ():
+        many = min(map(len, free))
+        if found is None:
+            found = list(_candidates(differing, free))
+        elif many % _STEP and many < _RUNS:
+            continue
+        found = [one for one in (_counted(one, free, many) for one in found) if one is not None]
+        most = max((one.often for one in found), default=_ENOUGH)
+        is_enough = many >= _TELLING or all(one.is_known for one in found)
+        if (most >= _ENOUGH and is_enough) or many >= (_RUNS if most >= _AGAIN else _FEW):
+            break
+    return found or []
+
+
+def _counted(one: Selected, free: Free, many: int) -> Selected | None:
+    """Return it with how often it came up; None if the other input has it, too."""
+    own, others = (
+        [text_of(run, one.part) for run in runs[:many]] for runs in _turned(free, one.which)
+    )
+    return None if one.value in others else one._replace(often=own.count(one.value), runs=many)
+
+
+def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
+    """Yield what one input alone has in the runs that were made already."""
+    seen = set()
+    for pair in sorted(pairs, key=_is_known, reverse=True):
+        comparison = pair.comparison
+        ends = [one for one in comparison.ends if one is not None]
+        for part in pair.noised:
+            raises = part == "raises"
+            error = next((one for one in comparison.errors if one is not None), None)
+            texts = texts_of(pair, part)
+            for which in (0, 1):
+                value = texts[which]
+                others = [text_of(run, part) for run in free[1 - which]]
+                if (part, which, value) in seen or value in (None, *others):
+                    continue
+                seen.add((part, which, value))
+                assert value is not None
+                yield Selected(
+                    part, which, value, texts[1 - which] or "nothing", 0, 0,
+                    error if raises else None, ends[0] if ends else None, _is_known(pair),
+                )  # fmt: skip
+
+
+def _turned(free: Free, which: int) -> Free:
+    return free if which == 0 else free[::-1]
+
+
+def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
+    """Return what d1 and d2 have in a part, in a pair of runs."""
+    if part == "raises":
+        both = tuple(None if one is None else part for one in pair.comparison.errors)
+    else:
+        both = pair.comparison.differing[part]
+    one, other = both
+    return (one, other) if pair.forward else (other, one)
+
+
+def text_of(one: Run, part: str) -> str | None:
+    if part == "raises":
+        return None if one.error is None else part
+    return briefly(one.parts[part]) if part in one.parts else None
+
+
+def _is_known(pair: Coupled) -> bool:
+    """Return whether all that is random is noise of known laws, equal in both runs wherever it
+    hides something: then what differs nevertheless is no work of noise."""
+    one, raises = pair.comparison, pair.noised == ["raises"]
+    is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
+    # A run that raises leaves out what comes after.
+    is_even = raises or not (one.uneven or one.unused)
+    return bool(one.hidden) and is_hiding and is_even and not (one.picks or one.chosen)
+
 
 # Laws whose outcomes are written down as they are; of others, which one is picked.
 _NUMBERS = ("integers", "binomial")
@@ -30,7 +175,7 @@ _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
 # Ways that are tried, the rarest first, and for how many seconds; and the runs on either input,
 # with noise of their own, that show what a way comes to.
-_WAYS, _SECONDS, _RUNS, _SEED = 24, 1.0, 24, 4_000
+_WAYS, _SECONDS_FOR_BRANCHES, _RUNS_OF_A_BRANCH, _SEED = 24, 1.0, 24, 4_000
 
 
 class Seldom(NamedTuple):
@@ -77,7 +222,7 @@ def seldom(
     the same noise to one on d1 (True) or d2 (False).  others: returns runs of either input in which
     no coin was turned.
     """
-    own = hastened(subject, _SECONDS)
+    own = hastened(subject, _SECONDS_FOR_BRANCHES)
     seen: set[tuple[Spot, Any]] = set()
     with suppress(TooLong):
         for forward, first in zip((True, False), firsts):
@@ -177,7 +322,7 @@ def _of_one_alone(
     both = [
         [
             run(subject, one, seed, overrides=overrides, has_lines=False, is_strict=strict)
-            for seed in range(_SEED, _SEED + _RUNS)
+            for seed in range(_SEED, _SEED + _RUNS_OF_A_BRANCH)
         ]
         for one in inputs
     ]

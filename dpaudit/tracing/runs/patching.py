@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from .places import Followed
     from .primitives import Primitives
     from .primitives.replacement import Replacements
-    from .recorder import Recorder
+    from .recording import Recorder
+
 
 _MISSING = object()
 # So deep, and in so many objects, generators are looked for.

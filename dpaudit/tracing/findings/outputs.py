@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dpaudit.certificates.traced import Finding
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, exceeds, tail
-from dpaudit.tracing.judging.remedies import GIVE_AN_OUTPUT, same_parts
+from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT, same_parts
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.places import Place
-from dpaudit.tracing.wording import number, shown, times
+from dpaudit.tracing.source import number, shown, times
 
 # How the process of a mechanism ends, in the place of exceptions.
 _ENDS = ("crash", "timeout")

@@ -9,18 +9,15 @@ from dataclasses import replace
 from dpaudit.certificates.traced import Finding, FindingKind, Site
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, sum_exceeds, together
-from dpaudit.tracing.judging.choices import of_choices
-from dpaudit.tracing.judging.laws import epsilon_of, of_laws, site_of
-from dpaudit.tracing.judging.noise import of_noise, of_parameters
-from dpaudit.tracing.judging.outputs import of_appearing, of_outputs
-from dpaudit.tracing.judging.remedies import FOR_LINE, FOR_PAIR
-from dpaudit.tracing.judging.seldom import of_seldom
-from dpaudit.tracing.judging.selected import of_selected
-from dpaudit.tracing.judging.sites import Gathered, as_site, coin_sites, gathered_by_call, rank
-from dpaudit.tracing.records import Changes
+from dpaudit.tracing.findings.by_chance import of_seldom, of_selected
+from dpaudit.tracing.findings.choices import epsilon_of, of_choices, of_laws, site_of
+from dpaudit.tracing.findings.noise import of_noise, of_parameters
+from dpaudit.tracing.findings.outputs import of_appearing, of_outputs
+from dpaudit.tracing.findings.remedies import FOR_LINE, FOR_PAIR, Changes
+from dpaudit.tracing.findings.sites import Gathered, as_site, coin_sites, gathered_by_call, rank
 from dpaudit.tracing.runs.coupling import Runs
-from dpaudit.tracing.runs.paths import Laws
-from dpaudit.tracing.wording import number, shown, times
+from dpaudit.tracing.runs.exact_enumeration import Laws
+from dpaudit.tracing.source import number, shown, times
 
 _ORDER: tuple[FindingKind, ...] = (
     "constant-seed",
