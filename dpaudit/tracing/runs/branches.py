@@ -3,37 +3,38 @@ of a noisy maximum."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .flatten import Missing, briefly
+from .effects import is_decided
+from .flatten import Missing, briefly, same
 from .places import place_of
 from .recording import Choice, TooLong
-from .running import run
+from .threshold_leaks import marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from .comparing import Coupled
     from .places import Place, Spot
     from .recording import Entry, Moment, Recorder
-    from .running import Run, Subject
+    from .running import Coupler, Run
 
-    Coupled = Any  # of coupling.py, which imports this module
     Free = tuple[list[Run], list[Run]]
 
 
-# Runs on either input that tell how often a value comes up; and how long they may take: of the time
-# that is left a half, and so many seconds at most.
+# Runs with independent noise, of either input, and the seed of the first.
+_FREE, _FREE_SEED = 24, 1_000
+# Runs of either input that count how often a value occurs, and seconds that they may take.
 _RUNS, _SECONDS = 1_500, 5.0
-# So often it is enough; looked at after so many further runs.
+# Occurrences that are enough, and runs from one check to the next.
 _ENOUGH, _STEP = 100, 50
-# Where only how often it comes up tells, so many runs besides.
+# Runs at least, where noise was seen whose law is not known.
 _TELLING = 500
-# What has not come up twice in so many is a measurement, no value that noise selects.
+# A value that has not occurred twice in 300 runs is a noised number.
 _AGAIN, _FEW = 2, 300
 # Laws of noise that hides what it is added to, or compared with.
 _HIDING = (
@@ -64,10 +65,54 @@ class Selected(NamedTuple):
     is_known: bool = True
 
 
-def hastened(subject: Subject, seconds: float | None = None) -> Subject:
-    """Return what is run, with a part of its time alone, and so many seconds at most."""
-    now, most = time.monotonic(), _SECONDS if seconds is None else seconds
-    return subject._replace(deadline=now + min(most, (subject.deadline - now) / 2))
+def hastened(coupler: Coupler) -> Coupler:
+    return coupler.hastened(_SECONDS)
+
+
+class FreeRuns:
+    """Runs of both inputs with independent noise, made when they are first asked for. They show
+    which parts of the output have noise."""
+
+    def __init__(self, coupler: Coupler) -> None:
+        self._coupler = coupler._replace(seed=_FREE_SEED, alignment=None)
+        self._runs: tuple[list[Run], list[Run]] | None = None
+
+    def both(self) -> tuple[list[Run], list[Run]]:
+        """Return the runs made so far, at least 24 of either input."""
+        if self._runs is None:
+            seeds = range(_FREE_SEED, _FREE_SEED + _FREE)
+            made = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
+            self._runs = made[0], made[1]
+        return self._runs
+
+    def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
+        """Yield the runs, with one more of either input each time, for some seconds."""
+        own = hastened(self._coupler)
+        with suppress(TooLong):
+            both = self.both()
+            while True:
+                yield both
+                seed = _FREE_SEED + len(both[0])
+                for runs, made in zip(both, [own.run(which, seed=seed) for which in (0, 1)]):
+                    runs.append(made)
+
+    def is_bare(self, name: str) -> bool:
+        """Return whether a part of the output ("raises": whether it raises) has no noise: it is
+        constant for one input, and never has that value for the other."""
+        both_runs = self.both()
+
+        def valued(one: Run) -> Any:
+            return one.error is not None if name == "raises" else one.parts.get(name, Missing)
+
+        both = [list(map(valued, runs)) for runs in both_runs]
+        is_constant = any(all(same(one, runs[0]) for one in runs) for runs in both)
+        if not is_constant or any(same(one, other) for one in both[0] for other in both[1]):
+            return False
+        return not is_decided(self._coupler, both_runs, valued)
+
+    def is_never(self, which: int, name: str) -> bool:
+        """Return whether no run of an input has a part of the output, or a text in it."""
+        return not any(name in marks(each) for each in self.both()[which])
 
 
 def selects(runs: Sequence[Run]) -> bool:
@@ -89,12 +134,12 @@ def _is_noised(one: Run, value: Any) -> bool:
     return any(np.any(np.asarray(use.value) == value) for use in one.recorder.uses)
 
 
-def selected(pairs: Sequence[Coupled], more: Callable[[], Iterator[Free]]) -> list[Selected]:
-    """Return what one input alone has. more: yields runs with noise of their own, more with each
-    turn, as far as there is time."""
+def selected(pairs: Sequence[Coupled], runs: FreeRuns) -> list[Selected]:
+    """Return the values that only one input has, among parts of the output that differ though
+    noise was seen."""
     differing = [one for one in pairs if one.noised]
     found: list[Selected] | None = None
-    for free in more() if differing else ():
+    for free in runs.growing() if differing else ():
         many = min(map(len, free))
         if found is None:
             found = list(_candidates(differing, free))
@@ -207,22 +252,18 @@ class _Way(NamedTuple):
 
 
 def seldom(
-    subject: Subject,
-    inputs: tuple[Any, Any],
+    coupler: Coupler,
     firsts: Sequence[Run],
-    seed: int,
     couple: Callable[[Run, bool], Coupled],
-    others: Callable[[], tuple[list[Run], list[Run]]],
-    strict: bool,
+    runs: FreeRuns,
 ) -> Iterator[tuple[Seldom, Coupled]]:
-    """Yield what one input alone has on such ways, with a pair of runs that shows it, as far as
-    there is time.
+    """Yield values that only one input has on rare branches, with a coupled pair that shows each;
+    for a second at most.
 
-    firsts: a run on d1 and one on d2.  seed: of both.  couple: adds the run on the other input with
-    the same noise to one on d1 (True) or d2 (False).  others: returns runs of either input in which
-    no coin was turned.
+    firsts: a run of either input, with the coupler's seed.  couple: adds the run of the other input
+    to a run of d1 (True) or d2 (False).
     """
-    own = hastened(subject, _SECONDS_FOR_BRANCHES)
+    own = coupler.hastened(_SECONDS_FOR_BRANCHES)
     seen: set[tuple[Spot, Any]] = set()
     with suppress(TooLong):
         for forward, first in zip((True, False), firsts):
@@ -230,18 +271,18 @@ def seldom(
                 if (way.moment[1], way.value) in seen:
                     continue
                 overrides: dict[Entry, Any] = {(way.moment, 0): way.value}
-                turned = run(own, inputs[not forward], seed, overrides=overrides, is_strict=strict)
+                turned = own.run(not forward, overrides, has_lines=True)
                 coin = turned.recorder.by_moment.get(way.moment)
                 if isinstance(coin, Choice) and not _are_lone(turned.recorder)(coin):
                     continue
                 pair = couple(turned, forward)
                 if pair.absorbed is not None:
-                    continue  # what the other input has may be its own, which its turn shows
+                    continue  # the other input may have it too, which its turn shows
                 seen.add((way.moment[1], way.value))
                 laws = [one.probabilities for one in pair.comparison.chosen]
                 if not pair.noised or any(one != other for one, other in laws):
                     continue
-                found = _of_one_alone(own, inputs, pair, overrides, others, strict)
+                found = _of_one_alone(own, pair, overrides, runs)
                 if found is not None:
                     yield _seldom(way, found, pair), pair
 
@@ -310,23 +351,13 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
 
 
 def _of_one_alone(
-    subject: Subject,
-    inputs: tuple[Any, Any],
-    pair: Coupled,
-    overrides: dict[Entry, Any],
-    others: Callable[[], tuple[list[Run], list[Run]]],
-    strict: bool,
+    coupler: Coupler, pair: Coupled, overrides: dict[Entry, Any], runs: FreeRuns
 ) -> tuple[str, int, str] | None:
-    """Return a part of the output, which input alone has a value there, and that: it has it in
-    every run on this way, and the other input in none, on this way or another."""
-    both = [
-        [
-            run(subject, one, seed, overrides=overrides, has_lines=False, is_strict=strict)
-            for seed in range(_SEED, _SEED + _RUNS_OF_A_BRANCH)
-        ]
-        for one in inputs
-    ]
-    free = others()
+    """Return a part of the output, the input that has a value there in every run on this branch
+    while the other input never has it, and the value; None if there is no such part."""
+    seeds = range(_SEED, _SEED + _RUNS_OF_A_BRANCH)
+    both = [[coupler.run(which, overrides, seed=seed) for seed in seeds] for which in (0, 1)]
+    free = runs.both()
     for name in sorted(pair.noised, key=lambda name: name.startswith("len(")):
         for which in (0, 1):
             own = {text_of(one, name) for one in both[which]}

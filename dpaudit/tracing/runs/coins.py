@@ -12,7 +12,7 @@ import numpy as np
 from .exact_enumeration import decisions, epsilon, law_of_ways, merged, output_of
 from .flatten import Missing, same
 from .places import place_of, places_of
-from .running import Run, run
+from .running import same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .exact_enumeration import Decision
     from .places import Place, Spot
     from .recording import Entry
-    from .running import Subject
+    from .running import Coupler, Run
 
     # The entry of a choice, another outcome of it, and what it was called.
     Flip = tuple[Entry, Any, str]
@@ -56,34 +56,20 @@ class Flips:
         self._known: dict[Entry, None] = {}
         self._conditional = Conditional()
 
-    def absorbed(
-        self,
-        subject: Subject,
-        first: Run,
-        second: Run,
-        inputs: tuple[Any, Any],
-        seed: int,
-        alignment: Any,
-        strict: bool,
-    ) -> Absorbed | None:
-        """Return the coins that, fallen otherwise, make the outputs the same; None if none are
-        found. Of few coins the cheapest single one, else the cheapest two; of many the first."""
+    def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
+        """Return the coins that make the outputs equal when they are flipped in the second run;
+        None if there are no such coins. Of few coins the cheapest single one, else the cheapest
+        pair; of many coins the first one that works."""
         every = list(_alternatives(second))
 
         def run_with(which: int, overrides: dict[Entry, Any], fresh: int | None = None) -> Run:
-            return run(
-                subject, inputs[which], seed + (fresh or 0),
-                reference=first if fresh is None else None, overrides=overrides,
-                alignment=alignment if which and fresh is None else None, has_lines=False,
-                is_strict=strict,
-            )  # fmt: skip
+            if fresh is None:
+                return coupler.run(which, overrides, reference=first)
+            return coupler.run(which, overrides, seed=coupler.seed + fresh)
 
         def flipped(flips: Sequence[Flip], fresh: int = 0) -> Run:
             overrides = {entry: value for entry, value, _ in flips}
-            return run(
-                subject, inputs[1], seed + fresh, reference=first, overrides=overrides,
-                alignment=alignment, has_lines=False, is_strict=strict,
-            )  # fmt: skip
+            return coupler.run(1, overrides, seed=coupler.seed + fresh, reference=first)
 
         best: Absorbed | None = None
         least = float("inf")
@@ -93,7 +79,7 @@ class Flips:
                 break
             for fresh in _FRESH:
                 other = flipped(flips, fresh)
-                if _are_equal(first, other):
+                if same_output(first, other):
                     cost = abs(_log_probability(first) - _log_probability(other))
                     if best is None or cost < least:
                         best, least, decisive = _made_up(second, flips), cost, flips[0][0]
@@ -131,7 +117,7 @@ def _decisive(
     """Return a choice that the part of the output depends on which differs first, found by halves:
     each part may have a choice of its own."""
     parts = second.parts
-    name = next((one for one in parts if not _same(parts[one], first.parts.get(one, Missing))), "")
+    name = next((one for one in parts if not same(parts[one], first.parts.get(one, Missing))), "")
     if not name:
         return None
     left = list({flip[0]: flip for flip in every}.values())
@@ -141,7 +127,7 @@ def _decisive(
     def changes(half: Sequence[Flip]) -> bool:
         for fresh in _FRESH:
             other = flipped(half, fresh)
-            if not _same(parts[name], other.parts.get(name, Missing)):
+            if not same(parts[name], other.parts.get(name, Missing)):
                 return True
             if not _has_more(other, first):
                 return False
@@ -156,19 +142,6 @@ def _decisive(
 def _has_more(one: Run, first: Run) -> bool:
     """Return whether something was drawn that another seed would draw otherwise."""
     return not one.recorder.by_moment.keys() <= first.recorder.by_moment.keys()
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one is not Missing and other is not Missing and same(one, other)
-
-
-def _are_equal(first: Run, other: Run) -> bool:
-    """Return whether two runs have the same output, or both raise."""
-    return (
-        (other.error is None) == (first.error is None)
-        and other.parts.keys() == first.parts.keys()
-        and all(same(one, other.parts[key]) for key, one in first.parts.items())
-    )
 
 
 def _made_up(second: Run, flips: Sequence[Flip]) -> Absorbed:

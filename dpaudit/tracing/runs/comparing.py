@@ -15,9 +15,11 @@ from .replaying import matched
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .coins import Absorbed
     from .places import Line, Spot
     from .recording import Recorder, Use
     from .running import Run
+    from .threshold_leaks import Appearing
 
 
 class Hidden(NamedTuple):
@@ -96,6 +98,24 @@ class Comparison(NamedTuple):
     ends: tuple[Place | None, Place | None]
     picks: bool
     ranges: bool
+
+
+class Coupled(NamedTuple):
+    """A pair of runs.
+
+    forward: whether d1 came first.  seed: of the noise.  comparison: of the two.  absorbed: coins
+    that make up for what differs in the output.  bare: the parts of the output that differ and have
+    no noise in them, or exceptions ("raises").  noised: those that differ and do have some.
+    appearing: parts that the second input alone has, where noise passes a threshold.
+    """
+
+    forward: bool
+    seed: int
+    comparison: Comparison
+    absorbed: Absorbed | None
+    bare: list[str]
+    noised: list[str]
+    appearing: list[Appearing]
 
 
 # Primitives that may pick records.

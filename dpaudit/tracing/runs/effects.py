@@ -13,7 +13,6 @@ import numpy as np
 
 from .comparing import Hidden, are_released
 from .flatten import briefly, same
-from .running import Run, Subject, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from .comparing import Comparison
     from .places import Spot
     from .recording import Draw, Entry, Recorder
-
-    Valued = Callable[[Run], Any]
+    from .running import Coupler, Run
 
 
 # Pieces of noise that are tried, and steps towards the output that is wanted.
@@ -42,16 +40,9 @@ _NEAR, _PRECISE = 1e-4, 1e6
 _KNOWN = ("laplace", "normal", "logistic", "gumbel", "exponential", "cauchy")
 
 
-def by_effect(
-    subject: Subject,
-    first: Run,
-    second: Run,
-    inputs: tuple[Any, Any],
-    seed: int,
-    strict: bool,
-) -> list[Hidden]:
-    """Return the pieces of noise that hide what differs in the output, one for each part of it;
-    nothing where a part has no such piece."""
+def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
+    """Return the noise that hides the difference of the outputs: one piece for each part that
+    differs. Return nothing if some part has no such piece."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
     if len(names) > _PARTS or not all(isinstance(one, (int, float)) for one in both):
@@ -60,10 +51,7 @@ def by_effect(
     is_whole, pieces = len(pieces) <= _PIECES, pieces[:_PIECES]
 
     def run_with(overrides: dict[Any, float], which: int) -> Run:
-        return run(
-            subject, inputs[which], seed, reference=first, overrides=overrides,
-            has_lines=False, is_strict=strict,
-        )  # fmt: skip
+        return coupler.run(which, overrides, reference=first)
 
     several = pieces if len(pieces) > 1 else []
     moved = [run_with({one.entry: one.elsewhere}, 1) for one in several]
@@ -242,19 +230,13 @@ def _part(one: Run, name: str) -> float | None:
 _NEAR_END = 1e-6
 
 
-def by_range(
-    subject: Subject,
-    comparison: Comparison,
-    first: Run,
-    inputs: tuple[Any, Any],
-    seed: int,
-    strict: bool,
-) -> Comparison:
-    """Return a comparison in which uniform noise is released only if it is at both of its ends, for
-    both inputs."""
+def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison:
+    """Return a comparison in which uniform noise counts as released only if the output shows it at
+    both ends of its range, for both inputs. Noise that is added modulo something, or that only
+    picks one of several outcomes, is not."""
     hidden = [
         one._replace(released=[False] * len(one.released))
-        if _may_be_released(one) and not _is_at_its_ends(subject, one, first, inputs, seed, strict)
+        if _may_be_released(one) and not _is_at_its_ends(coupler, one, first)
         else one
         for one in comparison.hidden
     ]
@@ -266,9 +248,7 @@ def _may_be_released(one: Hidden) -> bool:
     return one.law == "uniform" and one.kind != "effect" and is_moved
 
 
-def _is_at_its_ends(
-    subject: Subject, one: Hidden, first: Run, inputs: tuple[Any, Any], seed: int, strict: bool
-) -> bool:
+def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
     number = one.pieces[[*map(all, zip(one.released, one.shifts))].index(True)]
     draw = first.recorder.pieces.draw_of(number)
     if draw is None or draw.values is None:
@@ -279,11 +259,8 @@ def _is_at_its_ends(
         for each in (draw.parameters.get("low", 0.0), draw.scale)
     )
     for end in (low + _NEAR_END * width, low + (1 - _NEAR_END) * width):
-        for dataset in inputs:
-            overrides = {(draw.moment, place): end}
-            other = run(
-                subject, dataset, seed, overrides=overrides, has_lines=False, is_strict=strict
-            )
+        for which in (0, 1):
+            other = coupler.run(which, {(draw.moment, place): end})
             if _shown(other, number) != _shown(first, number):
                 return False
     return True
@@ -312,24 +289,16 @@ _RARE = {
 
 
 def is_decided(
-    subject: Subject,
-    datasets: tuple[Any, Any],
-    both: tuple[Sequence[Run], Sequence[Run]],
-    seed: int,
-    valued: Valued,
+    coupler: Coupler, both: tuple[Sequence[Run], Sequence[Run]], valued: Callable[[Run], Any]
 ) -> bool:
-    """Return whether either input gives what the other one gives, once noise that is compared is as
-    large as it rarely is.
+    """Return whether each input gives a value of the other one, once compared noise is as large as
+    it rarely is. In a few runs such a value may seem to have no noise.
 
-    both: the runs of either input, of which the first had this seed.  valued: what a run gives.
+    both: runs of either input, the first with the coupler's seed.  valued: reads the value.
     """
-    for which, dataset in enumerate(datasets):
+    for which in (0, 1):
         wanted = [valued(one) for one in both[1 - which]]
-
-        def gives(overrides: dict[Entry, float], dataset: Any = dataset) -> Any:
-            return valued(run(subject, dataset, seed, overrides=overrides, has_lines=False))
-
-        tried = map(gives, _rare(both[which][0].recorder))
+        tried = (valued(coupler.run(which, one)) for one in _rare(both[which][0].recorder))
         if not any(_alike(one, other) for one in tried for other in wanted):
             return False
     return True

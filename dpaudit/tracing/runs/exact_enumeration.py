@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,14 +13,13 @@ import numpy as np
 from .flatten import same
 from .places import place_of
 from .recording import Choice, Draw
-from .running import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
     from .places import Place, Spot
     from .recording import Entry, Recorder
-    from .running import Run, Subject
+    from .running import Coupler, Run
 
     Outcomes = dict[Entry, Any]
 
@@ -76,15 +76,15 @@ class Laws(NamedTuple):
         return self.is_exact and epsilon(self.first, self.second) < math.inf
 
 
-def laws_of(subject: Subject, inputs: tuple[Any, Any], seed: int, strict: bool) -> Laws | None:
-    """Return the laws of the output, as far as they are found by the likeliest ways; None where
-    there is other noise, or there are too many ways."""
-    if not any(_run(subject, one, seed, strict, {}).recorder.draws for one in inputs):
+def laws_of(coupler: Coupler) -> Laws | None:
+    """Return the laws of the output on both inputs, from the likeliest branches. Return None if
+    there is other noise, or if there are too many branches."""
+    if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     found = []
     steps: dict[Spot, tuple[float, Decision, tuple[Spot, ...]]] = {}
-    for dataset in inputs:
-        law = _law(subject, dataset, seed, strict, steps)
+    for which in (0, 1):
+        law = _law(coupler, which, steps)
         if law is None:
             return None
         found.append(law)
@@ -106,21 +106,15 @@ def laws_of(subject: Subject, inputs: tuple[Any, Any], seed: int, strict: bool) 
     )
 
 
-def _law(
-    subject: Subject, dataset: Any, seed: int, strict: bool, steps: dict[Spot, Any]
-) -> dict[Any, float] | None:
-    """Return the probability of each output, and note the choices in `steps`."""
+def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, float] | None:
+    """Return the probability of each output of an input, and add its choices to `steps`."""
     every: list[tuple[Outcomes, Any]] = []
-
-    def way(fixed: Outcomes) -> Run:
-        return _run(subject, dataset, seed, strict, fixed)
-
-    law = law_of_ways(way, steps=steps, every=every)
+    law = law_of_ways(partial(coupler.run, which), steps=steps, every=every)
     if law is None or 1 - math.fsum(law.values()) > _REST:
         return None
     for number in range(max(_CHECKING, len(every))):
         fixed, output = every[number % len(every)]
-        if output_of(_run(subject, dataset, seed + 1 + number, strict, fixed)) != output:
+        if output_of(coupler.run(which, fixed, seed=coupler.seed + 1 + number)) != output:
             return None
     return law
 
@@ -183,10 +177,6 @@ def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
         if one != other:
             found = max(found, abs(math.log(one / other)) if one and other else math.inf)
     return found
-
-
-def _run(subject: Subject, dataset: Any, seed: int, strict: bool, fixed: Outcomes) -> Run:
-    return run(subject, dataset, seed, overrides=fixed, has_lines=False, is_strict=strict)
 
 
 def _ways(way: Sequence[Decision]) -> float:

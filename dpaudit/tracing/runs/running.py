@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .flatten import leaves
+from .flatten import leaves, same
 from .patching import replaced
 from .places import Followed, Lines, watched
 from .recording import Recorder, TooLong
@@ -37,13 +37,13 @@ _FAILURES = (Exception, SystemExit)
 
 
 class Subject(NamedTuple):
-    """What is run, and how.
+    """A mechanism and the way to call it.
 
-    function: of the dataset.  params: keyword arguments of every call.  data, rng, batch: the
-    parameters that take the dataset (None: the first), a generator, and the number of outputs, if
-    there are such.  post_process: applied to the output.  followed: whose code is the user's own.
-    primitives: what stands in for them.  deadline: by `time.monotonic`, when runs have to be over.
-    severed: as of a recorder.
+    function: takes the dataset.  params: keyword arguments of every call.  data, rng, batch: names
+    of the parameters that take the dataset (None: the first parameter), a generator, and the number
+    of outputs; None if there is no such parameter.  post_process: applied to the output.  followed:
+    the files whose lines are watched.  primitives: replacements of the functions that draw noise.
+    deadline: the value of `time.monotonic` at which runs stop.  severed: see `Recorder`.
     """
 
     function: Callable[..., Any]
@@ -58,9 +58,57 @@ class Subject(NamedTuple):
     severed: frozenset[Spot] = frozenset()
 
     def check(self) -> None:
-        """Raise TooLong when the time is over."""
+        """Raise TooLong after the deadline."""
         if time.monotonic() > self.deadline:
             raise TooLong(OVER)
+
+
+class Coupler(NamedTuple):
+    """Runs a mechanism on two inputs with the same noise.
+
+    inputs: the datasets of the first and of the second run.  seed: of the noise.  alignment: for a
+    kind and spot of noised values at which the runs differ in number, the place in the first run of
+    each value of the second (None: it has no counterpart).  strict: whether the code rejects
+    subclasses of `int` and `float`, so that fewer numbers can carry noise.
+    """
+
+    subject: Subject
+    inputs: tuple[Any, Any]
+    seed: int = 0
+    alignment: Mapping[Any, Any] | None = None
+    strict: bool = False
+
+    def run(
+        self,
+        which: int,
+        overrides: Mapping[Any, Any] | None = None,
+        *,
+        seed: int | None = None,
+        reference: Run | None = None,
+        has_lines: bool = False,
+    ) -> Run:
+        """Run the mechanism on input 0 or 1.
+
+        overrides: outcomes of single draws, by moment and entry.  seed: instead of the coupler's.
+        reference: a run whose noised values this one repeats.  has_lines: whether to record lines.
+        """
+        return run(
+            self.subject,
+            self.inputs[which],
+            self.seed if seed is None else seed,
+            reference=reference,
+            overrides=overrides,
+            alignment=self.alignment if which and reference is not None else None,
+            has_lines=has_lines,
+            is_strict=self.strict,
+        )
+
+    def hastened(self, seconds: float) -> Coupler:
+        """Return a coupler that stops after half of the time that is left, and after some seconds
+        at most."""
+        now = time.monotonic()
+        deadline = now + min(seconds, (self.subject.deadline - now) / 2)
+        return self._replace(subject=self.subject._replace(deadline=deadline))
 
 
 def followed_for(
@@ -159,6 +207,15 @@ def run(
         recorder.is_open = False
         parts_of = {} if error else leaves(output)
     return Run(recorder, lines, parts_of, error)
+
+
+def same_output(one: Run, other: Run) -> bool:
+    """Return whether two runs have the same output, or both raise."""
+    return (
+        (other.error is None) == (one.error is None)
+        and other.parts.keys() == one.parts.keys()
+        and all(same(value, other.parts[key]) for key, value in one.parts.items())
+    )
 
 
 def _repetition(

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, islice, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .flatten import same
 from .places import place_of
-from .running import run
+from .running import same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .places import Place
     from .recording import Draw, Entry, Use
-    from .running import Run, Subject
+    from .running import Coupler, Run
 
 
 # Comparisons that are tried; and how far their noise is moved, in scales.
@@ -64,16 +63,14 @@ class Appearing(NamedTuple):
 
 
 def appearing(
-    subject: Subject,
-    runs: tuple[Run, Run],
-    inputs: tuple[Any, Any],
-    seed: int,
-    alignment: Any,
-    strict: bool,
-    is_never: Callable[[str], bool],
+    coupler: Coupler, runs: tuple[Run, Run], is_never: Callable[[str], bool]
 ) -> list[Appearing]:
-    """Return the parts of the output that the second input has by chance alone. runs: of both
-    inputs, with the same noise.  is_never: whether the first input was never seen to have one."""
+    """Return the parts of the output that only the second input has, if its noise passes a
+    threshold.
+
+    runs: of both inputs, with the same noise.  is_never: whether no run of the first input had a
+    part.
+    """
     first, second = runs
     if first.error is not None or second.error is not None:
         return []
@@ -84,10 +81,7 @@ def appearing(
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
-        return run(
-            subject, inputs[which], seed, reference=first, overrides=overrides,
-            alignment=alignment if which else None, has_lines=False, is_strict=strict,
-        )  # fmt: skip
+        return coupler.run(which, overrides, reference=first)
 
     # What the first input may have, wherever its own noise goes.
     known = marks(first)
@@ -100,24 +94,14 @@ def appearing(
         ends = pushed(1, [(one, 1)]), pushed(1, [(one, -1)])
         for sign, shown, hidden in ((1, *ends), (-1, *ends[::-1])):
             alone = [mark for mark in marks(shown) if mark not in known and is_never(mark)]
-            if not (alone and _are_equal(first, hidden)):
+            if not (alone and same_output(first, hidden)):
                 continue
             beyond = {one.entry: sign * one.side * _FAR * one.scale}
-            if _is_sure(subject, inputs[1], beyond, alone[0], strict):
+            # With other noise, too: else it is less likely, as for the winner of several.
+            seeds = range(_OTHERS, _OTHERS + _OFTEN)
+            if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
                 found.append(_appearing(one, alone[0], sign))
     return found
-
-
-def _is_sure(
-    subject: Subject, dataset: Any, overrides: dict[Entry, float], part: str, strict: bool
-) -> bool:
-    """Return whether noise that passes its threshold brings a part with it, whatever other noise
-    does; else it is less likely than that, such as of the winner of several that pass."""
-    return all(
-        part in marks(run(subject, dataset, seed, overrides=overrides, has_lines=False,
-                          is_strict=strict))
-        for seed in range(_OTHERS, _OTHERS + _OFTEN)
-    )  # fmt: skip
 
 
 def _ways(ours: Sequence[_Compared]) -> Iterator[list[tuple[_Compared, int]]]:
@@ -186,11 +170,3 @@ def _compared(one: Run) -> Iterator[_Compared | None]:
                 continue
             entry = draw.moment, number - draw.first
             yield _Compared(use, draw, entry, scale, float(factor), float(operand))
-
-
-def _are_equal(first: Run, other: Run) -> bool:
-    return (
-        other.error is None
-        and other.parts.keys() == first.parts.keys()
-        and all(same(one, other.parts[key]) for key, one in first.parts.items())
-    )
