@@ -6,6 +6,7 @@ import linecache
 import math
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -31,8 +32,9 @@ from dpaudit.targets.target import (
     what_to_check,
 )
 from dpaudit.tracing.costs import Piece, coin_cost
-from dpaudit.tracing.findings import judged, unexplained
+from dpaudit.tracing.findings import judge
 from dpaudit.tracing.findings.remedies import changes
+from dpaudit.tracing.findings.sites import unexplained
 from dpaudit.tracing.remote_trace import couple_elsewhere
 from dpaudit.tracing.runs.comparing import Comparison, compare
 from dpaudit.tracing.runs.coupling import Runs, couple
@@ -90,11 +92,10 @@ def trace_pair(
             primitives=Primitives([_primitive(one) for one in primitives]), deadline=began + seconds
         )
         runs = couple(subject, d1, d2, seeds)
-    findings, sites, total, is_above = judged(runs, claim, changes(d1, d2))
-    if is_above and not any(one.is_cause for one in findings) and claim is not None:
-        findings.append(_sum(sites, total, claim))
+    case = judge(runs, claim, changes(d1, d2))
     if any(_of_pair(d1, d2)):
-        findings, sites, total, is_above = [], [], None, False
+        case = replace(case, found=[], sites=[], total=None, exceeds=False)
+    findings, sites = case.found, case.sites
     misunderstood = tuple((shown(place), what) for place, what in runs.not_understood)
     return Trace(
         target=target.describe(),
@@ -102,24 +103,14 @@ def trace_pair(
         claim=None if claim is None else claim.describe(),
         findings=tuple(findings),
         sites=tuple(sites),
-        total=total,
-        exceeds=is_above,
+        total=case.total,
+        exceeds=case.exceeds,
         not_understood=misunderstood,
         excerpts=tuple(_excerpts(findings, sites)),
         runs=len(runs.coupled),
         notes=tuple(_of_pair(d1, d2))
         or (*_without_law(primitives, sites), *_notes(target, runs, sites, findings)),
     )
-
-
-def _sum(sites: Sequence[Site], total: str | None, claim: PrivacyClaim) -> Finding:
-    first = sites[0]
-    words = (
-        f"all lines that draw noise cost {total} together, more than {claim.describe()} allows if "
-        f"each is released; the costliest is `{first.line.code}`"
-    )
-    others = (*first.callers, *(one.line for one in sites[1:]))
-    return Finding("sum", False, first.line, words, "", others)
 
 
 def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dpaudit.certificates.traced import Finding, FindingKind, SourceLine
+from dpaudit.certificates.traced import Finding, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT
+from dpaudit.tracing.findings.sites import Case
 from dpaudit.tracing.runs.branches import Selected
-from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.source import number, shown
 
@@ -21,12 +21,12 @@ _AGAIN = 2
 _OFTEN = 100
 
 
-def of_selected(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+def of_selected(case: Case) -> Iterator[Finding]:
     """Yield parts of the output that only one input has. It is a cause where the runs show that the
     claim does not allow for it: by chance alone, another input may have it more rarely."""
     # Of all values of a part, the one that comes up most often.
-    for one in sorted(runs.selected, key=lambda one: -one.often):
-        is_cause = _is_above(one, claim)
+    for one in sorted(case.runs.selected, key=lambda one: -one.often):
+        is_cause = _is_above(one, case.claim)
         if not (is_cause or one.is_known or one.often >= _OFTEN):
             continue
         which, other = (f"d{number}" for number in (one.which + 1, 2 - one.which))
@@ -68,12 +68,12 @@ def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
     return any(least > math.exp(point.epsilon) * most + point.delta for point in claim.points())
 
 
-def of_seldom(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+def of_rare_branches(case: Case) -> Iterator[Finding]:
     """Yield parts of the output that one input alone has there, where the claim's δ does not allow
     for the way. It is no cause for certain: other ways may give the same to the other input."""
-    points = () if claim is None else claim.points()
+    points = () if case.claim is None else case.claim.points()
     allowed = min((point.delta for point in points), default=0.0)
-    for one in runs.seldom:
+    for one in case.runs.seldom:
         if one.chance <= allowed:
             continue
         has, has_not = (f"d{which}" for which in (one.which + 1, 2 - one.which))
@@ -91,5 +91,5 @@ def of_seldom(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
             )
         line = coin if place is None else shown(place)
         others = () if str(line) == str(coin) else (coin,)
-        what: FindingKind = "no-noise" if one.error is None else "exception"
+        what = "no-noise" if one.error is None else "exception"
         yield Finding(what, False, line, words, "", others)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from dpaudit.certificates.traced import Finding, Site
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import coin_cost, law_exceeds
-from dpaudit.tracing.findings.sites import choice_cost
-from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.findings.sites import Case, choice_cost
 from dpaudit.tracing.runs.exact_enumeration import Laws
 from dpaudit.tracing.source import number, shown
 
 
-def of_choices(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+def of_choices(case: Case) -> Iterator[Finding]:
     """Yield discrete choices whose probabilities depend too much on the data."""
+    runs, claim = case.runs, case.claim
     for pair in runs.coupled:
         for one in pair.comparison.chosen:
             first, second = map(np.asarray, one.probabilities)

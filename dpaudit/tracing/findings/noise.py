@@ -11,28 +11,32 @@ from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail, together
 from dpaudit.tracing.findings.remedies import WHOLE, Changes, clipping, enlarged, is_whole_record
 from dpaudit.tracing.findings.sites import (
     VALUE,
-    Gathered,
+    Call,
+    Case,
     changed_bounds,
     changed_parameters,
+    coins_as_noise,
     cost_of,
     cost_together,
 )
 from dpaudit.tracing.runs.comparing import Hidden
-from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.source import number, origins
 
 # Scales that are closer, relatively, are equal.
 _ROUNDING = 1e-9
 
 
-def of_noise(
-    one: Gathered,
-    runs: Runs,
-    claim: PrivacyClaim | None,
-    changed: Changes | None,
-    beside: Sequence[Piece] = (),
-) -> Iterator[Finding]:
-    """Yield what is wrong with the noise of one call. beside: the noise of the others."""
+def of_noise(case: Case) -> Iterator[Finding]:
+    """Yield the calls whose noise is too small, or whose scale depends on the data."""
+    coins = coins_as_noise(case.runs)
+    for call in case.calls:
+        others = [piece for other in case.calls if other is not call for piece in other.worst]
+        yield from _of_call(call, case, [*others, *coins])
+
+
+def _of_call(one: Call, case: Case, beside: Sequence[Piece]) -> Iterator[Finding]:
+    """Yield what is wrong with the noise of one call. beside: the noise of the other calls."""
+    runs, claim, changed = case.runs, case.claim, case.changed
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
         return  # `of_parameters` yields the finding
     seen = [pieces for pieces in one.runs if pieces]
@@ -80,7 +84,12 @@ def of_noise(
         yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one), total)
 
 
-def of_parameters(one: Gathered, claim: PrivacyClaim | None) -> Iterator[Finding]:
+def of_parameters(case: Case) -> Iterator[Finding]:
+    for call in case.calls:
+        yield from _of_parameters(call, case.claim)
+
+
+def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
     """Yield the parameters of a library's mechanism that differ between the inputs, and set more
     than the scale of known noise, which is compared by itself."""
     every = [each for hidden in one.hidden for each in hidden]
@@ -123,7 +132,7 @@ def _chance_at_the_end(one: Hidden, name: str) -> float | None:
 
 
 def _too_little(
-    one: Gathered,
+    one: Call,
     piece: Piece,
     claim: PrivacyClaim | None,
     changed: Changes | None,
@@ -170,7 +179,7 @@ def _too_little(
     return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)
 
 
-def _set_on(one: Gathered) -> str:
+def _set_on(one: Call) -> str:
     """Return where the scale is set, as the end of a sentence."""
     lines = [str(each.line) for each in origins(one.line)]
     return f"; its scale depends on line{'s'[: len(lines) > 1]} {', '.join(lines)}" if lines else ""
@@ -188,7 +197,7 @@ def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
     return len({piece.unit for piece in pieces}) == 1 and sum_exceeds(pieces, claim)
 
 
-def _other(one: Gathered) -> tuple[SourceLine, ...]:
+def _other(one: Call) -> tuple[SourceLine, ...]:
     """Return the other lines that have a part in it: where the scale is set, where the noise is
     added, and the callers."""
     lines = {(each.file, each.line): each for each in (*origins(one.line), *one.callers, one.added)}

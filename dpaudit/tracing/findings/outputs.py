@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dpaudit.certificates.traced import Finding
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, exceeds, tail
+from dpaudit.tracing.findings.choices import of_laws
 from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT, same_parts
+from dpaudit.tracing.findings.sites import Case
 from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.source import number, shown, times
@@ -17,8 +19,11 @@ from dpaudit.tracing.source import number, shown, times
 _ENDS = ("crash", "timeout")
 
 
-def of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+def of_outputs(case: Case) -> Iterator[Finding]:
     """Yield what the outputs show that no noise hides."""
+    runs, claim = case.runs, case.claim
+    if runs.laws is not None:
+        yield from of_laws(runs.laws, claim)
     # An output may come of other ways, too, such as in a loop that rejects: of the ways that were
     # seen, the cheapest counts.
     costs: dict[Place, float] = {}
@@ -27,7 +32,7 @@ def of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
             place, cost = pair.absorbed.places[0], pair.absorbed.cost
             costs[place] = min(0.0 if cost is None else cost, costs.get(place, math.inf))
     for pair in runs.coupled:
-        if pair.absorbed is not None:
+        if pair.absorbed is not None and not (runs.laws is not None and runs.laws.is_exact):
             place = pair.absorbed.places[0]
             cost = costs[place]
             piece = Piece("unknown", (math.nan, math.nan), 0.0, released=True, cost=cost)
@@ -43,9 +48,10 @@ def of_outputs(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
             yield _bare(pair, runs, claim)
 
 
-def of_appearing(runs: Runs, claim: PrivacyClaim | None) -> Iterator[Finding]:
+def of_thresholds(case: Case) -> Iterator[Finding]:
     """Yield parts of the output that one input alone has more often than the claim allows."""
-    for pair in runs.coupled:
+    claim = case.claim
+    for pair in case.runs.coupled:
         for one in pair.appearing:
             chance = tail(one.law, one.scale, one.margin)
             points = () if claim is None else claim.points()

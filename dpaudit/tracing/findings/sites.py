@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpaudit.certificates.traced import Site, SourceLine
-from dpaudit.tracing.costs import Piece, coin_cost, together
+from dpaudit.certificates.traced import Finding, Site, SourceLine
+from dpaudit.claims import PrivacyClaim
+from dpaudit.tracing.costs import Piece, coin_cost, sum_exceeds, together
+from dpaudit.tracing.findings.remedies import Changes
 from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Runs
-from dpaudit.tracing.source import shown
+from dpaudit.tracing.source import number, shown
 
 # Parameters of a library's mechanism: the value that it randomises, and where its outputs end.
 VALUE, BOUNDS = "value", ("lower", "upper")
@@ -21,7 +23,7 @@ _UNKNOWN = -1.0
 
 
 @dataclass(slots=True)
-class Gathered:
+class Call:
     """What all runs show of one call that draws."""
 
     line: SourceLine
@@ -41,16 +43,94 @@ class Gathered:
         return max(filter(None, self.runs), key=cost_together)
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Coupled runs with the claim that they are held against: the input of a detector.
+
+    changed: how much the record that differs changes a sum.  calls: the calls that draw noise.
+    sites: the same as rows of a table, and coins.  total: the cost of all sites together, in
+    words.  exceeds: whether that is more than the claim allows.  found: the findings of the
+    detectors that ran before.
+    """
+
+    runs: Runs
+    claim: PrivacyClaim | None
+    changed: Changes | None
+    calls: list[Call]
+    sites: list[Site]
+    total: str | None
+    exceeds: bool
+    found: list[Finding]
+
+
+def case_of(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None) -> Case:
+    """Return the case of coupled runs, without findings."""
+    calls = list(calls_of(runs))
+    total, exceeds = _total(calls, runs, claim)
+    sites = [*sorted(map(as_site, calls), key=rank), *coin_sites(runs)]
+    return Case(runs, claim, changed, calls, sites, total, exceeds, [])
+
+
+def _total(
+    calls: Sequence[Call], runs: Runs, claim: PrivacyClaim | None
+) -> tuple[str | None, bool]:
+    """Return the cost of all sites together, in words, and whether it exceeds the claim."""
+    if any(pair.comparison.uneven for pair in runs.coupled):
+        return None, False  # what one input alone draws has no cost
+    if runs.selected or runs.seldom or unexplained(runs):
+        return None, False  # what no noise hides is in no sum
+    pieces = [one.worst for one in calls]
+    coins = [one.cost for one in coin_sites(runs)]
+    choices = [cost for cost in coins if cost is not None]
+    if len(choices) < len(coins):
+        return None, False
+    if not pieces and not choices:
+        return None, False
+    pure = [each for each in pieces if each and each[0].unit == "ε"]
+    normal = [piece for each in pieces if each and each[0].unit == "μ" for piece in each]
+    sums = [together(each) for each in pure]
+    if None in sums or any(piece.unit != "μ" for piece in normal):
+        return None, False
+    epsilon = math.fsum([one for one in sums if one is not None] + choices)
+    mu = together(normal) if normal else None
+    words = []
+    if pure or choices:
+        words.append(f"ε = {number(epsilon)}")
+    if mu is not None:
+        words.append(f"μ = {number(mu)}")
+    all_pure = [piece for each in pure for piece in each]
+    is_above = sum_exceeds([*all_pure, *coins_as_noise(runs)], claim) or sum_exceeds(normal, claim)
+    return " and ".join(words), is_above
+
+
+def coins_as_noise(runs: Runs) -> list[Piece]:
+    """Return coins as noise of the same cost; infinite if it is not known."""
+    costs = [math.inf if one.cost is None else one.cost for one in coin_sites(runs)]
+    return [Piece("laplace", (1.0, 1.0), one, released=False) for one in costs]
+
+
+def unexplained(runs: Runs) -> list[str]:
+    """Return the parts of the output that differ though the operands of all noise are equal. If
+    coins explain the difference in some pairs, they may in others, without any noise."""
+    has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
+    found: list[str] = []
+    for pair in runs.coupled:
+        hidden = pair.comparison.hidden
+        if (hidden or not has_coins) and not any(any(one.shifts) for one in hidden):
+            found += pair.noised
+    return found
+
+
 def cost_together(pieces: Sequence[Piece]) -> float:
     """Return what pieces cost together; ∞ where that is not known."""
     total = together(pieces) if len({one.unit for one in pieces}) == 1 else None
     return math.inf if total is None else total
 
 
-def gathered_by_call(runs: Runs) -> Iterator[Gathered]:
+def calls_of(runs: Runs) -> Iterator[Call]:
     """Yield what was seen of each call that draws noise which is added to something."""
     # Of two calls in one line that differ, each has its own noise.
-    found: dict[tuple[str, int, str, str], Gathered] = {}
+    found: dict[tuple[str, int, str, str], Call] = {}
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
             if one.law == "uniform" and one.kind == "add" and not any(one.shifts):
@@ -59,7 +139,7 @@ def gathered_by_call(runs: Runs) -> Iterator[Gathered]:
             if key not in found:
                 lines = shown(one.draw), shown(one.added)
                 callers = tuple(map(shown, one.callers))
-                found[key] = Gathered(*lines, one.primitive, one.law, one.operands, callers)
+                found[key] = Call(*lines, one.primitive, one.law, one.operands, callers)
             each = found[key]
             each.hidden += [[] for _ in range(number_ + 1 - len(each.hidden))]
             if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
@@ -152,7 +232,7 @@ def cost_of(one: Piece) -> float:
     return -1.0 if value is None else value
 
 
-def as_site(one: Gathered) -> Site:
+def as_site(one: Call) -> Site:
     """Return a call as a row of the table."""
     worst = one.worst
     costliest = max(worst, key=cost_of)
