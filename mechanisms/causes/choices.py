@@ -145,3 +145,24 @@ def weights(scores: Sequence[float], rng: np.random.Generator) -> int:
     """Correct: the exponential mechanism."""
     law = np.exp((np.asarray(scores) - max(scores)) / 2)
     return int(rng.choice(len(scores), p=law / law.sum()))
+
+
+def place_by_the_score(scores: Sequence[float], rng: np.random.Generator) -> tuple[int, float]:
+    """Broken: weights e^{2·score}, next to a noisy maximum that is correct."""
+    law = np.exp(2.0 * (np.asarray(scores) - max(scores)))
+    place = int(rng.choice(len(scores), p=law / law.sum()))
+    return place, max(scores) + rng.laplace(scale=2.0)
+
+
+def place_by_half_the_score(scores: Sequence[float], rng: np.random.Generator) -> tuple[int, float]:
+    """Correct: half of the budget for each."""
+    law = np.exp((np.asarray(scores) - max(scores)) / 4)
+    place = int(rng.choice(len(scores), p=law / law.sum()))
+    return place, max(scores) + rng.laplace(scale=2.0)
+
+
+def coin_for_one_alone(bit: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Broken: a second answer has noise of its own for a 1 alone, and none for a 0."""
+    first = bit + rng.laplace(scale=1.0)
+    second = rng.laplace(scale=1.0) if bit == 1 and rng.random() < 0.8 else 0.0
+    return first, second

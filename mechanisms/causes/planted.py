@@ -49,6 +49,7 @@ def _cause(
 _SMALL, _LESS = [0.2, 0.7, 1.0], [0.2, 0.7]
 _A, _R, _C = "causes.additive", "causes.released", "causes.choices"
 _MOVED = ([1.0, 2.0, 1.0], [2.0, 1.0, 2.0])
+_VOTES, _FEW, _SUMS = ([3, 2, 1], [2, 2, 1]), ([1, 2, 2], [2, 2, 2]), ([0.2, 1.0], [0.2])
 
 _ADDITIVE = (
     _cause(_A, "half_the_noise", "whole_noise", _SMALL, _LESS, "rng.laplace(scale=0.5)"),
@@ -96,6 +97,11 @@ _RELEASED = (
     _cause(_R, "seeded", "not_seeded", [1.0], [], "default_rng(42)"),
     _cause(_R, "seeded_globally", "twice_exponential", [1.0], [], "random.seed(1234)"),
     _cause(
+        _R, "count_of_the_winner", "noisy_count_of_the_winner", *_VOTES, "return winner, votes["
+    ),
+    _cause(_R, "raises_for_some_winners", "winner_of_any_size", *_FEW, "raise ValueError"),
+    _cause(_R, "shows_the_sum_at_times", "shows_nothing_at_times", *_SUMS, "rng.random()", "total"),
+    _cause(
         *("histogram", "noisy_histogram", "thresholded"),
         *(["pizza"], ["pizza", "sushi"], "_noisy("),
         delta=0.01,
@@ -112,6 +118,8 @@ _CHOICES = (
     _cause(_C, "two_coins_too_honest", "two_coins", 0, 1, "randbelow(8)", epsilon=1.61),
     _cause(_C, "rate_of_the_data", "rate_with_a_floor", [0, 0, 1], [0, 0, 0], "< share"),
     _cause(_C, "weights_without_half", "weights", *_MOVED, "rng.choice("),
+    _cause(_C, "place_by_the_score", "place_by_half_the_score", *_MOVED, "rng.choice("),
+    _cause(_C, "coin_for_one_alone", "honest", 1, 0, "if bit == 1"),
     _cause(
         *("noisy_max", "noisy_max_half", "noisy_max"),
         *([0, 0, 1, 2], [0, 1, 1, 2], "_noisy_index("),
@@ -217,3 +225,19 @@ _NEIGHBOURS = tuple(
     for one in PLANTED
 )
 CAUSES = (*_ADDITIVE, *_RELEASED, *_CHOICES, *_REFERENCE, *_NEIGHBOURS)
+
+# A mechanism for each kind of finding (docs/guides/trace.md), but for `data-dependent-parameter`,
+# which only mechanisms of libraries have.
+SHOWN = {
+    "constant-seed": "seeded",
+    "no-noise": "with-the-count",
+    "control-flow": "few-are-exact",
+    "exception": "raises-for-large",
+    "noise-used-twice": "one-noise-for-two",
+    "data-dependent-scale": "scale-of-the-largest",
+    "too-little-noise": "half-the-noise",
+    "data-dependent-choice": "place-by-the-score",
+    "drawn-for-one-input": "coin-for-one-alone",
+    "unused-noise": "noise-forgotten",
+    "sum": "noisy-max-value",
+}

@@ -154,3 +154,44 @@ def seeded_globally(data: Sequence[float]) -> float:
 def twice_exponential(data: Sequence[float]) -> float:
     """Correct: a sign and an exponential number are Laplace noise."""
     return len(data) + random.choice((-1, 1)) * random.expovariate(1.0)
+
+
+def count_of_the_winner(votes: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
+    """Broken: noise selects the winner, whose plain count is released; a record is removed."""
+    winner = int(np.argmax(np.asarray(votes) + rng.laplace(scale=2.0, size=len(votes))))
+    return winner, votes[winner]
+
+
+def noisy_count_of_the_winner(votes: Sequence[int], rng: np.random.Generator) -> tuple[int, float]:
+    """Correct: half of the budget selects, the other half hides the count."""
+    winner = int(np.argmax(np.asarray(votes) + rng.laplace(scale=4.0, size=len(votes))))
+    return winner, votes[winner] + rng.laplace(scale=2.0)
+
+
+def raises_for_some_winners(votes: Sequence[int], rng: np.random.Generator) -> int:
+    """Broken: raises where the winner has few votes, which depends on the noise and the data."""
+    winner = int(np.argmax(np.asarray(votes) + rng.laplace(scale=2.0, size=len(votes))))
+    if votes[winner] < 2:
+        raise ValueError("too few votes")
+    return winner
+
+
+def winner_of_any_size(votes: Sequence[int], rng: np.random.Generator) -> int:
+    """Correct."""
+    return int(np.argmax(np.asarray(votes) + rng.laplace(scale=2.0, size=len(votes))))
+
+
+def shows_the_sum_at_times(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Broken: shows the sum without noise once in a thousand runs, for debugging."""
+    total = sum(min(max(one, 0.0), 1.0) for one in data)
+    if rng.random() < 0.001:
+        return total
+    return total + rng.laplace(scale=1.0)
+
+
+def shows_nothing_at_times(data: Sequence[float], rng: np.random.Generator) -> float:
+    """Correct: gives no answer once in a thousand runs."""
+    total = sum(min(max(one, 0.0), 1.0) for one in data)
+    if rng.random() < 0.001:
+        return 0.0
+    return total + rng.laplace(scale=1.0)

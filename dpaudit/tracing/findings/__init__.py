@@ -2,7 +2,8 @@
 
 A *detector* is a generator function that takes a `Case` and yields findings. `KINDS` lists the
 kinds of findings, the most severe first, with the detectors that yield them. A new kind is one file
-with its detector and one line here; a mechanism of `mechanisms/causes` shows each kind.
+with its detector and one line here (and its name in `FindingKind`, which the schema of reports
+lists); a mechanism of `mechanisms/causes` shows each kind.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from dpaudit.certificates.traced import Finding
+from dpaudit.certificates.traced import Finding, FindingKind
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.findings.by_chance import of_rare_branches, of_selected
 from dpaudit.tracing.findings.choices import epsilon_of, of_choices, site_of
@@ -32,7 +33,7 @@ from dpaudit.tracing.source import number
 
 Detector = Callable[[Case], Iterator[Finding]]
 
-KINDS: dict[str, tuple[Detector, ...]] = {
+KINDS: dict[FindingKind, tuple[Detector, ...]] = {
     "constant-seed": (constant_seeds,),
     "no-noise": (of_outputs, of_selected, of_rare_branches, of_noise),
     "control-flow": (of_outputs,),

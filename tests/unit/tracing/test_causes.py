@@ -11,8 +11,9 @@ from benchmarks.traces import claim_of, names, planted_lines
 from dpaudit.claims import PrivacyClaim, PureDP
 from dpaudit.searching.proposals import catalogue
 from dpaudit.targets.target import ImportedTarget
+from dpaudit.tracing.findings import KINDS
 from dpaudit.tracing.trace import trace_pair
-from mechanisms.causes.planted import CAUSES, Cause
+from mechanisms.causes.planted import CAUSES, SHOWN, Cause
 from mechanisms.neighbours.planted import PLANTED, Planted
 from tests.neighbouring import relation
 
@@ -35,6 +36,18 @@ def test_the_line_is_named(one: Cause) -> None:
     found = trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2)
     likely = () if found.likely is None else (found.likely,)
     assert names(one, (*found.causes, *likely)) is (one.name not in NOT_UNDERSTOOD)
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_each_kind_of_finding_has_a_mechanism_that_shows_it(kind: str) -> None:
+    one = next(each for each in CAUSES if each.name == SHOWN[kind])
+    target = ImportedTarget(path=one.broken, params=one.params)
+    found = trace_pair(target, one.d1, one.d2, claim_of(one), seeds=2)
+    assert kind in {each.kind for each in found.findings}
+
+
+def test_no_kind_is_without_a_mechanism() -> None:
+    assert SHOWN.keys() == KINDS.keys() - {"data-dependent-parameter"}
 
 
 @pytest.mark.parametrize("one", CORRECT, ids=lambda one: one.name)
