@@ -1,5 +1,6 @@
-"""Parts of the output that noise selects, but does not hide: such as the plain count of the winner
-of a noisy maximum."""
+"""Parts of the output that noise selects but does not hide: the plain count of the winner of a
+noisy maximum, or a value on a branch that a coin rarely takes. Many runs with independent noise
+show that only one input has such a value."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ _ENOUGH, _STEP = 100, 50
 _TELLING = 500
 # A value that has not occurred twice in 300 runs is a noised number.
 _AGAIN, _FEW = 2, 300
-# Laws of noise that hides what it is added to, or compared with.
+# Laws of noise that hides its operand.
 _HIDING = (
     *("laplace", "normal", "discrete", "geometric", "logistic"),
     *("gumbel", "exponential", "cauchy"),
@@ -44,14 +45,13 @@ _HIDING = (
 
 
 class Selected(NamedTuple):
-    """A part of the output that differs though all noised values are equal, and in which one input
-    alone has a value; or an exception that one alone raises.
+    """A value that only one input has in a part of the output that differs though all noised values
+    are equal; or an exception that only one input raises.
 
-    part: by its name, or "raises".  which: the input that has the value, 0 or 1.  value: that.
-    other: what the other input has instead, with the same noised values.  often: in how many of
-    `runs` free runs the first one has it; the other one has it in none of as many.  error: the
-    exception, with its line.  place: the last line of the run.  is_known: whether all that is
-    random was seen to be noise that is equal in both runs; else only how often it comes up tells.
+    part: its name, or "raises".  which: the input that has the value, 0 or 1.  other: the value of
+    the other input with the same noise.  often: in how many of `runs` free runs the input has the
+    value; the other input never does.  error: the exception, with its line.  place: the last line
+    of the run.  is_known: whether all noise has a known law; if not, only `often` is evidence.
     """
 
     part: str
@@ -116,8 +116,8 @@ class FreeRuns:
 
 
 def selects(runs: Sequence[Run]) -> bool:
-    """Return whether noise seems to select a part of the output: one that varies, is no noised
-    value, and has a value that may come up again."""
+    """Return whether a part of the output varies, is no noised value, and may repeat a value, so
+    that noise seems to select it."""
     for name in dict.fromkeys(name for one in runs for name in one.parts):
         values = [one.parts.get(name, Missing) for one in runs]
         texts = set(map(repr, values))
@@ -154,7 +154,7 @@ def selected(pairs: Sequence[Coupled], runs: FreeRuns) -> list[Selected]:
 
 
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:
-    """Return it with how often it came up; None if the other input has it, too."""
+    """Return a value with its number of occurrences; None if the other input has it, too."""
     own, others = (
         [text_of(run, one.part) for run in runs[:many]] for runs in _turned(free, one.which)
     )
@@ -162,7 +162,7 @@ def _counted(one: Selected, free: Free, many: int) -> Selected | None:
 
 
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
-    """Yield what one input alone has in the runs that were made already."""
+    """Yield the values that only one input has in these runs."""
     seen = set()
     for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
@@ -189,7 +189,7 @@ def _turned(free: Free, which: int) -> Free:
 
 
 def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
-    """Return what d1 and d2 have in a part, in a pair of runs."""
+    """Return the values of a part for d1 and for d2 in a pair of runs."""
     if part == "raises":
         both = tuple(None if one is None else part for one in pair.comparison.errors)
     else:
@@ -205,30 +205,28 @@ def text_of(one: Run, part: str) -> str | None:
 
 
 def _is_known(pair: Coupled) -> bool:
-    """Return whether all that is random is noise of known laws, equal in both runs wherever it
-    hides something: then what differs nevertheless is no work of noise."""
+    """Return whether all noise has a known law and is equal in both runs, so that it does not cause
+    the difference of the outputs."""
     one, raises = pair.comparison, pair.noised == ["raises"]
     is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
-    # A run that raises leaves out what comes after.
+    # A run that raises makes fewer draws.
     is_even = raises or not (one.uneven or one.unused)
     return bool(one.hidden) and is_hiding and is_even and not (one.picks or one.chosen)
 
 
-# Laws whose outcomes are written down as they are; of others, which one is picked.
+# Laws whose outcomes are numbers; of others, the outcome is a place in a list.
 _NUMBERS = ("integers", "binomial")
-# How a comparison falls.
 _HOLDS = {True: "holds", False: "does not hold"}
-# Ways that are tried, the rarest first, and for how many seconds; and the runs on either input,
-# with noise of their own, that show what a way comes to.
+# Branches that are tried, rarest first, the seconds for them, and the runs of either input on each
+# branch, with their first seed.
 _WAYS, _SECONDS_FOR_BRANCHES, _RUNS_OF_A_BRANCH, _SEED = 24, 1.0, 24, 4_000
 
 
 class Seldom(NamedTuple):
-    """What one input alone has on a way that a coin seldom opens, in every run.
+    """A value that one input has in every run on a rare branch, and the other input never has.
 
-    coin: where it is tossed.  falls: how, in words.  chance: how likely that is.  part: of the
-    output, by its name, or "raises".  which: the input that has it, 0 or 1.  value: what it has.
-    error: the exception, with its line.  place: the last line of its run.
+    coin, falls, chance: the line of the coin, its outcome in words, and its probability.  part,
+    which, value, error, place: as of `Selected`.
     """
 
     coin: Place
@@ -242,8 +240,8 @@ class Seldom(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """What one coin, or choice of few outcomes, might have come to. chance: that it does so once at
-    least, of all times that it is tossed on its line."""
+    """Another outcome of a coin, or of a choice of few outcomes. chance: the probability that it
+    occurs at least once on this line in a run."""
 
     moment: Moment
     value: Any
@@ -299,8 +297,8 @@ def _seldom(way: _Way, found: tuple[str, int, str], pair: Coupled) -> Seldom:
 
 
 def _ways(recorder: Recorder) -> Iterator[_Way]:
-    """Yield them, of each line and outcome the first. Only single coins whose number is used for
-    nothing else: turned, another comparison of it would contradict this one."""
+    """Yield the branches of a run, the first for each line and outcome. Only single coins count
+    whose number has no other use, which might contradict the flipped outcome."""
     left: dict[tuple[Spot, Any], float] = {}
     found: dict[tuple[Spot, Any], _Way] = {}
 
@@ -329,8 +327,7 @@ def _ways(recorder: Recorder) -> Iterator[_Way]:
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
-    """Return what tells whether a coin is a single uniform number that was compared once, and used
-    for nothing else."""
+    """Return a predicate: whether a coin is a single uniform number without another use."""
 
     def pieces(ids: Any) -> Iterator[int]:
         for number in np.ravel(ids).tolist():

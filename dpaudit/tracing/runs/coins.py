@@ -1,5 +1,5 @@
-"""Coins, and other choices of few outcomes, that make up for what differs in the output: fallen
-otherwise, they make the outputs of two runs the same."""
+"""Coins that explain a difference of two outputs: if they are flipped, the outputs are equal. Their
+cost is the log-ratio of the probabilities of the outputs."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     Outcomes = dict[Entry, Any]
 
 
-# Where there are few, all outcomes are tried one by one; of even fewer, two at a time.
+# Up to 64 other outcomes are tried singly; up to 12, in pairs, too.
 _SINGLE, _BOTH = 64, 12
-# Of more, so many that lie first, besides those that the output that differs depends on.
+# Of more, only the first ones, and those on which the difference depends.
 _FIRST = 16
-# So often each is tried, with other noise for what is drawn after it.
+# Seeds, relative to the run's, for noise that is drawn after a flipped coin.
 _FRESH = (0, 101, 202)
 
 
 class Absorbed(NamedTuple):
-    """Coins that fell otherwise for d2 make the outputs the same.
+    """Coins that make the outputs of a pair equal when they are flipped in the second run.
 
-    places: of the coins.  primitives: by name.  cost: in nats, the largest log-ratio of what the
-    coins that decide together may lead to; None where these are not known for sure.  callers: of
-    the first one.
+    places, primitives: of the coins.  cost: in nats, the largest log-ratio of the probabilities of
+    an output, over the coins that decide it; None if these are not known.  callers: of the first
+    coin.
     """
 
     places: list[Place]
@@ -50,7 +50,7 @@ class Absorbed(NamedTuple):
 
 
 class Flips:
-    """Tries coins the other way; what has made up for a difference once is tried first again."""
+    """Flips coins of second runs. Coins that explained a difference before are tried first."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
@@ -92,7 +92,7 @@ class Flips:
         if best is not None and decisive is not None:
             together = self._conditional.cost(first, second, decisive, run_with)
             best = best._replace(cost=together)
-            # What decides by itself makes up for every difference.
+            # A coin that decides alone explains every difference.
             self._known = {**dict.fromkeys(self._conditional.singles), **self._known}
         return best
 
@@ -114,14 +114,14 @@ class Flips:
 def _decisive(
     every: list[Flip], first: Run, second: Run, flipped: Callable[..., Run]
 ) -> Entry | None:
-    """Return a choice that the part of the output depends on which differs first, found by halves:
-    each part may have a choice of its own."""
+    """Return a choice on which the first differing part of the output depends, by bisection; None
+    if there is no such part."""
     parts = second.parts
     name = next((one for one in parts if not same(parts[one], first.parts.get(one, Missing))), "")
     if not name:
         return None
     left = list({flip[0]: flip for flip in every}.values())
-    # All first coins before all second ones: two of one part may make up for each other.
+    # All first coins before all second ones: two coins of one part may cancel out.
     left.sort(key=lambda flip: flip[0][0][1][1])
 
     def changes(half: Sequence[Flip]) -> bool:
@@ -140,7 +140,7 @@ def _decisive(
 
 
 def _has_more(one: Run, first: Run) -> bool:
-    """Return whether something was drawn that another seed would draw otherwise."""
+    """Return whether a run draws anything that the first run does not."""
     return not one.recorder.by_moment.keys() <= first.recorder.by_moment.keys()
 
 
@@ -155,8 +155,7 @@ def _made_up(second: Run, flips: Sequence[Flip]) -> Absorbed:
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
-    """Yield what coins and other choices of few outcomes may come to instead: the moment with the
-    entry, the outcome, and what it was called."""
+    """Yield the other outcomes of coins and choices: the entry, the outcome, the primitive."""
     for choice in second.recorder.choices:
         for place, value in enumerate(np.ravel(choice.values).tolist()):
             yield (choice.moment, place), not value, "coin"
@@ -184,14 +183,16 @@ def _log_probability(one: Run) -> float:
     return total
 
 
-# More coins that decide together are not told apart, and no more groups of coins are flipped.
+# Coins that decide together, at most, and groups of coins that are flipped to find them.
 _FEW, _GROUPS = 6, 300
-# So many runs of either input, with other coins, show whether any other coin matters.
+# Runs of either input with other noise that show whether any other coin matters.
 _CHECKING = 16
 
 
 class Conditional:
-    """The cost of coins; which ones hang together is remembered for further pairs of runs."""
+    """Computes the cost of coins that decide one part of the output while all other coins stay as
+    they are: of a poll, the coins of the person whose answer differs. Groups of coins are
+    remembered for further pairs of runs."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, list[Entry] | None] = {}
@@ -205,13 +206,11 @@ class Conditional:
     def cost(
         self, first: Run, second: Run, decisive: Entry, run_with: Callable[..., Run]
     ) -> float | None:
-        """Return the largest log-ratio of what two inputs have in the part of the output that
-        differs, over all ways that the coins can fall which decide it; None where these are not
-        known for sure.
+        """Return the largest log-ratio of the probabilities of a value of the first differing part,
+        over all outcomes of the coins that decide it; None if these coins are not known.
 
-        run_with: a run of the first input,
-        or of the second one, with some outcomes and the noise of the first run, or with noise of
-        its own if it is given a seed.
+        run_with: runs input 0 or 1 with given outcomes, and with the noise of the first run, or
+        with other noise if it gets a seed.
         """
         parts = first.parts
         name = next((one for one in parts if parts[one] != second.parts.get(one)), None)
@@ -253,9 +252,8 @@ class Conditional:
     def _of_one_line(
         self, every: dict[Entry, Decision], name: str, run_with: Callable[..., Run]
     ) -> float | None:
-        """Return the cost of a coin that alone decides how a part differs, among those of one line:
-        others may move the part, such as a sum, for both inputs alike. None if there is no such
-        coin."""
+        """Return the cost of the only coin of a line that decides how a part differs between the
+        inputs; None if there is no such coin. Other coins may move the part for both inputs."""
 
         def seen(fixed: Outcomes) -> Any:
             return _gap([run_with(which, fixed) for which in (0, 1)], name)
@@ -270,7 +268,7 @@ class Conditional:
 
 
 def _single(every: dict[Entry, Decision], seen: Callable[[Outcomes], Any]) -> Entry | None:
-    """Return the one coin that something depends on, found by halves; None if it is not one."""
+    """Return the only coin on which `seen` depends, by bisection; None if there are several."""
     pinned = {entry: one.value for entry, one in every.items()}
     base = seen(pinned)
 
@@ -297,7 +295,7 @@ def _gap(both: list[Run], name: str) -> Any:
 def _depends(
     ways: list[tuple[Outcomes, Any]], which: int, name: str, run_with: Callable[..., Run]
 ) -> bool:
-    """Return whether a part of the output depends on more than the outcomes of the ways."""
+    """Return whether a part of the output depends on other noise than these outcomes."""
     for number in range(_CHECKING):
         fixed, output = ways[number % len(ways)]
         if output_of(run_with(which, fixed, number + 1), name) != output:
@@ -308,8 +306,7 @@ def _depends(
 def _deciding(
     every: dict[Entry, Decision], decisive: Entry, seen: Callable[[Outcomes], Any]
 ) -> list[Entry] | None:
-    """Return the coins that something depends on which is seen of runs, found by halves; None if
-    they are too many."""
+    """Return the coins on which `seen` depends, by bisection; None if there are too many."""
     pinned = {entry: one.value for entry, one in every.items()}
     turned = {**pinned, decisive: _flipped(pinned[decisive], every[decisive])}
     spots: dict[Spot, list[Entry]] = {}
@@ -320,7 +317,7 @@ def _deciding(
     found = {decisive}
     for state in (pinned, turned):
         base = seen(state)
-        # Those of one line together: two coins of one part may make up for each other.
+        # Coins of one line together: two coins of one part may cancel out.
         left = list(spots.values())
         while left:
             group = left.pop()

@@ -1,4 +1,5 @@
-"""What two runs with the same noised values show, as plain data."""
+"""Compares two runs with the same noised values: the operands that noise hides, the parts of the
+output that differ, and where the control flow differs. The results are plain data."""
 
 from __future__ import annotations
 
@@ -23,15 +24,14 @@ if TYPE_CHECKING:
 
 
 class Hidden(NamedTuple):
-    """Noise, and what it hides: the operands of two runs that came to the same noised values.
+    """Noise, and the operands in two runs that it hides. Lists have one entry for each piece.
 
-    draw: where it was drawn.  added: where it was added, or compared.  kind: add or compare.
-    primitive, law: of the noise.  operands: of both runs.  shifts: how far these are apart, an
-    entry each.  scales: of the noise in both runs, likewise.  released: which of the noised values
-    are part of the output.  pieces: the numbers of the pieces of noise.  parameters: of both draws.
-    callers: the user's own lines that the call of the primitive, or the addition, came from, the
-    innermost first.  cost: the log-ratio of the densities at this output, in nats, where the noise
-    is known by its effect on the output alone.
+    draw, added: where the noise is drawn, and added or compared.  kind: `add`, `compare`, or
+    `effect` if the noise is known only by its effect on the output.  operands: of both runs, as
+    text.  shifts: distances of the operands.  scales: of the noise in both runs.  released: whether
+    the output shows the noised values.  pieces: their numbers.  parameters: of both draws.  cost:
+    for an effect, the log-ratio of the densities of the output, in nats.  callers: lines that the
+    draw, or the addition, was called from, innermost first.
     """
 
     draw: Place
@@ -50,11 +50,10 @@ class Hidden(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A coin, or another discrete choice, whose probabilities differ between the runs.
+    """A coin, or another discrete choice, in two runs.
 
-    place: where.  primitive: or the comparison.  probabilities: of the outcomes in both runs: for
-    a coin of True, an entry each.  is_coin: whether it is one.  parameters: of both.
-    callers: as of noise.
+    probabilities: of the outcomes, for each run; for coins those of True, one for each coin.
+    parameters: of both draws.  callers: as of `Hidden`.
     """
 
     place: Place
@@ -66,24 +65,23 @@ class Chosen(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """Where two runs take different ways. place: the last line in common.  ways: the next line of
-    each; None at the end of a run."""
+    """Where the control flow of two runs differs. place: the last common line.  ways: the next line
+    of each run; None if there is none."""
 
     place: Place
     ways: tuple[Place | None, Place | None]
 
 
 class Comparison(NamedTuple):
-    """What two runs show.
+    """The differences of two runs.
 
-    hidden, chosen: noise with what it hides, and choices.  differing: the parts of the output that
-    differ, with both values.  parted: where the ways part, if they do.  uneven: primitives that are
-    called another number of times, or for another number of values, with both numbers.  twice:
-    pieces of noise that hide two things which do not move alike: each two places.  moved: where a
-    noised value meets data, so that it hides another change than before; empty once this has been
-    looked at.  unused: draws
-    of which nothing was used.  errors: of both runs.  ends: the last line of each.  picks: whether
-    records may be picked at random.  ranges: whether a uniform number has another range.
+    hidden, chosen: noise and choices.  differing: parts of the output that differ, with both values
+    as text.  parted: where the control flow differs, or None.  uneven: primitives that draw another
+    number of values, with both numbers.  twice: noise that hides two values whose shifts differ:
+    where it is drawn, and both uses.  moved: spots at which a noised value meets data again; empty
+    in results.  unused: draws without a use.  errors, ends: exception, and last line, of each run.
+    picks: whether records may be picked at random.  ranges: whether a uniform number has another
+    range.
     """
 
     hidden: list[Hidden]
@@ -101,12 +99,12 @@ class Comparison(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """A pair of runs.
+    """A pair of coupled runs.
 
-    forward: whether d1 came first.  seed: of the noise.  comparison: of the two.  absorbed: coins
-    that make up for what differs in the output.  bare: the parts of the output that differ and have
-    no noise in them, or exceptions ("raises").  noised: those that differ and do have some.
-    appearing: parts that the second input alone has, where noise passes a threshold.
+    forward: whether d1 came first.  seed: of the noise.  absorbed: coins that explain the
+    difference of the outputs, or None.  bare, noised: differing parts of the output without noise,
+    and with noise; "raises" stands for an exception.  appearing: parts that only the second input
+    has, if its noise passes a threshold.
     """
 
     forward: bool
@@ -123,7 +121,7 @@ _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
 
 
 def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
-    """Return what two runs show, the second of which was given the noised values of the first."""
+    """Return the differences of two runs; the second repeats the noised values of the first."""
     pairs = matched(first.recorder, second.recorder, alignment)
     shown = significant(first)
     return Comparison(
@@ -186,7 +184,7 @@ def _lists(both: tuple[Any, Any]) -> tuple[list[float], list[float]]:
 
 
 def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
-    """Return the parts of the output that differ, with what each run has there."""
+    """Return the parts of the output that differ, with the value of each run as text."""
     found = {}
     for name in {**first.parts, **second.parts}:
         one, other = (run.parts.get(name, Missing) for run in (first, second))
@@ -208,8 +206,7 @@ def _have_ranges(first: Recorder, second: Recorder) -> bool:
 
 
 def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, int]]:
-    """Return the primitives that were called another number of times, or for other numbers of
-    values."""
+    """Return the primitives that drew another number of values."""
     found = []
     counts: dict[Any, list[int]] = {}
     for which, recorder in enumerate((first, second)):
@@ -222,7 +219,7 @@ def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, in
 
 
 def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
-    """Return the draws no piece of which was added to anything, or compared."""
+    """Return the draws without a use or a coin."""
     used = np.zeros(len(recorder.pieces.laws), dtype=bool)
     for one in recorder.uses:
         used[np.ravel(one.ids)] = True
@@ -241,13 +238,13 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
 
 
 def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
-    """Return what a use of a run hides, and the use of the second run that belongs to it."""
+    """Return the noise of a use and of its counterpart in the second run, with their operands."""
     recorder = run.recorder
     ids = np.ravel(one.ids)
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one)
-    # In the units in which the noise was added, whatever was done with the sum.
+    # In units of the first addition, before the sum was scaled.
     unit = _unit(one, root)
     first_scales, second_scales = (
         np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
@@ -284,7 +281,7 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
-    """Return the use whose operand is without what it is compared with."""
+    """Return the use before the comparison, whose operand lacks the threshold."""
     is_sum = use.kind != "compare" or use.previous is None
     return use if is_sum else recorder.uses[use.previous or 0]
 
@@ -296,7 +293,7 @@ def _root(recorder: Recorder, use: Use) -> Use:
 
 
 def _unit(one: Use, root: Use) -> Any:
-    """Return by what a sum was multiplied since the noise was added, an entry each."""
+    """Return the factors by which a sum was scaled after the noise was added."""
     factor, before = np.ravel(one.factor), np.ravel(root.factor)
     if len(before) != len(factor):
         return np.ones(len(factor))
@@ -304,7 +301,7 @@ def _unit(one: Use, root: Use) -> Any:
 
 
 def _distances(one: Any, other: Any) -> Any:
-    """Return how far numbers are apart: infinitely, where one alone is NaN or infinite."""
+    """Return the distances of numbers; infinite where only one is NaN or infinite."""
     with np.errstate(all="ignore"):
         found = np.abs(one - other)
     is_same = (one == other) | (np.isnan(one) & np.isnan(other))
@@ -320,13 +317,13 @@ def _ravelled(operand: Any) -> Any:
     return np.ravel(np.asarray(operand, dtype=float))
 
 
-# Noised values that are rounded by less, in scales of the noise, are released still.
+# Rounding error, in scales of the noise, up to which a noised value counts as released.
 _ROUNDED = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
-    """Return which noised values the output shows, at any step of a calculation, and rounded a
-    little perhaps."""
+    """Return which noised values of a use, or of the uses before it, the output shows; they may be
+    rounded slightly."""
     recorder, numbers = run.recorder, _numbers(run)
     found = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
@@ -340,7 +337,7 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the uses that nothing goes on with, or whose noised values the output shows."""
+    """Return the ids of uses that are the last of their value, or that the output shows."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
     among = {
@@ -351,7 +348,7 @@ def significant(run: Run) -> set[int]:
     found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
     if not any(each.any() for each in among.values()):
         return found
-    # What came later of every piece of noise: a sum with 0 shows nothing new.
+    # Later values of each piece of noise: a sum with 0 shows nothing new.
     later: dict[int, set[float]] = {}
     for place, one in reversed(list(enumerate(uses))):
         pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
@@ -372,8 +369,7 @@ def _numbers(run: Run) -> Any:
 
 
 def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
-    """Return which values are among some numbers, in order, or as close to one as the tolerance;
-    NaN is not."""
+    """Return which values are within a tolerance of one of some sorted numbers."""
     array = np.asarray(values, dtype=float)
     if not len(numbers):
         return np.zeros(array.shape, dtype=bool)
@@ -385,13 +381,12 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
         return np.asarray(distance <= tolerance)
 
 
-# Noise that two uses would have to have moved by is the same up to this, in its own units.
+# Relative difference of shifts that counts as rounding.
 _CLOSE = 1e-9
 
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
-    """Return noise that hides two things which do not move alike: where it was drawn, and both
-    places where it was added."""
+    """Return noise that hides two values whose shifts differ: where it is drawn, and both uses."""
     first = run.recorder
     compared = {id(first.uses[one]) for one in first.compared if one is not None}
     many = len(first.pieces.laws)
@@ -412,8 +407,8 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
             is_shared = before is one and id(one) not in compared
             is_uniform = first.pieces.laws[number] == "uniform"
             if (is_shared or is_uniform) and not _shows_both(run, before, one):
-                # A sum of entries that share their noise shows no difference of two; uniform
-                # numbers are compared, one after the other, with sums of probabilities.
+                # A sum of entries with the same noise shows no difference of two; a uniform number
+                # may be compared with several sums of probabilities.
                 continue
             draw = first.pieces.draw_of(number)
             drawn = first.place(one.moment if draw is None else draw.moment)
@@ -431,8 +426,7 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield where a noised value is combined with something that differs between the runs, so that
-    its noise would have to move otherwise than it has before."""
+    """Yield spots at which a noised value is combined with data, so that its shift changes."""
     for one, other in pairs:
         if one.previous is None or other.previous is None:
             continue
@@ -450,8 +444,7 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 
 def _steps(one: Use, other: Use) -> Any:
-    """Return by how much the noise of two uses has moved, in its own units; None for uses of
-    different shapes."""
+    """Return the shifts of the noise between two uses; None for uses of different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
     with np.errstate(all="ignore"):
@@ -461,20 +454,19 @@ def _steps(one: Use, other: Use) -> Any:
 
 
 def parted(first: Run, second: Run) -> Parted | None:
-    """Return where the ways of two runs part for good: what they have in common at the end, and
-    the turns of loops, are left out."""
+    """Return where the control flow of two runs differs for the last time; None if it does not.
+    Repetitions of loops are left out."""
     if first.lines == second.lines:
         return None
     one, other = _without_repeats(first.lines), _without_repeats(second.lines)
     only = set(one) ^ set(other)
     if not only:
         return _first_turn(first.lines, second.lines)
-    # Where they meet again and end alike, what differs has come back into the data.
     return _before_last(one, other, only)
 
 
 def _first_turn(one: list[Line], other: list[Line]) -> Parted | None:
-    """Return where runs first part that take the same lines, some of them more often."""
+    """Return where runs first differ that execute the same lines, some of them more often."""
     place = next(
         (place for place, lines in enumerate(zip(one, other)) if lines[0] != lines[1]),
         min(len(one), len(other)),
@@ -484,7 +476,7 @@ def _first_turn(one: list[Line], other: list[Line]) -> Parted | None:
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Parted | None:
-    """Return the last line in common before the last lines that one run alone takes."""
+    """Return the common line before the last lines that only one run executes."""
     found: tuple[int, int, Line | None] | None = None
     for which, lines in enumerate((one, other)):
         places = [place for place, line in enumerate(lines) if line in only]
@@ -509,19 +501,18 @@ def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Parted 
 
 
 def _without_repeats(lines: list[Line]) -> list[Line]:
-    """Return lines without further turns of a loop: each line once, where it was last reached."""
+    """Return each line once, at its last execution."""
     last = {line: place for place, line in enumerate(lines)}
     return [line for place, line in enumerate(lines) if last[line] == place]
 
 
 def error_of(run: Run) -> Any:
-    """Return the exception of a run, with the line that raised it; None without one."""
+    """Return the type, message and line of a run's exception; None if there is none."""
     error = run.error
     return None if error is None else (error[0], error[1], _maybe(error[2]))
 
 
 def end_of(run: Run) -> Place | None:
-    """Return the last line of a run."""
     return _maybe(run.lines.end)
 
 

@@ -1,6 +1,6 @@
-"""Noise that is known by its effect on the output alone, since the program makes more of it than
-sums: what a piece would have to be for the second input to give a part of the output of the first.
-"""
+"""Noise that is known only by its effect on the output, since the program does more with it than
+sums: the value that a piece must have for the second input to give the output of the first. Runs
+with chosen noise also tell whether the output shows it, and whether it decides the output."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# Pieces of noise that are tried, and steps towards the output that is wanted.
+# Pieces of noise that are tried, and steps of the secant method.
 _PIECES, _STEPS = 32, 12
-# So far away, in parts of its range, another number is taken: by no symmetry the same.
+# Shift to another value of a uniform number, in widths of its range: no symmetry undoes it.
 _ELSEWHERE = 0.382
-# Parts of the output that may differ.
+# Differing parts of the output, at most.
 _PARTS = 8
+# Relative step for slopes.
 _STEP = 1e-6
-# Between which a uniform number is looked for, and how often what lies between is halved: the
-# inverse of a distribution function is steep at its ends, and may have a kink.
+# Grid, in widths of the range, between whose points a uniform number is sought, and bisection
+# steps: an inverse distribution function is steep at its ends, and may have a kink.
 _BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
 _HALVES = 45
-# Of its distance to its nearer end, so far it is moved for a slope; and so many steps of floats the
-# output has to move by then, so that rounding costs nothing.
+# Step for slopes of uniform numbers, in distances to the nearer end; and the least change of the
+# output, in spacings of floats, for which rounding does not matter.
 _NEAR, _PRECISE = 1e-4, 1e6
 _KNOWN = ("laplace", "normal", "logistic", "gumbel", "exponential", "cauchy")
 
@@ -83,7 +84,7 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
 
 
 class _Piece(NamedTuple):
-    """A number that was drawn. place: in the values of its draw.  ends: between which it lies."""
+    """A drawn number. place: in the values of its draw.  ends: of its range, if it is uniform."""
 
     draw: Draw
     place: int
@@ -100,7 +101,7 @@ class _Piece(NamedTuple):
 
     @property
     def elsewhere(self) -> float:
-        """Another number that may be drawn."""
+        """Another value that may be drawn."""
         if self.ends is not None:
             low, width = self.ends[0], self.ends[1] - self.ends[0]
             return low + ((self.value - low) / width + _ELSEWHERE) % 1 * width
@@ -120,8 +121,8 @@ def _hidden(
     at: Callable[[float, int], Run],
     is_alone: bool,
 ) -> Hidden:
-    """Return what a piece of noise hides. is_alone: whether the part of the output depends on no
-    other noise, whose law would make a mixture of it."""
+    """Return a piece of noise with its shift. is_alone: whether the part depends on no other noise;
+    with other noise its law is a mixture."""
     draw = one.draw
     slopes = (_slope(at, name, one.value, 0, one), _slope(at, name, number, 1, one))
     cost = None
@@ -147,7 +148,7 @@ def _hidden(
 
 
 def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield the pieces of noise that the output may depend on by more than a coin."""
+    """Yield the drawn floats of a run."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)
@@ -161,7 +162,8 @@ def _pieces(second: Run) -> Iterator[_Piece]:
 
 
 def _solved(at: Callable[[float, int], Run], name: str, start: float, first: Run) -> float | None:
-    """Return the piece of noise with which the second input gives the output of the first one."""
+    """Return the noise for which the second input gives the output of the first, by the secant
+    method; None if it does not converge."""
     wanted = float(first.parts[name])
     step = _STEP * max(1.0, abs(start))
     one, other = start, start + step
@@ -179,7 +181,7 @@ def _solved(at: Callable[[float, int], Run], name: str, start: float, first: Run
 
 
 def _bracketed(at: Callable[[float, int], Run], name: str, first: Run, one: _Piece) -> float | None:
-    """Return the same of a uniform number, where the output crosses the one wanted."""
+    """Return the same for a uniform number, by bisection."""
     if one.ends is None:
         return None
     start, width = one.ends[0], one.ends[1] - one.ends[0]
@@ -226,7 +228,7 @@ def _part(one: Run, name: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-# So far from either end of the range, in parts of it.
+# Distance from the ends of the range, in its widths.
 _NEAR_END = 1e-6
 
 
@@ -267,16 +269,16 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
 
 
 def _shown(one: Run, number: int) -> set[Spot]:
-    """Return where a noised value came to be that the output shows."""
+    """Return the spots of the uses of a piece that the output shows."""
     uses = [use for use in one.recorder.uses if number in np.ravel(use.ids)]
     return {
         use.moment[1] for use in uses if are_released(one, use)[np.ravel(use.ids) == number].any()
     }
 
 
-# Pieces of noise that are tried.
+# Compared pieces of noise that are moved.
 _DECIDING_PIECES = 32
-# What noise of scale 1 is below, or above, once in ten thousand draws.
+# Quantiles of noise of scale 1, at 10⁻⁴ and 1 - 10⁻⁴.
 _RARE = {
     "laplace": (-8.5, 8.5),
     "normal": (-3.7, 3.7),
@@ -309,7 +311,7 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield rare noise in place of what was compared: each piece alone, and all of them."""
+    """Yield rare values of compared noise: of each piece alone, then of all pieces."""
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -318,7 +320,7 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
-    """Yield the pieces of noise that were compared, with what they rarely exceed."""
+    """Yield the pieces of noise that were compared, with their rare values."""
     compared = {
         piece
         for use in recorder.uses

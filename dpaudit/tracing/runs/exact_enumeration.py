@@ -1,5 +1,5 @@
-"""The exact law of a mechanism whose noise is a few coins, or other choices of few outcomes: each
-way that they can fall is run once."""
+"""The exact law of an output whose only noise is a few coins, or choices of few outcomes: each
+*branch*, that is each combination of outcomes, is run once."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     Outcomes = dict[Entry, Any]
 
 
-# Ways that are run for either input, the likeliest first; and choices on all of them.
+# Branches that are run for either input, the likeliest first, and choices on all of them.
 _MOST, _CHOICES = 128, 3_000
-# Fewer than all are run where so many of them have come to so little, or where there are too many.
+# Give up if 32 branches have a total probability below 0.2, or if there are over 10⁶ branches.
 _EARLY, _LITTLE, _BEYOND = 32, 0.2, 1e6
-# So many runs with other noise, at least one of each way, show whether anything else is random.
+# Runs with other seeds that show whether anything else is random.
 _CHECKING = 32
-# More than so much may be left unexplored of no law that tells anything.
+# Probability that may be left unexplored.
 _REST = 0.05
-# What is left of 1 by rounding.
+# The same, if it is due to rounding.
 _EXACT = 1e-9
-# Ways that are less likely are left out.
+# Less likely branches are left out.
 _RARE = 1e-15
 
 
 class Decision(NamedTuple):
-    """A coin, or another choice. entry: of the draw, or of the coin.  outcomes: all that may come,
-    with their probabilities.  value: which one has come.  spot, primitive: where, and what."""
+    """A coin, or a choice of few outcomes, in one run. entry: its moment and entry.  outcomes: all
+    values with their probabilities.  value: the outcome.  spot, primitive: what draws it."""
 
     entry: Entry
     outcomes: Sequence[tuple[Any, float]]
@@ -52,9 +52,9 @@ class Decision(NamedTuple):
 class Laws(NamedTuple):
     """The laws of the output on both inputs.
 
-    first, second: the probability of each output, in the same order.  rests: what is left of 1 of
-    each, for ways that were not run.  place, primitive: of the choice whose outcomes are least
-    alike.  callers: the lines that it was reached from.  others: of the other choices.
+    first, second: the probability of each output, in the same order.  rests: the probabilities of
+    the branches that were not run.  place, primitive, callers: of the choice with the most unequal
+    odds.  others: lines of the other choices.
     """
 
     first: list[float]
@@ -67,12 +67,12 @@ class Laws(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing of the laws is left unknown."""
+        """Whether all branches were run."""
         return max(self.rests) < _EXACT
 
     @property
     def is_finite(self) -> bool:
-        """Whether they are exact, and each input has all that the other one has."""
+        """Whether they are exact, and both inputs have the same outputs."""
         return self.is_exact and epsilon(self.first, self.second) < math.inf
 
 
@@ -128,15 +128,15 @@ def law_of_ways(
     steps: dict[Spot, Any] | None = None,
     every: list[tuple[Outcomes, Any]] | None = None,
 ) -> dict[Any, float] | None:
-    """Return the probability of each output, over the likeliest ways that choices can fall; None
-    where there is other noise, or too many choices.
+    """Return the probability of each output, from the likeliest branches; None if there is other
+    noise, or if there are too many choices.
 
-    way: a run with some outcomes.  pinned: choices that always fall alike.  lenient: whether other
-    noise, which is the same in all runs, is left as it is.  part: of the output, whose law it is.
-    steps: is given the choices.  every: is given the ways, with their outputs.
+    way: makes a run with given outcomes.  pinned: choices whose outcome is fixed.  lenient: whether
+    other noise is allowed, which is the same in all runs.  part: the part of the output in question
+    (default: all).  steps, every: are filled with the choices, and with the branches and outputs.
     """
     law: dict[Any, float] = {}
-    # Ways that have begun: the likeliest first, with what has been decided.
+    # Branches to run: minus probability, a tie-breaker, outcomes.
     begun: list[tuple[float, int, Outcomes]] = [(-1.0, 0, {})]
     many = choices = 0
     for number in range(_MOST):
@@ -180,7 +180,7 @@ def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _ways(way: Sequence[Decision]) -> float:
-    """Return how many ways there are at least, were all as the likeliest one."""
+    """Return a lower bound on the number of branches."""
     return math.prod(1 / max(chance for _, chance in each.outcomes) for each in way)
 
 
@@ -189,7 +189,7 @@ def _probability(one: Decision) -> float:
 
 
 def _note(steps: dict[Spot, Any], one: Decision, recorder: Recorder) -> None:
-    """Keep of each spot the choice whose outcomes are least alike."""
+    """Keep the choice with the most unequal odds of each spot."""
     chances = [chance for _, chance in one.outcomes if chance > 0]
     odds = max(chances) / min(chances)
     if one.spot not in steps or odds > steps[one.spot][0]:
@@ -197,7 +197,7 @@ def _note(steps: dict[Spot, Any], one: Decision, recorder: Recorder) -> None:
 
 
 def output_of(one: Run, part: str | None = None) -> Any:
-    """Return what came of a run, or a part of that, as a key."""
+    """Return the output of a run, or a part of it, as a hashable value."""
     if one.error is not None:
         return (("raises", ""),)
     if part is not None:
@@ -214,7 +214,7 @@ def _key(value: Any) -> Any:
 
 
 def merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
-    """Return laws of which outputs are one that differ by the rounding of floats only."""
+    """Return laws in which outputs that differ by the rounding of floats are merged."""
     numbers = {
         value
         for law in laws
@@ -240,10 +240,10 @@ def merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
 def decisions(
     recorder: Recorder, *, lenient: bool = False, pinned: Container[Entry] = ()
 ) -> list[Decision] | None:
-    """Return the choices of a run in order, but for those that are pinned; None where other noise
-    is drawn, unless that is to be left out."""
+    """Return the choices of a run in order, without the pinned ones; None if there is other noise,
+    unless `lenient`."""
     found: list[Decision] = []
-    # Of uniform numbers, the range that earlier comparisons have left.
+    # The range of each uniform number that earlier comparisons have left.
     ranges: dict[int, tuple[float, float]] = {}
     compared: set[int] = set()
     drawn: set[int] = set()
@@ -277,8 +277,8 @@ def decisions(
 def _coins(
     moment: Any, one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
-    """Yield the coins of a comparison, with their probabilities given what earlier comparisons of
-    the same uniform numbers have shown."""
+    """Yield the coins of a comparison, with their probabilities given the earlier comparisons of
+    the same uniform numbers."""
     values = np.ravel(one.values).tolist()
     many = len(values)
     ids = np.ravel(np.broadcast_to(one.ids, np.shape(one.values))).tolist()

@@ -1,4 +1,4 @@
-"""An output as its smallest parts, each with a name."""
+"""Outputs as flat mappings: from the name of each part, such as `output[1]`, to a plain value."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# More parts of an output are not told apart.
+# Parts of an output, at most.
 _MOST = 200_000
-# Numbers that are as close as this, relatively, differ by rounding only.
+# Relative difference of floats that counts as rounding.
 _CLOSE = 1e-9
 _DEPTH = 12
-# Of what is shown: entries, and characters.
+# Entries, and characters, of a value in a message.
 _FEW, _LONGEST = 8, 60
 _NUMBERS = frozenset((int, float, bool))
 
 
 class Missing:
-    """Stands for a part that an output does not have."""
+    """Stands for a part that is missing."""
 
 
 def leaves(output: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _of_array(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether two parts are the same, but for the rounding of floats."""
+    """Return whether two values are equal up to the rounding of floats."""
     if isinstance(one, float) and isinstance(other, (int, float)) and not isinstance(other, bool):
         if math.isnan(one) or math.isnan(other):
             return math.isnan(one) and math.isnan(other)

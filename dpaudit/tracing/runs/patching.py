@@ -1,4 +1,4 @@
-"""Primitives and generators exchanged for those that a recorder sees, while a run lasts."""
+"""Replaces primitives and generators during a run by ones that a recorder sees."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 _MISSING = object()
-# So deep, and in so many objects, generators are looked for.
+# Depth of attributes, and number of objects, in which generators are looked for.
 _DEPTH, _MOST = 4, 20_000
 _PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.generic)
-# The same, and what else holds no generator that is not found otherwise; of these types exactly.
+# Exact types that hold no generator.
 _INERT = frozenset((int, float, complex, str, bytes, bool, type(None), np.ndarray))
 _GENERATORS = frozenset((np.random.Generator, np.random.RandomState))
-# What holds others, of these types exactly: nothing plain.
+# Exact types that hold other objects.
 _HOLDERS = frozenset((FunctionType, list, tuple, dict))
 
 
 class _Kind(type):
-    """The class of a number, for which every instance of the true one is an instance."""
+    """Metaclass of stand-ins for `float` and `int`, whose instances are those of the true class."""
 
     true: type[Any] = object
     traced: tuple[type[Any], ...] = ()
@@ -56,7 +56,7 @@ class _Kind(type):
 
 
 class _Float(float, metaclass=_Kind):
-    """`float`, for code that is watched: the noise that a number carries is not lost."""
+    """Stands in for `float` in the user's code, and keeps the noise of a number."""
 
     true = float
     dtype = np.dtype(float)
@@ -70,7 +70,7 @@ class _Float(float, metaclass=_Kind):
 
 
 class _Int(int, metaclass=_Kind):
-    """`int`, likewise, of whole numbers."""
+    """Stands in for `int` in the user's code, and keeps the noise of an integer."""
 
     true = int
     traced = (TracedInteger64,)
@@ -89,8 +89,8 @@ _kept = threading.local()
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Leave the generators that all code shares as they were. Around several runs, which would take
-    a quarter longer if each did so, the first of this thread does so for all."""
+    """Restore the global generators at the end. Of nested calls in a thread only the outer one does
+    it: doing it in each run costs a quarter of the time."""
     if getattr(_kept, "is_so", False):
         yield
         return
@@ -109,7 +109,7 @@ def generators_kept() -> Iterator[None]:
 
 
 def _torch() -> Any:
-    """Return torch, where it is loaded."""
+    """Return torch if it is loaded, else None."""
     found = sys.modules.get("torch")
     return found if hasattr(found, "set_rng_state") else None
 
@@ -124,9 +124,10 @@ def replaced(
     *,
     keeps_builtins: bool = False,
 ) -> Iterator[None]:
-    """Let a recorder see what is drawn, in this thread; afterwards all is as it was.
+    """Let a recorder see the draws of this thread; undo all changes at the end.
 
-    parts: the user's own objects, where generators may be.  seed: of all generators that are found.
+    parts: the user's objects, which may hold generators.  seed: for all generators.
+    keeps_builtins: whether `float` and `int` stay as they are.
     """
     with generators_kept():
         random.seed(seed)
@@ -175,8 +176,8 @@ def _exchanged(
 def _replace(
     every: Sequence[Replacements], undo: list[Callable[[], None]]
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
-    """Set attributes. Return what stands in for what modules have named, by its id; and what they
-    have named, with that, by their names."""
+    """Set attributes. Return the replacements by the id of the replaced function, and pairs of
+    mappings from names to the functions before and after."""
     known: dict[int, Any] = {}
     kept: list[tuple[Any, Any]] = []
     for owner, values in every:
@@ -195,7 +196,7 @@ def _replace(
             for name, value in values.items():
                 try:
                     setattr(owner, name, value)
-                except (AttributeError, TypeError):  # of a compiled class: it stays as it is
+                except (AttributeError, TypeError):  # a compiled class
                     continue
                 changed.append((name, before[name]))
     return known, kept
@@ -211,7 +212,7 @@ def _restore_scope(scope: dict[str, Any], before: dict[str, Any]) -> None:
 
 def _restore_all(owner: Any, before: list[tuple[str, Any]]) -> None:
     while before:
-        # Whatever an object of the user's does when it is set, all others are as before.
+        # Setting an attribute of a user's object may raise; the others are restored all the same.
         with suppress(Exception):
             while before:
                 _restore(owner, *before.pop())
@@ -225,7 +226,7 @@ def _restore(owner: Any, name: str, old: Any) -> None:
 
 
 def _last_module() -> tuple[int, Any]:
-    """Return how many modules are loaded, and the one that was loaded last."""
+    """Return the number of loaded modules, and the last one."""
     return len(sys.modules), next(reversed(sys.modules.values()))
 
 
@@ -233,8 +234,7 @@ _named: tuple[tuple[int, Any] | None, frozenset[str]] = None, frozenset()
 
 
 def _names(last: tuple[int, Any]) -> frozenset[str]:
-    """Return the names of the modules that are loaded, which are the same for many runs. last: how
-    many, and the last."""
+    """Return the names of the loaded modules, cached while `last` is the same."""
     global _named
     before, names = _named
     if before != last:
@@ -244,9 +244,10 @@ def _names(last: tuple[int, Any]) -> frozenset[str]:
 
 
 def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[Any, Any]]) -> None:
-    """Give the modules that a run has imported what they name in truth. before: the names of those
-    that were there.  last: how many, and the last.  kept: what is true, and what stands in for it,
-    each by its name.
+    """Undo replacements in modules that the run imported.
+
+    before, last: the names of the modules before the run, and `_last_module()`.  kept: pairs of
+    mappings from names to the true functions and to their replacements.
     """
     if _last_module() == last:
         return
@@ -260,7 +261,7 @@ def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[A
 
 
 class _References:
-    """Where the user's own code names primitives and generators."""
+    """Replaces the primitives and generators that the user's code refers to."""
 
     def __init__(
         self,
@@ -280,7 +281,7 @@ class _References:
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
-        """Exchange what a namespace names."""
+        """Replace the values of a module's namespace."""
         for name, value in list(scope.items()):
             kind = type(value)
             if kind in _INERT:
@@ -293,7 +294,7 @@ class _References:
                 self.look_at(value, 1)
 
     def look_at(self, value: Any, depth: int) -> None:
-        """Exchange what an object carries."""
+        """Replace the values that an object holds."""
         kind = type(value)
         if (
             kind in _INERT
@@ -389,7 +390,7 @@ class _References:
         return isinstance(file, str) and self._followed.owns(file)
 
     def _new(self, value: Any) -> Any:
-        """Return what stands in for a primitive or a generator; None for anything else."""
+        """Return the replacement of a primitive or generator; None for other values."""
         known = self._known.get(id(value), _MISSING)
         if known is not _MISSING:
             return known
@@ -406,7 +407,7 @@ class _References:
         return self._wrapped[id(value)]
 
     def _stream(self) -> np.random.SeedSequence:
-        """Return the next seed of a generator."""
+        """Return the seed of the next generator."""
         if self._streams is None:  # most runs find none
             self._streams = np.random.SeedSequence([self._seed, 1])
         (stream,) = self._streams.spawn(1)

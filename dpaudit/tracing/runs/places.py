@@ -1,4 +1,5 @@
-"""Where something happens: the line of the user's own code that a call comes from."""
+"""Places in the user's code: which files are followed, which modules a mechanism reaches, and which
+lines a run executes."""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 
-# In the place of an instruction: what a function has made, as a whole.
+# Stands for an instruction: the function as a whole.
 _WHOLE = -1
-# So many callers of a line are named.
+# Callers of a line that are named, at most.
 _DEEPEST = 5
 
 
 class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
-    """Where in a program something happens: its code, and the instruction. There is one for each in
-    all runs of a trace, so that it is found at once: code itself is compared piece by piece."""
+    """A code object and an instruction in it. Each pair has one instance in all runs of a trace, so
+    that it hashes by identity: hashing a code object is slow."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -42,8 +43,8 @@ class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
 class Place(NamedTuple):
     """A line of code.
 
-    file: as Python names it.  line: from 1.  code: the expression, or the line where it is not
-    known.  function: that it is in.
+    file: its path.  line: from 1.  code: the expression, or the whole line if that is not known.
+    function: the name of the function around it.
     """
 
     file: str
@@ -53,11 +54,10 @@ class Place(NamedTuple):
 
 
 class Followed:
-    """Whose code counts as the user's own: all that is not installed, and what is named.
+    """Decides which code is the user's: files that are not installed, and files that are named.
 
-    files: more files, by their paths.  packages: more packages, or folders.  home: what stands for
-    a mechanism that is a library's own object, such as the factory that has made it: noise that no
-    code of the user's has asked for is drawn there.
+    files: paths of more files.  packages: more packages, or folders.  home: the place of noise that
+    no line of the user draws, such as the factory of a library's mechanism.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class Followed:
         self.home = None if home is None else Spot((home, _WHOLE))
         self._files = set(files)
         self._folders = tuple(folder for one in packages for folder in _folders(one))
-        # Files that have been asked for: there are few, which are asked for at every draw.
+        # Answers by file: the same few files are asked for at every draw.
         self.known: dict[str, bool] = {}
-        # As many modules were loaded when these were looked for.
+        # Number of loaded modules when `_modules` was computed.
         self._loaded = 0
         self._modules: list[ModuleType] = []
         self._spots: dict[tuple[int, int], Spot] = {}
 
     def spot(self, frame: FrameType) -> Spot:
-        """Return where a frame is."""
+        """Return the spot at which a frame executes."""
         code, instruction = frame.f_code, frame.f_lasti
         found = self._spots.get((id(code), instruction))
         if found is None:
@@ -91,8 +91,8 @@ class Followed:
         return known
 
     def modules(self, objects: Iterable[Any]) -> list[ModuleType]:
-        """Return the user's own modules that objects can reach; the same ones for the objects of
-        another run, as long as no more modules are loaded."""
+        """Return the user's modules that objects can reach. They are computed again only after
+        another module was imported."""
         if len(sys.modules) != self._loaded:
             self._modules = reached(objects, self.owns)
             self._loaded = len(sys.modules)
@@ -107,7 +107,7 @@ class Followed:
 
 
 def check_followed(packages: Sequence[str]) -> None:
-    """Raise ValueError for what names no package, folder or file."""
+    """Raise ValueError for a name that is no package, folder or file."""
     for one in packages:
         if not _folders(one):
             raise ValueError(
@@ -116,7 +116,7 @@ def check_followed(packages: Sequence[str]) -> None:
 
 
 def _folders(name: str) -> list[str]:
-    """Return the folders, or the files, that a package or a path names."""
+    """Return the folder or file of a package or path; empty if there is none."""
     path = Path(name)
     if path.exists():
         full = str(path.resolve())
@@ -135,8 +135,8 @@ def _folders(name: str) -> list[str]:
 
 
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
-    """Return the innermost frame of the user's own code, from this one outwards, as far as the call
-    of the mechanism; None where there is none."""
+    """Return the innermost frame of the user's code, from this one up to the call of the mechanism;
+    None if there is none."""
     known = followed.known
     while frame is not None:
         file = frame.f_code.co_filename
@@ -152,7 +152,7 @@ def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
 
 
 def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
-    """Return the spots in the user's own code that a frame was called from, the next one first."""
+    """Return the spots in the user's code that a frame was called from, innermost first."""
     found: list[Spot] = []
     frame = None if frame is None else own_frame(frame.f_back, followed)
     while frame is not None and len(found) < _DEEPEST:
@@ -162,7 +162,7 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
 
 
 def place_of(spot: Spot) -> Place:
-    """Return the line, and the expression in it, of a spot."""
+    """Return the line of a spot, with the expression that it executes."""
     code, instruction = spot
     if instruction == _WHOLE:
         return Place(code.co_filename, code.co_firstlineno, f"{code.co_name}(…)", code.co_name)
@@ -205,14 +205,15 @@ def _line(code: CodeType, instruction: int) -> int:
     return found
 
 
-# So many items of a container are looked at.
+# Items of a container that are looked at.
 _MOST_ITEMS = 100
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
-    """Return the modules that objects come from, those that these name, and so on.
+    """Return the modules that objects come from, and the modules that these name or import, in
+    turn. All other modules of a large program stay as they are.
 
-    owns: whether a file is one to look into.
+    owns: whether a file is the user's.
     """
     found: dict[int, ModuleType] = {}
     waiting = [home for one in objects for home in _homes(one)]
@@ -226,7 +227,7 @@ def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleT
 
 
 def _named(module: ModuleType) -> Iterator[ModuleType]:
-    """Yield the modules that a module names, also those that its functions import."""
+    """Yield the modules that a module names, or that its functions import."""
     for value in list(vars(module).values()):
         yield from _homes(value)
         functions = list(vars(value).values()) if isinstance(value, type) else [value]
@@ -242,8 +243,7 @@ def _named(module: ModuleType) -> Iterator[ModuleType]:
 
 
 def _imported(code: CodeType, module: ModuleType) -> Iterator[ModuleType]:
-    """Yield the loaded modules that code may import: names of any other use are names of modules
-    that are loaded, too."""
+    """Yield the loaded modules whose names occur in code, which may import them."""
     package = getattr(module, "__package__", None) or ""
     for name in code.co_names:
         for full in (name, f"{package}.{name}", f"{package.rpartition('.')[0]}.{name}"):
@@ -256,7 +256,7 @@ def _imported(code: CodeType, module: ModuleType) -> Iterator[ModuleType]:
 
 
 def _homes(value: Any, depth: int = 0) -> Iterator[ModuleType]:
-    """Yield the modules that a value, and what it holds, comes from."""
+    """Yield the modules in which a value, and the values that it holds, are defined."""
     if isinstance(value, ModuleType):
         yield value
     elif isinstance(value, functools.partial):
@@ -293,18 +293,17 @@ def _module(name: Any) -> Iterator[ModuleType]:
         yield found
 
 
-# So many lines of a run are kept: enough to tell two paths apart.
+# Lines of a run that are kept.
 MOST_LINES = 100_000
 
 
 class Lines(list):  # type: ignore[type-arg]  # of lines
-    """Lines in order. end: the last one of the function that the first one is in."""
+    """The lines of a run, in order. end: the last line in the function that the run began in."""
 
     _outer: Any = None
     end: Line | None = None
 
     def ran(self, code: CodeType, line: int) -> None:
-        """Note a line."""
         if len(self) == MOST_LINES:
             return
         self.append((code.co_filename, line))
@@ -315,8 +314,8 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
 
 
 def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of ours that no tracer is told of: there are many calls in it for each call
-    of the user's, and each would ask whose code it is."""
+    """Return a function that runs without the tracer of lines, which would be called for each of
+    the many frames inside it."""
 
     def call(*args: Any, **named: Any) -> Any:
         tracer = sys.gettrace()
@@ -333,7 +332,7 @@ def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def watched(followed: Followed) -> Iterator[Lines]:
-    """Yield the lines that are run, in order, in this thread, as they come; at most `MOST`."""
+    """Yield a list to which the lines that this thread runs are added."""
     lines = Lines()
     monitoring: Any = getattr(sys, "monitoring", None)
     tool = None if monitoring is None else _free_tool(monitoring)
@@ -369,7 +368,7 @@ def watched(followed: Followed) -> Iterator[Lines]:
 
 
 def _free_tool(monitoring: Any) -> int | None:
-    """Return the number of a tool that nobody uses; None where all are in use."""
+    """Return a free tool number of `sys.monitoring`; None if there is none."""
     return next((one for one in (4, 3, 5) if monitoring.get_tool(one) is None), None)
 
 

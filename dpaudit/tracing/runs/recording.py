@@ -1,4 +1,4 @@
-"""What a run does with its noise, as it is written down; and what ends a run that does too much."""
+"""The recorder: writes down each draw, use and coin of a run."""
 
 from __future__ import annotations
 
@@ -20,28 +20,26 @@ if TYPE_CHECKING:
     from .places import Followed, Place, Spot
     from .replaying import Repetition
 
-    # What happens, where, and how often it has happened there before.
+    # What happens, its spot, and how often it happened there before.
     Moment = tuple[str, Spot, int]
     # A moment, and the entry of an array.
     Entry = tuple[Moment, int]
 
 
-# Laws of noise that is not understood, and of what is drawn inside a library, with the data that it
-# hides.
+# Laws of noise that is not understood, and of noise that a library draws and adds out of sight.
 UNKNOWN, OPAQUE = "unknown", "opaque"
 
 
 class TooLong(BaseException):
-    """The run does more than a trace can follow, or takes longer than it may."""
+    """Ends a run that draws too much noise, or that takes too long."""
 
 
 class Draw:
     """One call of a primitive.
 
-    primitive: how a reader calls it.  law: of its noise.  scale: of the law, or None.  parameters:
-    what it was asked for, by name.  values: without what they were asked to lie around.  first:
-    the number of its first piece of noise.  outcomes: of one that has few, each with its
-    probability.  callers: the spots that it was called from, the next one first.
+    primitive: its name for a reader.  law, scale: of the noise; scale may be None.  parameters:
+    arguments by name.  values: what was drawn, less the location.  first: the number of its first
+    piece.  outcomes: of a discrete law, with their probabilities.  callers: spots, innermost first.
     """
 
     __slots__ = (
@@ -78,10 +76,10 @@ class Draw:
 
 
 class Use:
-    """Noise that is added to something, or compared with it.
+    """Noise that is added to an operand, or compared with it: factor × noise + operand.
 
-    ids: of the pieces of noise.  factor: what they were multiplied by.  operand: what they hide.
-    value: what came of it.  previous: the use that this one goes on with.  callers: as of a draw.
+    ids: numbers of the pieces.  operand: what they hide.  value: the result.  previous: the number
+    of an earlier use of the same value.  callers: as of a draw.
     """
 
     __slots__ = ("callers", "factor", "ids", "kind", "moment", "operand", "previous", "value")
@@ -98,10 +96,10 @@ class Use:
 
 
 class Choice:
-    """A uniform number that is compared with a probability: a coin, or an array of them.
+    """A coin, or an array of coins: uniform numbers that are compared with thresholds.
 
-    probability: of True.  values: what came of it.  cut: which part of the range lies below what
-    the number is compared with.  is_below: whether the number lies there where it is True.
+    probability: of True.  values: the outcomes.  cut: the share of the range below the threshold.
+    is_below: whether the outcome is True for numbers below the threshold.
     """
 
     __slots__ = ("callers", "cut", "ids", "is_below", "moment", "probability", "values")
@@ -114,18 +112,19 @@ class Choice:
         self.callers: tuple[Spot, ...] = ()
 
 
-# Laws of a difference, or of a sum, of two independent pieces of noise; both of one scale.
+# Laws of the difference of two independent pieces of equal scale.
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
-# More entries of one piece of noise are no noise that a trace can show.
+# Pieces of noise of a run, at most.
 _MOST_PIECES = 200_000
-# So many pieces of one array are looked at for laws that differ.
+# Pieces of an array that are looked at for different laws.
 _VARIOUS = 1_000
 
 
 class Pieces:
-    """All pieces of noise of a run, numbered as they were drawn, or added up.
+    """The pieces of noise of a run by number, with their laws and scales. A sum of pieces gets its
+    own number.
 
-    draws: of the run, in order, to which others come.
+    draws: a list to which the run adds its draws.
     """
 
     def __init__(self, draws: Sequence[Draw]) -> None:
@@ -133,11 +132,11 @@ class Pieces:
         self.laws: list[str] = []
         self.scales: list[float] = []
         self._scales = np.zeros(0)
-        # Of every piece that is a sum, the pieces that it is made of.
+        # The pieces that a sum is made of.
         self.parts: dict[int, tuple[int, ...]] = {}
 
     def add(self, law: str, scale: Any, size: int) -> None:
-        """Number the pieces of a draw. scale: a number, one for each, or None. Raises TooLong."""
+        """Number the pieces of a draw. scale: a number, an array, or None. Raises TooLong."""
         if len(self.laws) + size > _MOST_PIECES:
             raise TooLong(f"more than {_MOST_PIECES:,} pieces of noise")
         if size == 1:
@@ -150,7 +149,7 @@ class Pieces:
 
     @property
     def all_scales(self) -> Any:
-        """The scales of all pieces of noise."""
+        """The scales of all pieces, as an array."""
         if len(self._scales) != len(self.scales):
             self._scales = np.array(self.scales, dtype=float)
         return self._scales
@@ -167,11 +166,11 @@ class Pieces:
         return self.laws[first_of(ids)] if np.size(ids) else UNKNOWN
 
     def parts_of(self, number: int) -> tuple[int, ...]:
-        """Return the pieces of noise that one is made of, each as it was drawn."""
+        """Return the pieces that a sum is made of; a drawn piece itself."""
         return self.parts.get(number, (number,))
 
     def draw_of(self, number: int) -> Draw | None:
-        """Return the draw that a piece of noise comes from; of a sum, the first one."""
+        """Return the draw of a piece; of a sum, that of its first piece."""
         number = self.parts_of(number)[0]
         if self._draws and self._draws[-1].first <= number:
             return self._draws[-1]
@@ -179,7 +178,7 @@ class Pieces:
         return self._draws[place] if place >= 0 else None
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
-        """Return the noise of a sum of two; None where they cancel out."""
+        """Return the noise of a sum of two numbers; None if it cancels out."""
         ids_a, ids_b = np.broadcast_to(a.ids, shape), np.broadcast_to(b.ids, shape)
         factor_a = np.broadcast_to(a.factor, shape)
         factor_b = np.broadcast_to(np.multiply(b.factor, sign), shape)
@@ -201,7 +200,7 @@ class Pieces:
         return Noise(int(ids[()]), float(factor[()]), operand, use)
 
     def _pair(self, a: int, factor_a: float, b: int, factor_b: float) -> int:
-        """Return the number of a piece of noise that is the sum of two."""
+        """Return the number of a new piece, the sum of two."""
         scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
         laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
         if laws == ("normal", "normal"):
@@ -235,12 +234,12 @@ def multiplied(noise: Noise, factor: Any) -> Noise:
     return noise._replace(factor=noise.factor * factor, operand=operand)
 
 
-# What a comparison is with its sides exchanged.
+# Comparisons with their sides exchanged.
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
-    """Return whether the number that was drawn last, from 0 on, is compared with a plain one."""
+    """Return whether the last draw, a number from [0, 1), is compared with a plain number."""
     return (
         last.first == noise.ids
         and last.law == "uniform"
@@ -255,7 +254,7 @@ def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
 
 
 def are_uniform(pieces: Pieces, noise: Noise) -> bool:
-    """Return whether uniform numbers are compared, or integers as they were drawn."""
+    """Return whether noise is uniform: plain integers, or uniform numbers times a factor."""
     law = pieces.law_of(noise)
     if law != "integers":
         return law == "uniform"
@@ -268,8 +267,8 @@ def are_uniform(pieces: Pieces, noise: Noise) -> bool:
 
 
 def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
-    """Return how much of the range of uniform numbers lies below a threshold. name: of the
-    comparison."""
+    """Return the share of the range of uniform numbers below a threshold. name: of the comparison,
+    which decides whether integers equal to the threshold count."""
     low, width = _range(pieces, noise)
     if pieces.law_of(noise) == "integers":  # of which those below a threshold are counted
         is_over = name in ("le", "gt")
@@ -281,7 +280,7 @@ def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
 
 
 def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
-    """Return where uniform numbers begin, and how wide their range is."""
+    """Return the lower end and the width of the range of uniform numbers."""
     number, factor = first_of(noise.ids), first_of(noise.factor)
     draw, width = pieces.draw_of(number), pieces.scales[number] * factor
     assert draw is not None
@@ -293,10 +292,7 @@ def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
 
 
 class Moments:
-    """The moments of a run.
-
-    followed: whose code is the user's own.  check: is called at each, and may raise.
-    """
+    """Numbers the moments of a run. check: is called at each moment, and may raise TooLong."""
 
     def __init__(self, followed: Followed, check: Callable[[], None] | None) -> None:
         self._followed, self._check = followed, check
@@ -305,8 +301,8 @@ class Moments:
         self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
 
     def spot(self) -> Spot | None:
-        """Return where in the user's own code this happens; to be called by what primitives, or
-        numbers, call."""
+        """Return the spot in the user's code that called a primitive, or an operator of a number;
+        only for methods of the recorder, two frames below it."""
         if self._check is not None:
             self._check()
         frame = own_frame(sys._getframe(2), self._followed)
@@ -314,15 +310,14 @@ class Moments:
         return self._followed.home if frame is None else self._followed.spot(frame)
 
     def callers(self, spot: Spot) -> tuple[Spot, ...]:
-        """Return where the frame of the latest spot was called from, once for each spot: it is the
-        same for all turns of a loop, nearly always."""
+        """Return the callers of the latest spot. They are computed once for each spot."""
         known = self._known_callers.get(spot)
         if known is None:
             known = self._known_callers[spot] = callers(self._frame, self._followed)
         return known
 
     def next(self, kind: str, spot: Spot) -> Moment:
-        """Return the moment at which something of a kind happens at a spot once more."""
+        """Return the next moment of a kind at a spot."""
         place = kind, spot
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
@@ -330,12 +325,11 @@ class Moments:
 
 
 class Recorder:
-    """Hands out noise to one run, and writes down what becomes of it.
+    """Writes down the noise of one run: primitives and numbers that carry noise call it.
 
-    followed: whose code is the user's own.  repetition: what is given again of another run; None
-    where all is the run's own.  check: is called now and then, and may raise.  is_strict: whether
-    integers are to be Python's own.  severed: spots at which a noised value is a plain number, with
-    no noise that could hide anything more.
+    followed: the user's files.  repetition: values to repeat from another run, or
+    None.  check: as of `Moments`.  is_strict: whether integers stay subclasses of `int`.  severed:
+    spots at which a noised value loses its noise, which then hides nothing more.
     """
 
     def __init__(
@@ -352,11 +346,11 @@ class Recorder:
         self.pieces = Pieces(self.draws)
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
-        # The uses whose noised values were compared with one another.
+        # Numbers of uses whose noised values were compared with each other.
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
-        # How often primitives are called that the user has named.
+        # Calls of the user's primitives, by name.
         self.calls: dict[str, int] = {}
         self.by_moment: dict[Moment, Any] = {}
         self.is_strict, self._severed = is_strict, severed
@@ -366,16 +360,16 @@ class Recorder:
 
     @property
     def itself(self) -> Recorder:
-        """The recorder, also where it is asked for by way of that of the present run."""
+        """The recorder itself, also through the proxy for the present run."""
         return self
 
     @property
     def is_inside(self) -> bool:
-        """Whether a primitive is at work, whose own draws are none of the user's."""
+        """Whether a primitive is running, so that draws are its own and not the user's."""
         return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
 
     def real(self, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        """Call the true primitive."""
+        """Call a function while draws are not recorded."""
         self._depth += 1
         try:
             return function(*given, **named)
@@ -398,10 +392,10 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
-        """Return what a primitive has drawn, as numbers that carry their noise.
+        """Record a draw, and return its numbers, which carry their noise.
 
-        law: of the noise, such as laplace.  values: the numbers, around `location` where that is
-        given.  scale: a number, or one for each.  outcomes: of a discrete law, all that may come.
+        law: of the noise, such as `laplace`.  values: the drawn numbers, with their location.
+        scale: a number or an array.  outcomes: of a discrete law, with their probabilities.
         """
         spot = self._moments.spot()
         if spot is None:
@@ -436,7 +430,7 @@ class Recorder:
         scale: Any,
         parameters: Mapping[str, Any] | None,
     ) -> Any:
-        """Return a single number: there may be very many of them."""
+        """Record a draw of a single float: the fast path, since there may be very many."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
@@ -453,7 +447,7 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
-        """Return which of several things a primitive has picked, plain numbers."""
+        """Record which of several items a primitive picked, and return their plain numbers."""
         spot = self._moments.spot()
         if spot is None:
             return index
@@ -475,7 +469,7 @@ class Recorder:
         scale: Any = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return what a mechanism of a library has made of an operand, its argument."""
+        """Record the output of a library's mechanism, which adds noise to its argument."""
         spot = self._moments.spot()
         if spot is None:
             return value
@@ -488,8 +482,8 @@ class Recorder:
         return plain(self._used(spot, noise, value, "add"))
 
     def opaque(self, primitive: str, value: Any, *, is_whole: bool = False) -> Any:
-        """Return what a mechanism of a library has made of data that are not seen: a second run is
-        given the same plain values. is_whole: and any other, since it keeps no state."""
+        """Record the output of a library function that hides its data. A second run repeats it if
+        it is a plain value, or of any kind (`is_whole`)."""
         spot = self._moments.spot()
         if spot is None:
             return value
@@ -502,7 +496,7 @@ class Recorder:
         return value
 
     def seeded(self, primitive: str, seed: Any) -> None:
-        """Note that a generator is made, or set, with a seed."""
+        """Record that a generator got a seed."""
         spot = self._moments.spot()
         if spot is not None:
             self.seeds.append((spot, primitive, seed))
@@ -566,7 +560,7 @@ class Recorder:
         return self._used(spot, noise, natural, "add")
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
-        """Return a comparison: of a uniform number a coin, else of what the noise hides."""
+        """Return a comparison, and record it: as a coin for uniform numbers, else as a use."""
         a, b = carried(left), carried(right)
         one, two = plain(left), plain(right)
         natural = OPERATIONS[name](one, two)
@@ -601,7 +595,7 @@ class Recorder:
     # How it is written down.
 
     def _add(self, draw: Draw, scale: Any, size: int) -> None:
-        """Write down a draw of so many pieces. scale: of one, or of each."""
+        """Record a draw of `size` pieces."""
         draw.callers = self._moments.callers(draw.moment[1])
         self.draws.append(draw)
         self.by_moment[draw.moment] = draw
@@ -610,8 +604,8 @@ class Recorder:
     def _tossed(
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool
     ) -> Any:
-        """Return what a coin, or an array of them, has come to. below: how much of the range lies
-        below the threshold.  is_turned: whether large numbers come of small ones."""
+        """Record coins, and return their outcomes. below: the share of the range below the
+        threshold.  is_turned: whether the number was multiplied by a negative factor."""
         is_less = name in ("lt", "le")
         probability = below if is_less else 1 - below
         moment = self._moments.next("choice", spot)
@@ -626,8 +620,7 @@ class Recorder:
         return values
 
     def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
-        """Write down a use, and return what comes of it: in a second run, of the same noised value
-        as in the first."""
+        """Record a use, and return the noised value: in a second run, that of the first."""
         moment = self._moments.next(kind, spot)
         shape = np.shape(natural)
         if shape:

@@ -1,4 +1,5 @@
-"""What is given again in a second run: the noise, the coins and the noised values of the first."""
+"""Repeats the noise, coins and noised values of a first run in a second one, and matches their
+uses."""
 
 from __future__ import annotations
 
@@ -23,11 +24,10 @@ _MISSING = object()
 
 
 class Repetition:
-    """What a run is given in place of what it comes to itself.
+    """Replaces values of a run by those of a first run, its reference.
 
-    before: what the first run, its reference, has written down.  overrides: other outcomes of some
-    of its coins, or other noise.  alignment: which use of the reference a use of this run is, by
-    kind and spot.
+    before: the records of the reference, by moment.  overrides: outcomes of single draws, by moment
+    and entry.  alignment: as in a `Coupler`.
     """
 
     def __init__(
@@ -38,14 +38,13 @@ class Repetition:
     ) -> None:
         self._before, self._overrides = before, overrides or {}
         self._alignment = alignment or {}
-        # Pieces of noise that are not those of the reference: what they are added to goes its own
-        # way.
+        # Pieces of noise that differ from the reference: values with them are not repeated.
         self._freed: set[int] = set()
-        # The pieces of the reference in their place.
+        # The same pieces in the reference.
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
-        """Return the noise that is drawn. first: the number of its first piece."""
+        """Return the noise to use instead of drawn values. first: the number of its first piece."""
         values = self._again(moment, values)
         if self._overrides:
             values = self._overridden(moment, values)
@@ -58,14 +57,14 @@ class Repetition:
         return values
 
     def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
-        """Return what is drawn, picked or tossed: an override, else what the first run has there,
-        as far as that goes; of other noise, what it comes to. ids: of the noise that is tossed."""
+        """Return the outcome of a coin or choice: an override, else the outcome in the reference,
+        else its own. ids: pieces of noise that decide it."""
         if not self._is_free(self._before.get(moment), ids):
             values = self._again(moment, values)
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return a noised value. natural: what the run has come to."""
+        """Return a noised value: that of the reference, or its own (`natural`) if there is none."""
         kind, spot, number = moment
         if (kind, spot) in self._alignment:
             places = self._alignment[kind, spot]
@@ -91,8 +90,8 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether noise has another value than in the reference, or comes at the turn of
-        such noise, which has gone another way. before: what the reference has at this turn."""
+        """Return whether some noise differs from the reference. before: the record of the reference
+        at this moment, or None."""
         if not self._freed:
             return False
         known = np.ravel(getattr(before, "ids", ())).tolist()
@@ -100,8 +99,8 @@ class Repetition:
         return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
-        """Return what a library makes of data that are not seen. is_whole: of any kind, else plain
-        values alone."""
+        """Return the output of a library function that hides its data: that of the reference, if it
+        is a plain value, or of any kind (`is_whole`)."""
         before = self._before.get(moment)
         if isinstance(before, Draw) and before.law == OPAQUE:
             if is_whole:
@@ -111,7 +110,7 @@ class Repetition:
         return value
 
     def _again(self, moment: Moment, values: Any) -> Any:
-        """Return the values of the first run in place of those of the second, as far as they go."""
+        """Return the values of the reference, and own values where it has fewer."""
         before = self._before.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values
@@ -141,7 +140,7 @@ class Repetition:
 
 
 def _like(value: Any, natural: Any) -> Any:
-    """Return a value of the kind that another one has."""
+    """Return a value converted to the type of another one."""
     if isinstance(natural, np.ndarray):
         return np.array(value, copy=True)
     if isinstance(natural, (np.generic, bool, int, float)):
@@ -152,8 +151,8 @@ def _like(value: Any, natural: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is a number, a text, or a collection of such: it stands for itself,
-    and keeps nothing of the data that it was made of."""
+    """Return whether a value is a number, a text, or a collection of these, so that it holds no
+    reference to data."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, dict):
@@ -164,9 +163,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
-    """Return, for each entry of the second list, which entry of the first it belongs to; None where
-    there is none. Equal entries belong together, and those between them in their order, while there
-    are as many."""
+    """Return for each entry of the second list the place of its counterpart in the first, or None.
+    Equal entries are matched first, then the entries between them in order."""
     import difflib
 
     found: list[int | None] = [None] * len(second)
@@ -179,7 +177,7 @@ def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
 
 
 def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
-    """Return the uses of both runs that belong together."""
+    """Return pairs of uses of both runs, by moment and alignment."""
     found = []
     for other in second.uses:
         kind, spot, number = other.moment
@@ -196,8 +194,7 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Return which uses of the second run belong to which of the first, where there are more of
-    one than of the other."""
+    """Return the alignment of two runs, for spots at which their numbers of uses differ."""
     one, other = _moments(first.recorder), _moments(second.recorder)
     found = {}
     for spot in one.keys() & other.keys():

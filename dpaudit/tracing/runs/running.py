@@ -1,4 +1,5 @@
-"""One run of a mechanism, watched."""
+"""Runs a mechanism once while its noise is recorded, and, by a `Coupler`, on two inputs with the
+same noise."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 # Why a trace ends before its end.
 OVER = "the time was over"
-# So many new objects are made before garbage is collected.
+# New objects after which garbage is collected during a run.
 _OBJECTS = 50_000
-# What a run may raise and still have come to its end.
+# Exceptions that are an outcome of a run.
 _FAILURES = (Exception, SystemExit)
 
 
@@ -114,10 +115,10 @@ class Coupler(NamedTuple):
 def followed_for(
     function: Callable[..., Any], packages: Sequence[str], maker: Any = None, name: str = ""
 ) -> Followed:
-    """Return whose code counts as the user's own, for a mechanism.
+    """Return the files to follow for a mechanism.
 
-    packages: as of Followed.  maker: the factory or class that has made it.  name: of the
-    mechanism, where it is compiled.
+    packages: as of `Followed`.  maker: the factory or class that made the mechanism, or None.
+    name: of the mechanism, for one that is compiled.
     """
     own = _code_of(function)
     home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
@@ -140,10 +141,10 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 class Run(NamedTuple):
-    """What came of a run.
+    """One run.
 
-    recorder: what it did with its noise.  lines: of the user's own code, in order.  parts: of the
-    output, by name.  error: the exception, its message, and where it was raised; None without one.
+    recorder: its noise.  lines: of the user's code, in order.  parts: the output, flattened; empty
+    after an exception.  error: type, message and line of the exception, or None.
     """
 
     recorder: Recorder
@@ -163,12 +164,7 @@ def run(
     has_lines: bool = True,
     is_strict: bool = False,
 ) -> Run:
-    """Run a mechanism once.
-
-    seed: of all its noise.  reference: the run whose noised values it is given again.  overrides:
-    of coins.  has_lines: whether its lines are to be watched, too.  is_strict: whether the code
-    minds the types of its numbers, so that more of them lose their noise.
-    """
+    """Run a mechanism once, on a copy of a dataset; for the other arguments see `Coupler.run`."""
     recorder = Recorder(
         subject.followed,
         _repetition(reference, overrides, alignment),
@@ -221,7 +217,7 @@ def same_output(one: Run, other: Run) -> bool:
 def _repetition(
     reference: Run | None, overrides: Mapping[Any, Any] | None, alignment: Mapping[Any, Any] | None
 ) -> Repetition | None:
-    """Return what a run is given; None where all is its own."""
+    """Return the values that a run repeats; None if there are none."""
     if reference is None and not overrides:
         return None
     before = {} if reference is None else reference.recorder.by_moment
@@ -230,7 +226,7 @@ def _repetition(
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Collect garbage less often: a run makes many objects, and keeps nearly all of them."""
+    """Collect garbage less often: a run makes many objects and keeps nearly all of them."""
     before = gc.get_threshold()
     if before[0]:
         gc.set_threshold(max(before[0], _OBJECTS), *before[1:])

@@ -1,4 +1,5 @@
-"""What one input alone may have in its output, if noise carries it over a threshold: how likely."""
+"""Parts of the output that only one input has, if its noise passes a threshold, as a rare key of a
+noisy histogram."""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# Comparisons that are tried; and how far their noise is moved, in scales.
+# Comparisons that are tried, and the distance, in scales, that their noise is moved.
 _MOST, _FAR = 16, 1e6
-# Of so few two at a time; and so often it is looked for comparisons that others lead to.
+# Comparisons of which pairs are tried, and rounds in which further comparisons are sought.
 _BOTH, _ROUNDS = 6, 8
-# The first seed of other noise, and how many of them.
+# First seed of other noise, and number of seeds.
 _OTHERS, _OFTEN = 5_000, 12
 _TAILED = ("laplace", "normal", "logistic", "cauchy", "discrete")
 
 
 class _Compared(NamedTuple):
-    """A comparison of one noised value. entry: of its noise.  scale: of that.  factor: by which the
-    noise was multiplied.  operand: what is added to it, less what it is compared with."""
+    """A comparison of one noised value, operand + factor × noise, with 0. entry, scale: of the
+    noise."""
 
     use: Use
     draw: Draw
@@ -41,16 +42,14 @@ class _Compared(NamedTuple):
 
     @property
     def side(self) -> int:
-        """The sign of the noise that makes the value larger."""
+        """The sign of noise that makes the value larger."""
         return 1 if self.factor > 0 else -1
 
 
 class Appearing(NamedTuple):
-    """A part of the output that one input has where its noise passes a threshold, and the other
-    never.
+    """A part of the output that only one input has, if its noise exceeds a margin.
 
-    draw: where the noise is drawn.  compared: where it is compared.  part: of the output.  law,
-    scale: of the noise.  margin: by how much it has to exceed its center.
+    draw, compared: where the noise is drawn and compared.  law, scale: of the noise.
     """
 
     draw: Place
@@ -83,7 +82,7 @@ def appearing(
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
         return coupler.run(which, overrides, reference=first)
 
-    # What the first input may have, wherever its own noise goes.
+    # Parts that the first input may have, for any noise of its own.
     known = marks(first)
     for pushes in _ways(ours):
         known.update(marks(pushed(0, pushes)))
@@ -105,7 +104,7 @@ def appearing(
 
 
 def _ways(ours: Sequence[_Compared]) -> Iterator[list[tuple[_Compared, int]]]:
-    """Yield comparisons that are made true, or false: one by one, and of few two at a time."""
+    """Yield comparisons to force, with signs: one at a time, then in pairs if there are few."""
     for one in ours:
         yield from ([(one, sign)] for sign in (1, -1))
     for pair in combinations(ours, 2) if len(ours) <= _BOTH else ():
@@ -117,8 +116,8 @@ def _far_out(
     ours: Sequence[_Compared],
     sign: int,
 ) -> dict[str, None]:
-    """Return what the first input has where all its comparisons go one way, those included that
-    are made for that reason alone."""
+    """Return the parts that the first input has when all its comparisons are forced to one side,
+    also the comparisons that come about only then."""
     every = {one.entry: one for one in ours}
     for _ in range(_ROUNDS):
         way = pushed(0, [(one, sign) for one in every.values()])
@@ -131,7 +130,7 @@ def _far_out(
 
 
 def marks(one: Run) -> dict[str, None]:
-    """Return what an output may have or not have: texts, and parts by their names."""
+    """Return the names of the parts of an output, and the texts in it."""
     found: dict[str, None] = {}
     for value in one.parts.values():
         if isinstance(value, (str, bytes)):
@@ -155,7 +154,7 @@ def _appearing(one: _Compared, part: str, sign: int) -> Appearing:
 
 
 def _compared(one: Run) -> Iterator[_Compared | None]:
-    """Yield comparisons of noised values, an entry each; None for one whose noise is not known."""
+    """Yield comparisons of noised values, entry by entry; None if the law is not known."""
     recorder, pieces = one.recorder, one.recorder.pieces
     for use in recorder.uses:
         if use.kind != "compare":

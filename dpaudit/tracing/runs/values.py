@@ -1,5 +1,5 @@
-"""Numbers that carry the noise they are made of: a float, an integer or an array that survives
-sums, differences and scaling, and is a plain number to everything else."""
+"""Traced numbers: floats, integers and arrays that carry their noise through sums, differences and
+scaling, and are plain numbers to all other code."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     Carried = tuple[Any, "Noise"]
 
 
-# Numbers that are no arrays, of which there may be very many.
+# Plain numbers.
 SINGLE = (int, float)
 _NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
 _USUAL_NUMBERS = frozenset((int, float))
-# What carries nothing, nearly always.
+# Types whose values are plain.
 _USUAL = frozenset((int, float, bool, type(None)))
 
 
 class Noise(NamedTuple):
-    """What a traced number is made of: operand + factor × noise.
+    """The noise in a traced number, which is operand + factor × noise.
 
-    ids: which piece of noise, or an array of them.  factor: what it was multiplied by.  operand:
-    what was added to it so far; None for nothing.  use: the number of its latest use.
+    ids: the number of the piece of noise, or an array.  operand: None if nothing was added yet.
+    use: the number of its latest use, or None.
     """
 
     ids: Any
@@ -39,12 +39,12 @@ class Noise(NamedTuple):
 
 
 def carried(value: Any) -> Carried | None:
-    """Return what a number carries; None for a plain one."""
+    """Return the recorder and the noise of a number; None for a plain number."""
     return value._carried if isinstance(value, _TRACED) else None
 
 
 def plain(value: Any) -> Any:
-    """Return a number as it is without what it carries."""
+    """Return a number without its noise."""
     if type(value) in _USUAL:
         return value
     if isinstance(value, _SCALARS):
@@ -57,7 +57,7 @@ def _bare(value: Any) -> Any:
     """Return a number of Python's own."""
     if isinstance(value, np.integer):
         return np.int64.__index__(value)
-    # Of which the second keeps the sign of a zero.
+    # Adding -0.0 keeps the sign of a zero.
     return int.__add__(value, 0) if isinstance(value, int) else float.__add__(value, -0.0)
 
 
@@ -116,7 +116,7 @@ _UFUNCS: dict[Any, str] = {
 
 @unwatched
 def operate(name: str, left: Any, right: Any) -> Any:
-    """Return an operation of two numbers, one of which carries noise at least."""
+    """Apply an operation to two numbers of which at least one carries noise."""
     found = carried(left) or carried(right)
     if found is None or not found[0].is_open:
         return OPERATIONS[name](plain(left), plain(right))
@@ -138,7 +138,7 @@ def _method(name: str, *, is_reflected: bool = False) -> Any:
 
 
 def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Return what a function of NumPy makes of numbers, some of which carry noise."""
+    """Apply a function of NumPy to numbers of which some carry noise."""
     name, out = _UFUNCS.get(ufunc), options.pop("out", None)
     if ufunc is np.negative and method == "__call__":
         name, inputs = "mul", (*inputs, -1)
@@ -163,8 +163,8 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
 
 
 class _Scalar:
-    """What traced floats and integers share. No base of theirs: NumPy takes a class of numbers for
-    one of its own by the class that it is derived from first."""
+    """Methods of traced floats and integers. They are copied into the classes, since NumPy looks at
+    the first base class of a number."""
 
     _carried: Carried | None = None
 
@@ -191,7 +191,7 @@ class _Scalar:
         return self
 
     def item(self) -> Any:
-        """Return itself: the number that NumPy's scalars give has the noise still."""
+        """Return itself, so that the noise is kept."""
         return self
 
     def tolist(self) -> Any:
@@ -214,14 +214,14 @@ def _carrying(kind: type[Any]) -> Any:
     for name, value in vars(_Scalar).items():
         if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__"):
             setattr(kind, name, value)
-    # As Python calls it in the message of an exception.
+    # For messages of exceptions.
     kind.__name__ = kind._kind.__name__
     return kind
 
 
 @_carrying
 class TracedFloat(np.float64):
-    """A float that carries noise; one of NumPy, so that other floats of NumPy ask it first."""
+    """A float that carries noise; derived from NumPy's, whose operators then defer to it."""
 
     _kind: Any = float
     _carried: Carried | None
@@ -258,7 +258,7 @@ class TracedInteger(int):
 
 @_carrying
 class TracedInteger64(np.int64):
-    """An integer that carries noise; one of NumPy, so that floats ask it first."""
+    """An integer that carries noise; derived from NumPy's, whose operators then defer to it."""
 
     _kind: Any = int
     _carried: Carried | None
@@ -275,7 +275,7 @@ class TracedInteger64(np.int64):
 
 
 class TracedArray(np.ndarray):
-    """An array that carries noise, an entry for each of its own."""
+    """An array that carries noise, entry by entry."""
 
     _carried: Carried | None = None
 
@@ -286,7 +286,7 @@ class TracedArray(np.ndarray):
         return _applied(ufunc, method, inputs, options)
 
     def _of(self, change: Callable[[Any], Any]) -> Any:
-        """Return a part of it, or another form."""
+        """Apply a change of shape, or an index, to the numbers and their noise."""
         value = change(np.asarray(self))
         if self._carried is None:
             return value

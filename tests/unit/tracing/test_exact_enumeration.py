@@ -16,13 +16,14 @@ from dpaudit.import_path import resolve
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
 from dpaudit.tracing.findings.choices import epsilon_of
 from dpaudit.tracing.runs.exact_enumeration import Laws, laws_of
+from dpaudit.tracing.runs.running import Coupler
 from dpaudit.tracing.trace import subject_of, trace_pair
 from mechanisms.truth import epsilon_of as true_epsilon
 from mechanisms.truth import truth_of
 
 
 def laws(target: AnyTarget, d1: Any, d2: Any) -> Laws | None:
-    return laws_of(subject_of(target), (d1, d2), 0, strict=False)
+    return laws_of(Coupler(subject_of(target), (d1, d2)))
 
 
 def of(function: Callable[..., Any], d1: Any = 0, d2: Any = 1) -> Laws | None:

@@ -13,12 +13,18 @@ from dpaudit.certificates.traced import Trace
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.reports.trace import render
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.runs import coupling
+from dpaudit.tracing.runs import branches, coupling
 from dpaudit.tracing.runs.coupling import couple
 from dpaudit.tracing.trace import subject_of, trace_pair
 
 PAIR = [1, 2], [1]
 CLAIM = ApproximateDP(1.0, 1e-4)
+
+
+@pytest.fixture(autouse=True)
+def _has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branches, "_SECONDS", 300.0)
+    monkeypatch.setattr(branches, "_SECONDS_FOR_BRANCHES", 60.0)
 
 
 def traced(function: Any, claim: PrivacyClaim | None = CLAIM, pair: Any = PAIR) -> Trace:
