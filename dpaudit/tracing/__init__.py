@@ -1,1 +1,1 @@
-"""Traces: two runs with the same noise, and the line that tells them apart."""
+"""Traces: coupled runs of a mechanism on two inputs, and the lines that leak."""

@@ -1,4 +1,5 @@
-"""What a shift costs that noise of a known law hides, against what a claim allows."""
+"""Privacy costs of noise that hides a shift: ε or μ, the profile δ(ε), Rényi divergences; and
+whether they exceed a claim."""
 
 from __future__ import annotations
 
@@ -14,17 +15,17 @@ from scipy.special import expit, ndtr
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import gaussian_delta
 
-# Costs that are above a claim by less are rounding.
+# Relative excess over a claim that counts as rounding; the second for noise known by its effect.
 _ROUNDING, _BY_EFFECT = 1e-9, 1e-4
-# Whole numbers that a profile is summed over at most.
+# Integers that a profile is summed over, at most.
 _GRID = 200_001
-# Cells on either side of a center that a profile is summed over where there is no formula for it.
+# Cells on either side of a center that a profile without a formula is summed over.
 _CELLS = 4_000
-# An outcome that is less likely may have a probability of 0 by rounding alone.
+# Probability of an outcome that may be 0 by rounding.
 _UNLIKELY = 1e-12
-# Noise whose log-ratio is at most shift / scale, whatever comes of it.
+# Laws whose log-ratio is at most shift / scale for every output.
 _BY_SCALE = ("laplace", "discrete", "logistic")
-# Likewise, as long as only comparisons come of it: their proofs let the winner alone move.
+# The same if the noise is only compared: the proofs shift the noise of the winner alone.
 _COMPARED = ("exponential", "geometric", "gumbel")
 _FAR = 60.0
 # The largest ε whose e^ε is a float.
@@ -35,9 +36,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of noise, of a law with a scale for either input, that hides a shift (≥ 0).
-    released: whether the output shows the noised value. cost: the log-ratio, where that alone is
-    known. count: how many there are of the kind."""
+    """Equal pieces of noise that hide a shift.
+
+    scales: for d1 and for d2; NaN if unknown.  shift: at least 0.  released: whether the output
+    shows the noised value.  cost: the log-ratio in nats, if only that is known.  count: the number
+    of pieces.
+    """
 
     law: str
     scales: tuple[float, float]
@@ -59,14 +63,14 @@ class Piece:
 
     @property
     def value(self) -> float | None:
-        """The cost: the largest log-ratio, or μ; None where it is unknown."""
+        """The cost of one piece: the largest log-ratio in nats, or μ; None if unknown."""
         scale = max(self.scales)
         if self.cost is not None:
             return self.cost
         if self.law == "unknown" or not math.isfinite(scale):
             return 0.0 if self.shift == 0 and not self.has_two_scales else None
         if self.law == "uniform" and not self.released:
-            return None  # arithmetic that picks one of several outcomes
+            return None  # it picks one of several outcomes
         if self.has_two_scales:
             return _cauchy_ratio(*self.scales, self.shift) if self.law == "cauchy" else math.inf
         if self.shift == 0:
@@ -84,7 +88,7 @@ class Piece:
         return math.inf if self.law == "uniform" else None
 
     def delta(self, epsilon: float) -> float | None:
-        """Return the privacy profile at ε; None where it is unknown."""
+        """Return the privacy profile δ(ε) of one piece; None if unknown."""
         value = self.value
         if value is None:
             return None
@@ -101,14 +105,14 @@ class Piece:
         if self.law == "uniform":
             return min(1.0, self.shift / max(self.scales))
         if self.law == "exponential" and not self.has_two_scales:
-            # Below the larger of both ends lies one law alone; beyond, the log-ratio is constant.
+            # Only one law has mass below the larger end; beyond it the log-ratio is constant.
             return -math.expm1(-self.shift / max(self.scales))
         if self.law == "laplace" and not self.has_two_scales:
             return -math.expm1((epsilon - value) / 2)
         return _profile(self.law, self.scales, self.shift, epsilon)
 
     def divergence(self, order: float) -> float | None:
-        """Return Rényi's divergence of an order, in nats; None where it is unknown."""
+        """Return the Rényi divergence of an order above 1, in nats; None if unknown."""
         value = self.value
         if value is None or value == 0:
             return value
@@ -128,8 +132,8 @@ class Piece:
 
     @property
     def _has_infinite_divergences(self) -> bool:
-        """Whether one law has outcomes that the other has not; a log-ratio that is infinite in
-        the tails alone may have finite divergences."""
+        """Whether one law has outcomes that the other lacks. A log-ratio that is infinite only in
+        the tails may have finite divergences."""
         if self.cost is not None or min(self.scales) <= 0:
             return True
         if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
@@ -138,7 +142,7 @@ class Piece:
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
-    """Return what pieces of one unit cost together; None where one is unknown."""
+    """Return the cost of pieces of one unit by composition; None if one is unknown."""
     values = [one.value for one in pieces]
     known = [one for one in values if one is not None]
     if len(known) < len(values):
@@ -150,16 +154,16 @@ def together(pieces: Sequence[Piece]) -> float | None:
 
 
 def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
-    """Return whether one piece of noise costs more than a claim allows; without one, more than any
-    does."""
+    """Return whether a piece costs more than a claim allows; without a claim, whether its cost is
+    infinite."""
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
-        # What is known by its effect is known to some digits alone.
+        # The cost of an effect is known to a few digits.
         epsilon = point.epsilon * (1 + _BY_EFFECT) if piece.cost is not None else point.epsilon
         delta = piece.delta(epsilon)
         if point.delta == 0 and piece.unit == "μ" and piece.value:
-            return True  # normal noise has no pure ε, however small its δ is
+            return True  # normal noise satisfies no pure ε
         if delta is not None and delta > point.delta * (1 + 1e-6) + 1e-12:
             return True
     for order, most in claim.divergences():
@@ -170,7 +174,7 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
 
 
 def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
-    """Return whether pieces that are released together cost more than a claim allows."""
+    """Return whether the composition of pieces of one unit costs more than a claim allows."""
     if claim is None:
         return False
     value = together(pieces)
@@ -184,15 +188,15 @@ def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def coin_cost(first: Any, second: Any) -> float:
-    """Return the largest log-ratio of the outcomes of a coin, or of a choice, in nats."""
+    """Return the largest log-ratio, in nats, of two discrete laws on the same outcomes."""
     with np.errstate(all="ignore"):
         ratios = np.abs(np.log(np.asarray(first)) - np.log(np.asarray(second)))
     return float(np.max(np.nan_to_num(ratios, nan=0.0, posinf=math.inf), initial=0.0))
 
 
 def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim | None) -> bool:
-    """Return whether two discrete laws are further apart than a claim allows; without one, whether
-    one alone has an outcome."""
+    """Return whether two discrete laws violate a claim; without a claim, whether only one has some
+    outcome."""
     if claim is None:
         alone = np.where(first == 0, second, 0.0), np.where(second == 0, first, 0.0)
         return max(float(np.max(each, initial=0.0)) for each in alone) > _UNLIKELY
@@ -210,7 +214,7 @@ def _is_whole(value: float) -> bool:
 
 
 def _cauchy_ratio(one: float, other: float, shift: float) -> float:
-    """Return the largest log-ratio of two Cauchy laws."""
+    """Return the largest log-ratio of two Cauchy laws, on a grid."""
     if one <= 0 or other <= 0:
         return math.inf
     x = np.concatenate([_spread(0.0, one), _spread(shift, other)])
@@ -225,7 +229,7 @@ def _spread(center: float, scale: float) -> Floats:
 
 
 def _normal_divergence(order: float, one: float, other: float, shift: float) -> float:
-    """Return Rényi's divergence of N(0, one²) from N(shift, other²) (Gil et al. 2013)."""
+    """Return the Rényi divergence of N(0, one²) from N(shift, other²) (Gil et al. 2013)."""
     mixed = (1 - order) * one**2 + order * other**2
     if mixed <= 0:
         return math.inf
@@ -234,8 +238,8 @@ def _normal_divergence(order: float, one: float, other: float, shift: float) -> 
 
 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
-    """Return the privacy profile of two laws at ε, the larger one of both directions; of laws with
-    a density a lower bound that is close to it, since the masses of cells never tell more."""
+    """Return the privacy profile of two laws at ε, the larger of both directions; None if unknown.
+    For continuous laws it is a close lower bound, from the masses of cells."""
     if math.isinf(shift):
         return 1.0
     if min(scales) <= 0:
@@ -268,7 +272,7 @@ def _masses(law: str, x: Floats, center: float, scale: float) -> Floats:
 
 
 def _cells(law: str, edges: Floats, center: float, scale: float) -> Floats:
-    """Return the masses of a symmetric law between edges, from the tail that is nearer."""
+    """Return the masses of a symmetric law between edges, computed from the nearer tail."""
     z = (edges - center) / scale
     upper = _TAILS[law](np.abs(z))
     below, above = np.where(z < 0, upper, 1 - upper), np.where(z < 0, 1 - upper, upper)
@@ -285,7 +289,7 @@ _TAILS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def tail(law: str, scale: float, margin: float) -> float | None:
-    """Return how likely noise exceeds a margin; None for a law that is not known."""
+    """Return the probability that noise exceeds a margin; None for an unknown law."""
     if law == "discrete":
         least = math.floor(margin) + 1
         upper = math.exp(-max(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))

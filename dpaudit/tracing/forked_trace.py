@@ -1,5 +1,5 @@
-"""A trace in a copy of this process: whatever the mechanism does there, it is over in time, and
-nothing here has changed."""
+"""The trace of a report, made in a forked copy of this process, which is killed after two seconds;
+and what the draws of the audit add to it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from dpaudit.targets.target import (
 from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT
 from dpaudit.tracing.trace import trace_pair
 
-# So long a trace may take that nobody has asked for.
+# Seconds for a trace that the user did not ask for.
 SECONDS = 2.0
-# Runs of a trace, about; a mechanism that is too slow for them is not begun.
+# Approximate runs of a trace: a slower mechanism is not traced.
 _RUNS = 20
 _PIECE = 1 << 16
 _LATE = object()
@@ -41,10 +41,10 @@ _LATE = object()
 def trace_apart(
     target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, *, pace: float
 ) -> Trace | None:
-    """Return the trace of a pair, or why it does not come to its end within two seconds; None where
-    it shows nothing, or cannot be made.
+    """Return the trace of a pair, or a trace with the reason why it was cut short; None if it shows
+    nothing, or if the target cannot be traced.
 
-    pace: seconds that a run of the mechanism takes, about.
+    pace: approximate seconds of one run of the mechanism.
     """
     if isinstance(target, IsolatedTarget):
         return _of_a_process(target, d1, d2, claim)
@@ -55,7 +55,7 @@ def trace_apart(
         return _cut(target, d1, d2, claim)
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # Of threads, which may hold a lock for ever: the copy is ended in time.
+        # It warns of threads, whose locks may stay held: the copy is killed in time.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -73,7 +73,7 @@ def trace_apart(
 
 
 def _of_a_process(target: IsolatedTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace | None:
-    """Return the trace of a mechanism that has a process of its own anyway."""
+    """Return the trace of an isolated mechanism, which needs no fork."""
     with suppress(DpauditError):
         return _telling(trace_pair(target, d1, d2, claim, seconds=SECONDS))
     return None
@@ -104,9 +104,9 @@ def _cut(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace:
 def _trace_and_leave(
     writing: int, reading: int, target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim
 ) -> None:
-    """Trace in the copy, send what came of it, and end it. Does not return."""
+    """Make the trace in the copy, send it, and exit."""
     try:
-        # Else a collection goes through all that the process held, and copies every page of it.
+        # Without this a collection touches, and so copies, every page of memory.
         gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(int(SECONDS) + 2)  # also where the process that waits is no more
@@ -123,8 +123,7 @@ def _trace_and_leave(
 
 
 def _received(reading: int, deadline: float) -> Any:
-    """Return what the copy has sent; `_LATE` where the time is over before, and None where that is
-    no pickle."""
+    """Return the object that the copy sent; `_LATE` after the deadline, None if it is no pickle."""
     pieces = []
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([reading], [], [], left)[0]:
@@ -141,7 +140,7 @@ def _received(reading: int, deadline: float) -> Any:
         return None
 
 
-# What a value looks like that was stored in an earlier call.
+# Kinds of findings that a value stored in an earlier call causes.
 _STORED = ("no-noise", "control-flow")
 _CANNOT_BE_TRACED = (
     "the mechanism keeps state between calls, such as a cache, so that runs cannot be compared and "
@@ -154,8 +153,8 @@ _UNSEEN = (
 
 
 def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
-    """Return a trace, or None, with what the draws say: the exception by which the claim is
-    refuted, unless there is a cause; and no cause that may be a stored value."""
+    """Return a trace completed by the draws of an audit: with the exception that refutes the claim,
+    if there is no other cause, and without causes that may come from stored state."""
     certificate = result.decisive
     if not isinstance(certificate, Certificate):
         return trace
@@ -175,7 +174,7 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
 
 
 def _may_be_stored(trace: Trace) -> bool:
-    """Return whether a trace saw no noise, perhaps since all was drawn in earlier calls."""
+    """Return whether a trace saw no noise, which may have been drawn in earlier calls."""
     return not trace.sites and all(one.kind in _STORED for one in trace.causes)
 
 

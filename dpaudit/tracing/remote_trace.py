@@ -1,4 +1,4 @@
-"""Coupled runs in a process of their own, under this Python or another one."""
+"""Coupled runs in another process, under this Python or another one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dpaudit.tracing.runs.places import Followed, Place
 from dpaudit.tracing.runs.running import OVER
 from dpaudit.watching import Watch
 
-# Seconds that a trace may go on beyond its time, to tell what it has seen.
+# Seconds that a process gets beyond its time to send its runs.
 _GRACE = 1.0
-# Seconds that imports of the first run may take in addition: torch needs some.
+# Additional seconds for imports of the first run.
 _IMPORTS = 20.0
-# Runs of an input that ends its process, each in a new one, and of the other input, in one.
+# Runs of an input that ends its process, each in a new one; runs of the other input, in one.
 _DEADLY, _ALIVE = 3, 24
-# Of the seconds that a run may take, after so many of them it is noted where it is.
+# Part of the time-out after which a run leaves its stack behind.
 _LATE = 0.9
 _LINE = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 
@@ -43,8 +43,8 @@ def couple_elsewhere(
     follow: Sequence[str] = (),
     primitives: Sequence[str | Callable[..., Any]] = (),
 ) -> Runs:
-    """Run a mechanism on two inputs with the same noise, where it draws. The time-out of the target
-    is for a run. Raises TargetError, and UsageError for what cannot be traced."""
+    """Run a mechanism on two inputs with the same noise in its process. The time-out of the target
+    applies to each run. Raises TargetError, and UsageError if it cannot be traced."""
     with tempfile.TemporaryDirectory(prefix="dpaudit") as folder:
         asked = _Asked(target, (d1, d2), follow, primitives, Path(folder) / "last")
         try:
@@ -60,8 +60,8 @@ def couple_elsewhere(
 
 
 class _Asked:
-    """What is traced, and the process that traces it at the moment. last: the file in which it
-    leaves where it was when it ended."""
+    """A target with the process that traces it at the moment. last: the file in which a process
+    leaves its stack when it ends."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class _Asked:
         self._target, self._datasets, self._last = target, datasets, last
         self._follow, self._primitives = list(follow), list(primitives)
         self._tracer: _Tracer | None = None
-        # Primitives that a run called which came to its end.
+        # Draws of the last run that returned.
         self._draws = 0
 
     def started(self) -> _Tracer:
-        """Return a new process, which is ready."""
+        """Start a new process."""
         known = None if self._tracer is None else self._tracer.calling
         self.close()
         watch = Watch.of_process(self._target.limits.timeout)
@@ -93,15 +93,15 @@ class _Asked:
 
     @property
     def is_hanging(self) -> bool:
-        """Whether the last process was killed since a run took longer than it may."""
+        """Whether the last process was killed because a run timed out."""
         return self._tracer is not None and self._tracer.patience_is_over
 
     def looked_into(self, end: Ended | TimedOut, seconds: float) -> Runs:
-        """Return what the end of a process says: whether one input alone ends it, always."""
+        """Return the runs after a process ended: whether exactly one input always ends it."""
         left = countdown(seconds)
         ends = [self._ends(number, left) for number in (0, 1)]
         how = self._words(end)
-        # Both end it, or neither does always: nothing to tell them apart by.
+        # A leak only if one input always ends it, and the other one never.
         deadly = [None not in each and len(each) == _DEADLY for each in ends]
         alive = [not any(each) for each in ends]
         if left() <= 0 or sorted((deadly[0] - alive[0], deadly[1] - alive[1])) != [-1, 1]:
@@ -110,8 +110,7 @@ class _Asked:
         return _nothing(None)._replace(coupled=[_apart(errors[0], errors[1])], draws=self._draws)
 
     def _ends(self, number: int, left: Callable[[], float]) -> list[Any]:
-        """Return how runs on one input end their processes, as exceptions; None for those that do
-        not."""
+        """Return for each run of an input how it ended its process, as an exception, or None."""
         found: list[Any] = []
         for seed in range(_DEADLY):
             is_last = found == [None]
@@ -133,9 +132,9 @@ class _Asked:
         return f"over {self._target.limits.timeout:g} s"
 
     def _place(self) -> Place | None:
-        """Return the user's line that a process ended in; None where it has left nothing."""
+        """Return the user's line in which a process ended; None if it is not known."""
         text = self._last.read_text(errors="replace")
-        # What the user's other threads did is not of interest: the one that ended comes last.
+        # The thread that ended the process comes last.
         text = text[text.rfind("(most recent call first)") :]
         followed = Followed((), self._follow)
         for file, line, function in _LINE.findall(text):
@@ -178,7 +177,7 @@ class _Tracer(Worker):
             ) from None
 
     def couple(self, seeds: int, seconds: float) -> Runs:
-        """Return what coupled runs show. Raises Ended or TimedOut."""
+        """Return the coupled runs. Raises Ended or TimedOut."""
         first = seconds + _IMPORTS
         reply, _ = self._runs("begin", first + _GRACE, seconds=first)
         if "over" in reply:
@@ -191,14 +190,13 @@ class _Tracer(Worker):
             raise MechanismError(why, code="process-failed") from None
 
     def once(self, number: int, seeds: list[int], seconds: float) -> int:
-        """Run on one input alone; return how many primitives a run called. Raises Ended or
-        TimedOut."""
+        """Run on one input; return the number of draws. Raises Ended or TimedOut."""
         reply, _ = self._runs("once", seconds, number=number, seeds=seeds)
         return int(reply["draws"])
 
     @property
     def patience_is_over(self) -> bool:
-        """Whether the run under way has taken as long as it may."""
+        """Whether the present run has timed out."""
         return self._patience is not None and self._patience.left() <= 0
 
     def _runs(self, name: str, most: float, **arguments: Any) -> Any:
@@ -218,7 +216,7 @@ def _nothing(over: str | None) -> Runs:
 
 
 def _apart(one: Any, other: Any) -> Coupled:
-    """Return a pair of runs of which one ended its process."""
+    """Return a pair of runs with these exceptions, one of them None."""
     comparison = Comparison(
         hidden=[],
         chosen=[],

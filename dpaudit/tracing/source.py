@@ -1,4 +1,4 @@
-"""Lines and numbers as a reader calls them."""
+"""Source lines and numbers in messages, and the lines on which a scale is set."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from dpaudit.tracing.runs.places import Place
 
 
 def shown(place: Place) -> SourceLine:
-    """Return a line as a reader calls it."""
+    """Return a place with its file relative to the working directory."""
     here, file = Path(os.getcwd()), Path(place.file)
     inside = file.relative_to(here) if file.is_relative_to(here) else file
     return SourceLine(str(inside), place.line, place.code)
 
 
-# Of a number that was computed, so much more or less is rounding.
+# Relative rounding error of a computed number.
 _ROUNDING = 1e-9
 
 
 def times(count: int) -> str:
-    """Return how often, in words."""
+    """Return a number of times in words."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 def rounded_up(value: float) -> str:
-    """Return a number in a few digits that is no smaller: of a scale that has to be at least so
-    large."""
+    """Return a number, rounded up to four digits."""
     if not math.isfinite(value) or value <= 0:
         return number(value)
     unit = _unit(value)
@@ -40,8 +39,7 @@ def rounded_up(value: float) -> str:
 
 
 def rounded_down(value: float) -> str:
-    """Return a number above 0 in a few digits that is no larger: of a bound that may be at most so
-    large."""
+    """Return a number above 0, rounded down to four digits."""
     unit = _unit(value)
     return number(math.floor(value / unit * (1 + _ROUNDING)) * unit)
 
@@ -51,13 +49,13 @@ def _unit(value: float) -> float:
 
 
 def number(value: float) -> str:
-    """Return a number in a few digits."""
+    """Return a number in four digits."""
     return "∞" if math.isinf(value) else f"{value:.4g}"
 
 
-# So many lines are named; so far they are followed; longer files are not read.
+# Lines that are named, constructors that are followed, and lines of a file, at most.
 _FEW, _DEPTH, _LONGEST = 3, 2, 5_000
-# Arguments that say nothing of a scale.
+# Arguments that do not set a scale.
 _OTHERS = {"loc", "size", "random_state", "rng", "lower", "upper", "dtype", "out", "low"}
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -65,8 +63,8 @@ _Assignment = ast.Assign | ast.AnnAssign | ast.AugAssign
 
 
 def origins(line: SourceLine) -> tuple[SourceLine, ...]:
-    """Return the lines of the same function that set the scale of the noise that a line draws, the
-    nearest one first; none where it is a constant, or a parameter."""
+    """Return the assignments that set the scale of the noise drawn on a line, in the same function,
+    nearest first. A constant or parameter has none."""
     source = tuple(linecache.getlines(line.file))
     function = _function(source, line.line)
     call = None if function is None else _call(function, line, "".join(source))
@@ -88,7 +86,7 @@ def _parsed(source: tuple[str, ...]) -> ast.Module | None:
 
 
 def _function(source: tuple[str, ...], line: int) -> _Function | None:
-    """Return the innermost function that a line is in."""
+    """Return the innermost function around a line."""
     tree = _parsed(source)
     around = [
         node
@@ -99,7 +97,7 @@ def _function(source: tuple[str, ...], line: int) -> _Function | None:
 
 
 def _call(function: _Function, line: SourceLine, source: str) -> ast.Call | None:
-    """Return the call that a line names; where it names none, the shortest one on it."""
+    """Return the call in the code of a line; if it has none, the longest call on the line."""
     calls = [
         node
         for node in ast.walk(function)
@@ -115,8 +113,8 @@ def _call(function: _Function, line: SourceLine, source: str) -> ast.Call | None
 
 
 def _setting(function: _Function, call: ast.Call, before: int, depth: int) -> Iterator[_Assignment]:
-    """Yield the assignments to what a call is given for its scale; of an object that was made in
-    the function, those to what it was made of."""
+    """Yield the assignments to the names in the scale of a call. For a method of an object that the
+    function made, look at the call that made it."""
     func = call.func
     if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
         made = _last(function, func.value.id, before)
@@ -131,13 +129,13 @@ def _setting(function: _Function, call: ast.Call, before: int, depth: int) -> It
 
 
 def _is_generator(call: ast.Call) -> bool:
-    """Return whether a call makes a generator, of which the scale is asked with each draw."""
+    """Return whether a call makes a generator, whose methods take the scale."""
     name = ast.unparse(call.func).rpartition(".")[2]
     return name in ("default_rng", "RandomState", "Random", "SystemRandom", "Generator")
 
 
 def _scales(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the arguments that a scale is made of: the second one, or those by name."""
+    """Yield the arguments that may set a scale: the second one, and arguments by name."""
     is_first = len(call.args) == 1 or not isinstance(call.func, ast.Attribute)
     yield from call.args if is_first else call.args[1:2]
     yield from (one.value for one in call.keywords if one.arg not in _OTHERS)

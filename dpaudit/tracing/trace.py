@@ -1,4 +1,4 @@
-"""Traces a mechanism: a handful of coupled runs, and what they show."""
+"""Traces a mechanism: couples a few runs and judges them; and scores pairs for a search."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from dpaudit.tracing.findings.sites import unexplained
 from dpaudit.tracing.remote_trace import couple_elsewhere
 from dpaudit.tracing.runs.comparing import Comparison, compare
 from dpaudit.tracing.runs.coupling import Runs, couple
+from dpaudit.tracing.runs.events import TooLong
 from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.primitives import Primitives
-from dpaudit.tracing.runs.recording import TooLong
 from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
 from dpaudit.tracing.source import number, shown
 
 SEEDS = 3
-# What noise of the user's own primitives may be.
+# Laws of the user's own primitives.
 _LAWS = (
     *("laplace", "normal", "discrete", "geometric", "logistic", "gumbel", "exponential"),
     *("cauchy", "uniform"),
 )
-# Lines around one that is shown.
+# Lines of context in an excerpt, and lines of an excerpt at most.
 _AROUND = 2
 _MOST_LINES = 40
 
@@ -67,12 +67,13 @@ def trace_pair(
     follow: Sequence[str] = (),
     primitives: Sequence[str | Callable[..., Any]] = (),
 ) -> Trace:
-    """Run a mechanism on two inputs with the same noise, and say where the runs differ.
+    """Run a mechanism on two inputs with the same noise, and return where the runs differ.
 
-    claim: of one run of the target.  seeds: how many different draws of noise are tried, each both
-    ways.  seconds: after which no further run begins.  follow: packages or files whose code counts
-    as the user's own.  primitives: functions, or their import paths, whose first argument is what
-    the noise hides.  Raises TargetError, and UsageError for what cannot be traced.
+    claim: of one run of the target.  seeds: of the noise; each gives two pairs of runs, with d1 and
+    with d2 first.  seconds: time after which no further run begins.  follow: packages or files
+    whose lines are followed like the user's.  primitives: functions, or their import paths, that
+    add noise to their first argument.  Raises TargetError, and UsageError for a target that cannot
+    be traced.
     """
     began = clock.monotonic()
     if isinstance(target, RepeatedTarget):
@@ -114,7 +115,7 @@ def trace_pair(
 
 
 def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
-    """Return what is run, and how."""
+    """Return the mechanism of a target. Raises UsageError if it cannot be traced here."""
     if isinstance(target, ComposedTarget):
         raise UsageError(
             f"{target.name}: several mechanisms are traced one by one", code="trace-impossible"
@@ -141,7 +142,7 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
 
 
 def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
-    """Return the replacement of a primitive of the user's."""
+    """Return the source of replacements for a primitive of the user."""
     from dpaudit.tracing.runs.primitives.own import named
 
     function = resolve(given) if isinstance(given, str) else given
@@ -160,7 +161,7 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Yield which of the user's primitives do not say what their noise is."""
+    """Yield notes on primitives of the user without a law."""
     unknown = {one.primitive for one in sites if one.law == "unknown"}
     for one in primitives:
         function = resolve(one) if isinstance(one, str) else one
@@ -173,7 +174,7 @@ def _without_law(
 
 
 def _of_pair(d1: Any, d2: Any) -> Iterator[str]:
-    # Not those that are equal and yet can be told apart, as 1 and True.
+    # 1 and True are equal, but may have different outputs.
     if are_equal(d1, d2) and repr(d1) == repr(d2):
         yield "d1 and d2 are equal, so that nothing is to be found; give two neighbouring inputs"
 
@@ -219,7 +220,7 @@ def _notes(
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
-    """Yield the source code of all lines that are named, with marks."""
+    """Yield the source code around the lines of findings and sites, with marks."""
     marks: dict[tuple[str, int], str] = {}
     for site in sites:
         cost = "cost unknown" if site.cost is None else f"{site.unit} = {number(site.cost)}"
@@ -244,7 +245,7 @@ def _key(line: SourceLine) -> tuple[str, int]:
 
 
 def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last lines of pieces that show some lines, and a few around them."""
+    """Yield the first and last lines of excerpts that show some lines with their context."""
     pieces: list[list[int]] = []
     for line in numbers:
         start, end = max(1, line - _AROUND), min(last, line + _AROUND)
@@ -255,8 +256,8 @@ def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
     yield from ((start, end) for start, end in pieces)
 
 
-# What noise that is released costs at most here, so that costs can be told apart beyond; and what
-# counts for an output that differs, or a run that takes another way or raises.
+# Largest score of one piece of noise, so that infinite costs add up; and the score of an output
+# that differs without noise, of uneven draws, and of an exception.
 _MOST, _DIFFERENT = 1e6, 100.0
 
 
@@ -270,8 +271,8 @@ class Scorer:
         self._subject = subject_of(target)
 
     def __call__(self, d1: Any, d2: Any) -> float:
-        """Return the sum of what all noise of a pair hides, in its scales, and more where the
-        outputs differ nevertheless; at least 0, and 0 for runs that are too long to follow."""
+        """Return the sum of the costs of all noise of a pair, more if the outputs differ
+        nevertheless; 0 if the runs are too long."""
         try:
             first = run(self._subject, d1, 0, has_lines=False)
             second = run(self._subject, d2, 0, reference=first, has_lines=False)

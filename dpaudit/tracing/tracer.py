@@ -1,7 +1,7 @@
 """Traces a mechanism in a process of its own: a script for Python 3.8 and later, with NumPy.
 
-It is asked as worker.py is, of which it has all but the draws, and takes `runs` from beside it
-under a private name: dpaudit itself need not be installed there.
+It answers requests as worker.py does, without draws, and imports the package `runs` under a
+private name: dpaudit need not be installed there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RUNS = "_dpaudit_runs"
 
 
 def _load(name: str, file: str, folder: str | None = None) -> Any:
-    """Return a module of dpaudit's under another name. folder: of a package."""
+    """Import a file of dpaudit under another name. folder: of a package."""
     folders = None if folder is None else [folder]
     spec: Any = importlib.util.spec_from_file_location(
         name, file, submodule_search_locations=folders
@@ -44,14 +44,17 @@ _MODULES = ("coupling", "places", "primitives", "primitives.own", "running")
 
 
 class Tracing(worker.Service):
-    """What is asked of this process, by name."""
+    """The requests that this process answers, by name."""
 
     def prepare(
         self, how: Any, primitives: bytes, follow: list[str], last: str, patience: float
     ) -> Any:
-        """Get ready to trace. how: the parameters that take the dataset, a generator and a number
-        of outputs.  primitives: the user's own.  last: a file for the lines that a crash leaves
-        behind.  patience: seconds of a run, after which it leaves them, too; 0 for no such end."""
+        """Get ready to trace.
+
+        how: names of the parameters for the dataset, a generator and a number of outputs.
+        primitives: the user's, pickled.  last: a file for the stack at a crash.  patience: seconds
+        of a run after which it writes its stack, too; 0: never.
+        """
         try:
             if _RUNS not in sys.modules:
                 runs = os.path.join(_HERE, "runs")  # noqa: PTH118  # in short
@@ -87,7 +90,7 @@ class Tracing(worker.Service):
         return {}
 
     def _run_begins(self, recorder: Any) -> Any:
-        """Count the run that begins. It replaces nothing."""
+        """Count a run. This is a primitive that replaces nothing."""
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
         if self._patience:
@@ -99,7 +102,7 @@ class Tracing(worker.Service):
         return lambda recorder: own.named(function, recorder)
 
     def begin(self, seconds: float) -> Any:
-        """Make the first run, which may have to import something; reply why it did not end."""
+        """Make the first run, which may import modules; reply whether it was too long."""
         coupling = self._modules["coupling"]
         try:
             self._begun = coupling.beginning(self._for(seconds), self._datasets[0], 0)
@@ -108,7 +111,7 @@ class Tracing(worker.Service):
         return {}
 
     def couple(self, seeds: int, seconds: float) -> Any:
-        """Run on both datasets; reply with what the runs show."""
+        """Run on both datasets; reply with the coupled runs."""
         both = map(self._datasets.get, (0, 1))
         found = self._modules["coupling"].couple(self._for(seconds), *both, seeds, self._begun)
         return {}, self._modules["coupling"].written(found)
@@ -118,7 +121,7 @@ class Tracing(worker.Service):
         return self._subject._replace(deadline=deadline)
 
     def once(self, number: int, seeds: list[int]) -> Any:
-        """Run on one dataset, alone; reply how many primitives were called in the last run."""
+        """Run on one dataset; reply with the number of draws of the last run."""
         run, draws = self._modules["running"].run, 0
         for seed in seeds:
             made = run(self._subject, self._datasets[number], seed, has_lines=False)

@@ -1,4 +1,4 @@
-"""What one input alone has, where noise selects what is released: as findings."""
+"""Detectors of values that only one input has, in parts that noise selects but does not hide."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dpaudit.tracing.runs.branches import Selected
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.source import number, shown
 
-# How likely each bound of a share may be wrong, by the runs that were made.
+# Error probability of each bound on a probability.
 _LEVEL = 1e-5
-# Less often, it may be a measurement.
+# A value that occurred only once may be a noised number.
 _AGAIN = 2
-# So often it is no work of noise that was not understood, whatever is claimed.
+# Occurrences that noise of an unknown law does not explain.
 _OFTEN = 100
 
 
 def of_selected(case: Case) -> Iterator[Finding]:
-    """Yield parts of the output that only one input has. It is a cause where the runs show that the
-    claim does not allow for it: by chance alone, another input may have it more rarely."""
-    # Of all values of a part, the one that comes up most often.
+    """Yield values that only one input has. They are causes if the counts of the runs refute the
+    claim: the other input may have such a value too rarely to be seen."""
+    # The most frequent value of each part.
     for one in sorted(case.runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, case.claim)
         if not (is_cause or one.is_known or one.often >= _OFTEN):
@@ -69,8 +69,8 @@ def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
 
 
 def of_rare_branches(case: Case) -> Iterator[Finding]:
-    """Yield parts of the output that one input alone has there, where the claim's δ does not allow
-    for the way. It is no cause for certain: other ways may give the same to the other input."""
+    """Yield values that only one input has on a branch with a probability above the claimed δ. They
+    are no certain causes: the other input may have such a value on another branch."""
     points = () if case.claim is None else case.claim.points()
     allowed = min((point.delta for point in points), default=0.0)
     for one in case.runs.seldom:

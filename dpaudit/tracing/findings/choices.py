@@ -1,4 +1,5 @@
-"""Discrete choices whose probabilities depend on the data: as findings."""
+"""Detectors of discrete choices whose probabilities depend on the data, and of exact laws of the
+output that violate the claim."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from dpaudit.tracing.source import number, shown
 
 
 def of_choices(case: Case) -> Iterator[Finding]:
-    """Yield discrete choices whose probabilities depend too much on the data."""
+    """Yield discrete choices whose probabilities differ by more than the claim allows."""
     runs, claim = case.runs, case.claim
     for pair in runs.coupled:
         for one in pair.comparison.chosen:
@@ -35,8 +36,8 @@ def of_choices(case: Case) -> Iterator[Finding]:
                     f"`{one.place.code}` chooses with probabilities that depend on the data: "
                     f"ε = {number(cost)}"
                 )
-                # Where the same outcome means something else, as an interval between records
-                # does, its probability says nothing by itself.
+                # If an outcome has another meaning on the other input, as an interval between
+                # records has, its probability alone is no leak.
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
@@ -48,11 +49,11 @@ def of_choices(case: Case) -> Iterator[Finding]:
 
 
 def _is_picked_from_data(parameters: dict[str, object]) -> bool:
-    """Whether a choice may be one of records, of which another number is no leak by itself."""
+    """Return whether a choice may be among records, whose number is no leak by itself."""
     return "n" in parameters and "p" not in parameters
 
 
-# What a δ may be larger by rounding.
+# Rounding error of δ.
 _ROUNDING = 1e-9
 # The largest ε whose e^ε is a float.
 _LARGEST = 700.0
@@ -61,8 +62,8 @@ Floats = NDArray[np.float64]
 
 
 def epsilon_of(laws: Laws) -> float:
-    """Return the largest log-ratio of the probabilities of an output, in nats: at least, where
-    something is left unknown."""
+    """Return the largest log-ratio of the probabilities of an output, in nats; a lower bound if
+    some branches were not run."""
     first, second = np.asarray(laws.first), np.asarray(laws.second)
     if laws.is_exact:
         return coin_cost(first, second)
@@ -73,8 +74,8 @@ def epsilon_of(laws: Laws) -> float:
 
 
 def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield a finding where the laws are further apart than a claim allows; without one, where one
-    input alone has an output."""
+    """Yield a finding if the laws violate a claim; without a claim, if only one input has some
+    output."""
     said = _excess(laws, claim)
     if said is None:
         return
@@ -87,7 +88,7 @@ def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def site_of(laws: Laws) -> Site:
-    """Return the line of the coins, with what all of them cost together."""
+    """Return the line of the coins, with the cost of the output."""
     epsilon = epsilon_of(laws)
     return Site(
         line=shown(laws.place), added=shown(laws.place), primitive=laws.primitive, law="choice",
@@ -97,7 +98,7 @@ def site_of(laws: Laws) -> Site:
 
 
 def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
-    """Return what the laws cost, in words; None where that is not more than is claimed."""
+    """Return the violation in words; None if the laws satisfy the claim."""
     first, second = np.asarray(laws.first), np.asarray(laws.second)
     ways = ((first, second, laws.rests[1]), (second, first, laws.rests[0]))
     epsilon = epsilon_of(laws)
@@ -124,7 +125,7 @@ def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
 
 
 def _divergence(order: float, one: Floats, other: Floats) -> float:
-    """Return Rényi's divergence of an order above 1, in nats."""
+    """Return the Rényi divergence of an order above 1, in nats."""
     if np.any((one > 0) & (other == 0)):
         return math.inf
     both = (one > 0) & (other > 0)

@@ -1,4 +1,4 @@
-"""Noise that hides too little of what it is added to: as findings."""
+"""Detectors of noise that is too small, whose scale depends on the data, or that does not apply."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def _of_call(one: Call, case: Case, beside: Sequence[Piece]) -> Iterator[Finding
         return  # `of_parameters` yields the finding
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
-    # Of records that are picked at random, any single one is seen by chance.
+    # If records are picked at random, a single pair of runs may miss the one that differs.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
     is_cause = all(over) if is_sampled else any(over)
     if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
         is_cause = False
     if one.law == "uniform":
-        # What it cannot come to another draw may, or what is left of a division.
+        # Another draw may reach the outputs that this one cannot, as may a remainder modulo 1.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
     effects = [each for every in one.hidden for each in every if each.kind == "effect"]
     if effects and not (
         one.law == "uniform" and all(map(all, (each.released for each in effects)))
     ):
-        # Its shift is not that of the output, whose law is a mixture where there is other noise.
+        # With other noise, the law of the output is a mixture.
         is_cause = False
     if any(over):
         every = [piece for pieces in over for piece in pieces]
@@ -90,8 +90,8 @@ def of_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield the parameters of a library's mechanism that differ between the inputs, and set more
-    than the scale of known noise, which is compared by itself."""
+    """Yield the parameters of a library's mechanism that differ between the inputs: bounds of the
+    output, and all parameters if the law is not known."""
     every = [each for hidden in one.hidden for each in hidden]
     bounds = next((each for each in every if changed_bounds(each)), None)
     unknown = [each for each in every if each.law == "unknown"]
@@ -120,8 +120,8 @@ def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def _chance_at_the_end(one: Hidden, name: str) -> float | None:
-    """Return how likely an output is at, or beyond, the nearer of two ends, at least for one of the
-    inputs; None for noise of an unknown law."""
+    """Return the probability that an output reaches the nearer of two bounds, the larger one of
+    both inputs; None for an unknown law."""
     side = 1 if name == "upper" else -1
     end = min(side * each[name] for each in one.parameters)
     chances = [
@@ -180,14 +180,14 @@ def _too_little(
 
 
 def _set_on(one: Call) -> str:
-    """Return where the scale is set, as the end of a sentence."""
+    """Return the lines that set the scale, as the end of a sentence."""
     lines = [str(each.line) for each in origins(one.line)]
     return f"; its scale depends on line{'s'[: len(lines) > 1]} {', '.join(lines)}" if lines else ""
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
-    """Return whether a scale depends on other noise: of a mixture, such as normal noise whose
-    variance is drawn, the law is another one than that of a piece."""
+    """Return whether a scale is random, as for normal noise whose variance is drawn: the law of the
+    sum is then a mixture."""
     largest = [max(piece.scales[0] for piece in pieces) for pieces in runs]
     known = [one for one in largest if math.isfinite(one)]
     return bool(known) and max(known) - min(known) > _ROUNDING * max(known)
@@ -198,7 +198,7 @@ def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def _other(one: Call) -> tuple[SourceLine, ...]:
-    """Return the other lines that have a part in it: where the scale is set, where the noise is
-    added, and the callers."""
+    """Return the other lines of a finding: where the scale is set, where the noise is added, and
+    the callers."""
     lines = {(each.file, each.line): each for each in (*origins(one.line), *one.callers, one.added)}
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))

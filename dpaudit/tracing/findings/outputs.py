@@ -1,4 +1,4 @@
-"""What the outputs show that no noise hides: as findings."""
+"""Detectors of differences of the outputs that no noise hides."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from dpaudit.tracing.runs.coupling import Coupled, Runs
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.source import number, shown, times
 
-# How the process of a mechanism ends, in the place of exceptions.
+# Ends of the process of an isolated mechanism, reported like exceptions.
 _ENDS = ("crash", "timeout")
 
 
 def of_outputs(case: Case) -> Iterator[Finding]:
-    """Yield what the outputs show that no noise hides."""
+    """Yield differences of the outputs that no noise hides, and coins that decide the output."""
     runs, claim = case.runs, case.claim
     if runs.laws is not None:
         yield from of_laws(runs.laws, claim)
-    # An output may come of other ways, too, such as in a loop that rejects: of the ways that were
-    # seen, the cheapest counts.
+    # Several branches may lead to an output, as in rejection sampling: the cheapest counts.
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:
@@ -49,7 +48,7 @@ def of_outputs(case: Case) -> Iterator[Finding]:
 
 
 def of_thresholds(case: Case) -> Iterator[Finding]:
-    """Yield parts of the output that one input alone has more often than the claim allows."""
+    """Yield parts of the output that only one input has, with a probability above the claimed δ."""
     claim = case.claim
     for pair in case.runs.coupled:
         for one in pair.appearing:
@@ -86,7 +85,7 @@ def _raises(pair: Coupled) -> Finding:
 
 
 def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
-    """Return a finding of a part of the output that has no noise in it."""
+    """Return the finding of a part of the output without noise."""
     comparison = pair.comparison
     names = [one for one in pair.bare if not one.startswith("len(")] or pair.bare
     name = names[0]
@@ -132,8 +131,8 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
 
 
 def _of_one_alone(name: str, runs: Runs) -> str:
-    """Return in words which input always has the same in a part of the output, if the other one has
-    noise there; empty where it has none either."""
+    """Return a phrase if a part of the output is constant for one input and noisy for the other;
+    else an empty string."""
     seen: tuple[set[str], set[str]] = (set(), set())
     for each in runs.coupled:
         values = each.comparison.differing.get(name)

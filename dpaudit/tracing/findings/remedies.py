@@ -1,4 +1,4 @@
-"""What the record that differs would change of a sum that does not bound it."""
+"""Remedies: the scale, or the bound of records, that would satisfy the claim."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dpaudit.tracing.source import rounded_down, rounded_up
 
 
 class Changes(NamedTuple):
-    """How much a sum over a column changes, for each column with numbers. is_replaced: whether one
-    record has another one in its place; else one is there for one input alone."""
+    """How much the record that differs changes sums over columns. sizes: absolute changes, one for
+    each column with numbers.  is_replaced: whether a record is replaced; else it is added."""
 
     sizes: frozenset[float]
     is_replaced: bool
 
 
 def changes(d1: Any, d2: Any) -> Changes | None:
-    """Return what two inputs that differ in one record change; None for others."""
+    """Return the changes if two inputs differ in one record, else None."""
     first, second = records_of(d1), records_of(d2)
     if first is None or second is None:
         return None
@@ -43,8 +43,7 @@ def changes(d1: Any, d2: Any) -> Changes | None:
 
 
 def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
-    """Yield the numbers of a record, by column: it is one, or a tuple, or the items of a
-    mapping."""
+    """Yield the numbers of a record by column: of a number, a tuple, or the items of a mapping."""
     columns: list[tuple[Hashable, Any]] = [(None, record)]
     if isinstance(record, tuple):
         columns = list(enumerate(record))
@@ -55,23 +54,23 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
             yield name, float(value)
 
 
-# Numbers that are closer, relatively, are equal.
+# Relative difference that counts as rounding.
 _ROUNDING = 1e-9
-# Of more noise in one line: where nothing else leaks, and where other lines do.
+# Ends of remedies with more noise: if nothing else leaks, and if other lines do.
 FOR_PAIR, FOR_LINE = "would do for this pair", "would do for this line"
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
-# What noise hides where that is all of a record.
+# The change, if it is a whole record: added, or replaced.
 WHOLE = ("the size of the record that differs", "the difference of the two records")
 
 
 def is_whole_record(piece: Piece, changed: Changes) -> bool:
-    """Return whether noise hides a number of the record that differs as a whole."""
+    """Return whether a shift is a number of the record that differs."""
     sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
     return piece.cost is None and any(sizes)
 
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
-    """Return the beginning of a remedy: the bound that this scale would do for."""
+    """Return the beginning of a remedy: the bound of records for which the scale is enough."""
     times = None if claim is None else _enlargement([piece], claim)
     most = math.nan if times is None else piece.shift / times
     most = math.floor(most * (1 + _ROUNDING)) if piece.law == "discrete" else most
@@ -85,9 +84,9 @@ def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
 def enlarged(
     pieces: Sequence[Piece], claim: PrivacyClaim | None, beside: Sequence[Piece] = ()
 ) -> str:
-    """Return the scale that would do, or the remedy where no scale does.
+    """Return the scale that would satisfy the claim, or another remedy; empty if unknown.
 
-    beside: the noise of other lines, which costs its part of what is claimed.
+    beside: the noise of other lines, which spends part of the claim.
     """
     if claim is None or any(one.cost is not None for one in pieces):
         return ""
@@ -107,8 +106,8 @@ def enlarged(
 def _enlargement(
     pieces: Sequence[Piece], claim: PrivacyClaim, beside: Sequence[Piece] = ()
 ) -> float | None:
-    """Return how many times as large the scale has to be; None where no scale is known to do.
-    beside: noise that stays as it is."""
+    """Return the factor for the scale that satisfies the claim, by bisection; None if there is
+    none, or if it is not known. beside: noise that stays as it is."""
     if beside and (
         len({one.unit for one in (*pieces, *beside)}) > 1
         or any(one.value is None for one in beside)
@@ -139,7 +138,7 @@ def _enlargement(
 
 
 def same_parts(claim: PrivacyClaim | None) -> str:
-    """Return the remedy where it is released which parts there are."""
+    """Return the remedy if the set of keys or the number of values is released."""
     below = "leave out noisy counts below a threshold"
     has_delta = claim is not None and all(point.delta for point in claim.points())
     more = f", or {below}" if has_delta else f"; or claim a δ above 0, and {below}"

@@ -1,4 +1,4 @@
-"""Lines that draw: what all runs show of each, and what it costs."""
+"""The calls that draw noise: their operands and costs over all pairs of runs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.source import number, shown
 
-# Parameters of a library's mechanism: the value that it randomises, and where its outputs end.
+# Parameters of a library's mechanism: its input, and the bounds of its output.
 VALUE, BOUNDS = "value", ("lower", "upper")
-# In the place of a scale, or a cost, that is not known.
+# Stands for an unknown scale or cost, in arrays.
 _UNKNOWN = -1.0
 
 
 @dataclass(slots=True)
 class Call:
-    """What all runs show of one call that draws."""
+    """A call that draws noise, over all pairs of runs."""
 
     line: SourceLine
     added: SourceLine
@@ -32,14 +32,14 @@ class Call:
     law: str
     operands: tuple[str, str]
     callers: tuple[SourceLine, ...] = ()
-    # One list for each pair of runs: what was hidden, and its pieces, equal ones together.
+    # A list for each pair of runs: its noise, and the same as pieces, equal ones merged.
     hidden: list[list[Hidden]] = field(default_factory=list)
     runs: list[list[Piece]] = field(default_factory=list)
     is_coin: bool = False
 
     @property
     def worst(self) -> list[Piece]:
-        """The pieces of the pair of runs in which they cost most together."""
+        """The pieces of the pair of runs in which they cost most."""
         return max(filter(None, self.runs), key=cost_together)
 
 
@@ -122,19 +122,19 @@ def unexplained(runs: Runs) -> list[str]:
 
 
 def cost_together(pieces: Sequence[Piece]) -> float:
-    """Return what pieces cost together; ∞ where that is not known."""
+    """Return the cost of pieces by composition; infinite if unknown."""
     total = together(pieces) if len({one.unit for one in pieces}) == 1 else None
     return math.inf if total is None else total
 
 
 def calls_of(runs: Runs) -> Iterator[Call]:
-    """Yield what was seen of each call that draws noise which is added to something."""
-    # Of two calls in one line that differ, each has its own noise.
+    """Yield the calls that draw noise with an operand."""
+    # By file, line, code and primitive: a line may have several calls.
     found: dict[tuple[str, int, str, str], Call] = {}
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
             if one.law == "uniform" and one.kind == "add" and not any(one.shifts):
-                continue  # arithmetic on uniform numbers, whose effect is seen elsewhere
+                continue  # part of a calculation that `by_effect` explains
             key = one.draw.file, one.draw.line, one.draw.code, one.primitive
             if key not in found:
                 lines = shown(one.draw), shown(one.added)
@@ -145,7 +145,7 @@ def calls_of(runs: Runs) -> Iterator[Call]:
             if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
                 each.operands = one.operands
             each.hidden[number_].append(one)
-    # With a sign by chance, one-sided noise is two-sided: whether this is one is not seen.
+    # A random sign makes one-sided noise two-sided; whether a coin is such a sign is not known.
     is_signed = any(pair.comparison.picks for pair in runs.coupled)
     for gathered in found.values():
         gathered.runs = [_pieces(every) for every in gathered.hidden]
@@ -156,15 +156,15 @@ def calls_of(runs: Runs) -> Iterator[Call]:
 
 
 def _turned(one: Hidden) -> Hidden:
-    """Return noise of a pair of runs that began with d2, with d1 first."""
+    """Return noise of a pair that ran d2 first, with the values of d1 first."""
     return one._replace(
         operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
     )
 
 
 def _pieces(every: Sequence[Hidden]) -> list[Piece]:
-    """Return the pieces of noise of a call, equal ones together; of one that is used several times,
-    the use that costs most."""
+    """Return the pieces of noise of a call in one pair of runs, equal ones merged. A piece with
+    several uses counts once, with the costliest."""
     if not every:
         return []
     columns = [
@@ -174,7 +174,7 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
         )
     ]
     numbers, shifts, first, second, released = columns
-    # A number that is compared on its way costs nothing there; what it costs is where it is added.
+    # The cost of an effect belongs to its piece, also where that is only compared.
     known = {piece: one.cost for one in every if one.cost is not None for piece in one.pieces}
     costs = np.array([known.get(one, math.nan) for one in numbers.tolist()] if known else math.nan)
     costs = np.broadcast_to(costs, numbers.shape)
@@ -184,7 +184,7 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
     order = np.lexsort((-size, numbers))
     kept = order[np.unique(numbers[order], return_index=True)[1]]
     rows = np.column_stack([shifts, first, second, shown, costs])[kept]
-    # NaN, of unknown scales, is equal to itself here.
+    # NaN is replaced, so that unknown scales are equal.
     unique, counts = np.unique(
         np.nan_to_num(rows, nan=_UNKNOWN, posinf=np.inf), axis=0, return_counts=True
     )
@@ -206,7 +206,7 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
 
 
 def changed_parameters(one: Hidden) -> list[str]:
-    """Return which parameters of a library's mechanism differ between the inputs."""
+    """Return the parameters of a library's mechanism that differ between the inputs."""
     first, second = one.parameters
     if VALUE not in first or VALUE not in second:
         return []
@@ -214,7 +214,7 @@ def changed_parameters(one: Hidden) -> list[str]:
 
 
 def changed_bounds(one: Hidden) -> list[str]:
-    """Return which ends of the range of the outputs differ between the inputs."""
+    """Return the bounds of a library's mechanism that differ between the inputs."""
     return [name for name in changed_parameters(one) if name in BOUNDS]
 
 
@@ -227,7 +227,7 @@ def _known(scale: float) -> float:
 
 
 def cost_of(one: Piece) -> float:
-    """Return what a piece costs; -1 where that is not known."""
+    """Return the cost of a piece; -1 if unknown."""
     value = one.value
     return -1.0 if value is None else value
 
@@ -258,13 +258,13 @@ def as_site(one: Call) -> Site:
 
 
 def rank(site: Site) -> tuple[bool, float, str, int]:
-    """Return what rows are sorted by: those of unknown cost first, then the costliest."""
+    """Return the sort key of rows: unknown costs first, then the costliest."""
     return site.total is not None, -(site.total or 0.0), site.line.file, site.line.line
 
 
 @dataclass(slots=True)
 class _Coin:
-    """A coin, or another choice, with what it costs in each pair of runs."""
+    """A coin, or another choice, with its cost in each pair of runs."""
 
     line: SourceLine
     primitive: str
@@ -273,8 +273,8 @@ class _Coin:
 
 
 def coin_sites(runs: Runs) -> Iterator[Site]:
-    """Yield the coins, and other choices, that make up for a difference of the outputs, or whose
-    probabilities depend on the data."""
+    """Yield the coins and other choices that explain a difference of the outputs, or whose
+    probabilities differ between the inputs."""
     found: dict[tuple[str, int], _Coin] = {}
     for pair in runs.coupled:
         costs: dict[tuple[str, int], float | None] = {}
@@ -305,8 +305,8 @@ def coin_sites(runs: Runs) -> Iterator[Site]:
 
 
 def choice_cost(one: Chosen) -> float:
-    """Return the largest log-ratio of the probabilities of an outcome, in nats; 0 where they cannot
-    be compared."""
+    """Return the largest log-ratio of the probabilities of an outcome, in nats; 0 if the numbers of
+    outcomes differ."""
     first, second = one.probabilities
     if len(first) != len(second) or first == second:
         return 0.0

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .effects import is_decided
+from .events import Choice, TooLong
 from .flatten import Missing, briefly, same
 from .places import place_of
-from .recording import Choice, TooLong
 from .threshold_leaks import marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .comparing import Coupled
+    from .events import Entry, Moment
     from .places import Place, Spot
-    from .recording import Entry, Moment, Recorder
+    from .recording import Recorder
     from .running import Coupler, Run
 
     Free = tuple[list[Run], list[Run]]

@@ -17,9 +17,9 @@ from .running import same_output
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from .events import Entry
     from .exact_enumeration import Decision
     from .places import Place, Spot
-    from .recording import Entry
     from .running import Coupler, Run
 
     # The entry of a choice, another outcome of it, and what it was called.

@@ -13,13 +13,22 @@ import numpy as np
 
 from .branches import FreeRuns, Seldom, Selected, hastened, seldom, selected, selects
 from .coins import Absorbed, Flips
-from .comparing import Chosen, Comparison, Coupled, Hidden, Parted, are_picked, compare
+from .comparing import (
+    Chosen,
+    Comparison,
+    Coupled,
+    Hidden,
+    Parted,
+    alignment_of,
+    are_picked,
+    compare,
+)
 from .effects import by_effect, by_range
+from .events import Draw, TooLong, Use
 from .exact_enumeration import Laws, laws_of
 from .patching import generators_kept
 from .places import Place, place_of
-from .recording import Draw, Recorder, TooLong, Use
-from .replaying import alignment_of
+from .recording import Recorder
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
 from .threshold_leaks import Appearing, appearing
 

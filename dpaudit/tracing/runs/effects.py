@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .comparing import Comparison
+    from .events import Draw, Entry
     from .places import Spot
-    from .recording import Draw, Entry, Recorder
+    from .recording import Recorder
     from .running import Coupler, Run
 
 

@@ -1,5 +1,4 @@
-"""Repeats the noise, coins and noised values of a first run in a second one, and matches their
-uses."""
+"""Repeats the noise, coins and noised values of a first run in a second one."""
 
 from __future__ import annotations
 
@@ -8,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .recording import OPAQUE, Choice, Draw, Use
+from .events import OPAQUE, Choice, Draw, Use
 from .values import SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .events import Entry, Moment
     from .places import Spot
-    from .recording import Entry, Moment, Recorder
-    from .running import Run
     from .values import Noise
 
 
@@ -174,59 +172,3 @@ def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
             for step in range(min(a_end - a, b_end - b)):
                 found[b + step] = a + step
     return found
-
-
-def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
-    """Return pairs of uses of both runs, by moment and alignment."""
-    found = []
-    for other in second.uses:
-        kind, spot, number = other.moment
-        if (kind, spot) in alignment:
-            places = alignment[kind, spot]
-            place = places[number] if number < len(places) else None
-            if place is None:
-                continue
-            number = place
-        one = first.by_moment.get((kind, spot, number))
-        if isinstance(one, Use):
-            found.append((one, other))
-    return found
-
-
-def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Return the alignment of two runs, for spots at which their numbers of uses differ."""
-    one, other = _moments(first.recorder), _moments(second.recorder)
-    found = {}
-    for spot in one.keys() & other.keys():
-        if len(one[spot]) != len(other[spot]):
-            is_one = all(
-                len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
-                for each, every in ((first, one), (second, other))
-            )
-            if is_one:  # a sum that begins with the noise: its ends belong together
-                places: list[int | None] = [None] * len(other[spot])
-                places[-1] = len(one[spot]) - 1
-                found[spot] = places
-                continue
-            operands = [
-                [_key(use) for use in _at(each, every[spot])]
-                for each, every in ((first, one), (second, other))
-            ]
-            found[spot] = aligned(*operands)
-    return found
-
-
-def _moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return the uses of a run by their kinds and spots."""
-    found: dict[Any, list[Moment]] = {}
-    for one in recorder.uses:
-        found.setdefault(one.moment[:2], []).append(one.moment)
-    return found
-
-
-def _at(one: Run, places: list[Any]) -> list[Use]:
-    return [one.recorder.by_moment[moment] for moment in places]
-
-
-def _key(use: Use) -> Any:
-    return tuple(np.ravel(use.operand).tolist())

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .events import TooLong
 from .flatten import leaves, same
 from .patching import replaced
 from .places import Followed, Lines, watched
-from .recording import Recorder, TooLong
+from .recording import Recorder
 from .replaying import Repetition
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Primitives: where noise comes from. One file for each library, with a line here."""
+"""Primitives: the functions that draw noise. Each library has one file, and one entry here."""
 
 from __future__ import annotations
 
@@ -30,20 +30,18 @@ LIBRARIES = (numpy_random, python_random, scipy_stats, torch, diffprivlib, opend
 
 
 class Primitives:
-    """What stands in for primitives during a run; for those of libraries made once for all runs.
-
-    own: of the user's own, made for each run.
-    """
+    """The replacements of primitives: of libraries, made once for all runs, and of the user
+    (`own`), made for each run."""
 
     def __init__(self, own: Sequence[Own] = ()) -> None:
         self._own = own
         self._now: Any = _Now()
-        # As many modules were loaded when these were made.
+        # Number of loaded modules when `_made` was computed.
         self._loaded = 0
         self._made: list[Replacements] = []
 
     def replacements(self, recorder: Recorder) -> list[Replacements]:
-        """Return what stands in for the primitives of all libraries that are loaded."""
+        """Return the replacements for the loaded libraries and for the user's functions."""
         self._now.itself = recorder
         if len(sys.modules) != self._loaded:
             made = (one for library in LIBRARIES for one in library.replacements(self._now))
@@ -55,7 +53,7 @@ class Primitives:
 
 
 class _Now:
-    """The recorder of the run that is under way, for what outlives a run."""
+    """A proxy for the recorder of the present run, for replacements that serve many runs."""
 
     __slots__ = ("itself",)
 

@@ -1,5 +1,5 @@
-"""Mechanisms of diffprivlib: the argument of `randomise` is what the noise hides, or what decides
-which of few values comes out of it."""
+"""Mechanisms of diffprivlib: the argument of `randomise` is the operand of the noise, or decides
+the probabilities of a few outcomes."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _method(recorder: Recorder, real: Any) -> Any:
 
 
 def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
-    """Return the law of what is added, and its scale. What depends on the value besides, such as
-    noise within bounds, is unknown; what only cuts the sum off afterwards is not."""
+    """Return the law of the noise and its scale. A law that depends on the value, as within bounds,
+    is unknown; a sum that is only truncated afterwards has the law of its noise."""
     epsilon, delta = (float(getattr(mechanism, one, 0.0)) for one in ("epsilon", "delta"))
     sensitivity = float(getattr(mechanism, "sensitivity", 0.0))
     if name in ("Laplace", "LaplaceTruncated", "LaplaceFolded") and delta < 1:
@@ -79,8 +79,7 @@ def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
 
 
 def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[float]] | None:
-    """Return what may come of a mechanism with few outcomes, and their probabilities; None for
-    another one."""
+    """Return the outcomes of a discrete mechanism and their probabilities; None for others."""
     if name == "Binary":
         is_second = int(value != mechanism.value0)
         weight = float(np.exp(mechanism.epsilon))

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# Discrete laws with more outcomes are not tried one by one.
+# Outcomes of a discrete law that are listed, at most.
 _FEW = 64
 
 
 class _Spec(NamedTuple):
-    """A primitive. law: of its noise.  names: of its parameters, in order.  scale: of the law, from
-    these.  defaults: of those that set the law."""
+    """A primitive. names: of its parameters, in order.  scale: computes the scale from the
+    arguments.  defaults: of the parameters."""
 
     law: str
     names: tuple[str, ...]
@@ -81,10 +81,10 @@ _SPECS: dict[str, _Spec] = {
     "randint": _Spec("integers", ("low", "high", "size"), _none),
 }
 _POSITIONAL_ONE = {"rand": ("random_sample",), "randn": ("standard_normal",)}
-# Numbers from 0 to 1, of which there may be very many.
+# Uniform numbers in [0, 1): the fast path.
 _UNIFORM = ("random", "random_sample", "ranf")
 _PICKS = ("choice", "permutation", "shuffle", "permuted")
-# Of vectors whose entries hang together: what comes of them is given again, and not understood.
+# Vectors with dependent entries: repeated in a second run, but their law is unknown.
 _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 
 
@@ -92,7 +92,7 @@ _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 def _called(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Return what a primitive draws, for the run that is watched."""
+    """Call a primitive and record its draw."""
     if args or named:
         args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
     if recorder.is_inside:
@@ -129,14 +129,14 @@ def _called(
 
 
 def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return between which integers one is drawn, the second one excluded."""
+    """Return the range of an integer; `high` is exclusive."""
     low, high = given.get("low"), given.get("high")
     start, stop = (0, low) if high is None else (low, high)
     return {"low": int(start or 0), "high": int(stop or 0) + bool(given.get("endpoint", False))}
 
 
 def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return the outcomes of a discrete law with their probabilities, where there are few."""
+    """Return the outcomes of a discrete law with their probabilities; None if there are many."""
     if name in ("integers", "randint"):
         low: Any = given.get("low")
         high: Any = given.get("high")
@@ -157,7 +157,7 @@ def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | 
 def _picked(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Return things in another order, or some of them: which ones is what is drawn."""
+    """Permute or pick items, and record their places as the draw."""
     if name == "choice":
         names = ("a", "size", "replace", "p", "axis", "shuffle")
         given = {**dict(zip(names, args)), **named}
@@ -229,8 +229,7 @@ RandomState = _watched(np.random.RandomState)
 
 
 def wrapped(value: Any, recorder: Recorder) -> Any:
-    """Return a generator whose draws are seen, of the same stream; None for what is no generator,
-    or of a class of its own."""
+    """Return a recorded generator on the same stream; None for other objects and subclasses."""
     if type(value) is np.random.Generator:
         found = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:
@@ -271,7 +270,7 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
         return seed(*args, **named)
 
     class Kind(type):
-        """Every true one is an instance, too: libraries ask for that."""
+        """Makes true instances of RandomState instances of the replacement: libraries check it."""
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, np.random.mtrand.RandomState)

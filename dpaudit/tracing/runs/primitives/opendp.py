@@ -1,5 +1,5 @@
-"""Measurements of OpenDP: the argument is what the noise hides, after the transformations in front
-of it. What is made of other measurements is taken apart, as the library says how it was made."""
+"""Measurements of OpenDP: the argument, after the transformations before the noise, is its operand.
+Compositions are taken apart, by the library's own description of how they were made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_noise")
-# What draws as the measurement does that it is made of.
+# Constructors whose result draws as its inner measurement.
 _SAME = (
     "make_approximate",
     "make_fix_delta",
@@ -64,7 +64,7 @@ def _asked(recorder: Recorder, name: str, real: Callable[..., Any]) -> Any:
 
 
 def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg: Any) -> Any:
-    """Return what a measurement makes of its argument, each part of it by itself."""
+    """Invoke a measurement, part by part if it is composed, and record its noise."""
     name, given = _made(measurement)
     if name == "make_chain_mt":
         try:
@@ -99,8 +99,8 @@ def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg
 
 
 def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return which function has made a measurement, and of what; nothing for an older version of
-    the library, which does not say."""
+    """Return the constructor of a measurement and its arguments; (None, {}) in older versions of
+    the library."""
     said = getattr(measurement, "__opendp_dict__", None) or {}
     given = said.get("__kwargs__") or {}
     needed = {
@@ -119,7 +119,7 @@ def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
 def _choice(
     name: str | None, given: dict[str, Any], arg: Any
 ) -> tuple[list[Any], list[float]] | None:
-    """Return the outcomes of randomised response with their probabilities; None for another one."""
+    """Return the outcomes of randomized response and their probabilities; None for others."""
     if name not in ("make_randomized_response", "make_randomized_response_bool"):
         return None
     outcomes = [False, True] if name.endswith("bool") else list(given["categories"])
@@ -131,8 +131,8 @@ def _choice(
 
 
 def _is_noised(name: str | None, measurement: Any, arg: Any, result: Any) -> bool:
-    """Return whether a measurement adds noise to numbers. One that does not say what made it does
-    where a sum's metric is that of its input, and the output has the form of the input."""
+    """Return whether a measurement adds noise to numbers. If its constructor is not known, it does
+    if its input metric is one of sums and its output has the form of the input."""
     if name is not None and name not in _NOISE:
         return False
     if name is None and not str(getattr(measurement, "input_metric", "")).startswith(_METRICS):
@@ -176,8 +176,8 @@ def _law(
 
 
 def _scale_of(measurement: Any, law: str) -> float | None:
-    """Return the scale of noise by what the library says that one unit costs, and two; None where
-    that is not the cost of such noise."""
+    """Return the scale of noise from the privacy map at distances 1 and 2; None if these do not fit
+    the law."""
     for one in (1, 1.0):
         try:
             cost, double = (float(measurement.map(unit)) for unit in (one, 2 * one))

@@ -1,14 +1,14 @@
-"""Primitives of the user's own: functions, or methods; the first argument is what the noise hides.
+"""Primitives of the user: functions or methods that add noise to their first argument.
 
-They are named with `--primitive my.lib:add_noise`. A library may name its own for everybody, as
-entry points of the group `dpaudit.primitives`, in its pyproject.toml:
+They are named with `--primitive my.lib:add_noise`. A library names its primitives by entry points
+of the group `dpaudit.primitives` in its pyproject.toml:
 
     [project.entry-points."dpaudit.primitives"]
     add_noise = "my.lib:add_noise"
 
-Such a function may say what it adds by its attributes: `law` (laplace, normal, discrete, …), and
-`scale`, a number or a function of the same arguments. Else an argument called `scale`, `b` (of
-Laplace noise) or `sigma` (the standard deviation of normal noise) is taken for the scale.
+Such a function may have attributes `law` (laplace, normal, discrete, …) and `scale`, a number or a
+function of the same arguments. Otherwise an argument called `scale`, `b` (of Laplace noise) or
+`sigma` (the standard deviation of normal noise) is the scale.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 GROUP = "dpaudit.primitives"
-# Arguments that say how large the noise is, and whose law they mean.
+# Arguments that are a scale, and the law that they imply.
 _SCALES = {"scale": "unknown", "b": "laplace", "sigma": "normal"}
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield what stands in for a function that the user has named, which is meant to be called."""
+    """Yield the replacements of a function that the user named, and count its calls."""
     recorder.calls.setdefault(_label(function), 0)
     yield from replacements(function, recorder)
 
 
 def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield what stands in for a function wherever a module names it, or in its class."""
+    """Yield the replacements of a function in all modules, or of a method in its class."""
     if isinstance(function, MethodType):
         bound = function.__self__
         owner: Any = bound if isinstance(bound, type) else type(bound)
@@ -54,7 +54,7 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
         yield from _in_class(function, owner, recorder)
         return
     noised = _noised(function, recorder, is_method=False)
-    # Of a hundred thousand names, in each run, most are of nothing that could be this function.
+    # The type is compared first: there are some hundred thousand names.
     kind, called = FunctionType, getattr(function, "__qualname__", None)
     for module in list(sys.modules.values()):
         scope = getattr(module, "__dict__", None)
@@ -68,8 +68,7 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
 
 
 def announced(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield what stands in for the primitives that installed libraries name, as far as they are
-    loaded."""
+    """Yield the replacements of primitives that loaded libraries name by entry points."""
     for entry in _entry_points():
         if entry.value.partition(":")[0].strip() in sys.modules:
             try:
@@ -90,7 +89,7 @@ def _entry_points() -> list[Any]:
 
 
 def _owner(function: Any) -> type[Any] | None:
-    """Return the class that a function is a method of."""
+    """Return the class of a method; None for a function."""
     owner: Any = sys.modules.get(getattr(function, "__module__", None) or "")
     if not isinstance(function, FunctionType) or not isinstance(owner, ModuleType):
         return None
@@ -100,7 +99,7 @@ def _owner(function: Any) -> type[Any] | None:
 
 
 def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield what stands in for a method: of an instance, of a class, or a static one."""
+    """Yield the replacements of a method, class method or static method."""
     for kind in owner.__mro__:
         for name, value in list(vars(kind).items()):
             if value is function:
@@ -139,7 +138,7 @@ def _label(function: Any) -> str:
 
 
 def _is_twin(value: Any, function: Any) -> bool:
-    """Return whether two functions are the same code, of a file that was imported by two names."""
+    """Return whether two functions are the same code, from a file imported under two names."""
     if not isinstance(value, FunctionType) or not isinstance(function, FunctionType):
         return False
     one, other = value.__code__, function.__code__
@@ -161,7 +160,7 @@ def _plain(value: Any) -> Any:
 def _given(
     function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> Mapping[str, Any]:
-    """Return all arguments by the names of their parameters, in order."""
+    """Return the arguments by parameter name, in order."""
     try:
         return inspect.signature(function).bind(*args, **named).arguments
     except (TypeError, ValueError):  # of a compiled one
@@ -169,7 +168,7 @@ def _given(
 
 
 def _numbers(value: Any) -> Any:
-    """Return a number, or an array of the numbers in a list; None for anything else."""
+    """Return a number, or the numbers of a list as an array; None for other values."""
     if isinstance(value, _NUMBERS) and not isinstance(value, (bool, np.bool_)):
         return value
     if isinstance(value, (list, tuple, np.ndarray)) and not isinstance(value, TracedArray):

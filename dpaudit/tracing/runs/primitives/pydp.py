@@ -1,5 +1,5 @@
-"""Mechanisms of PyDP: the argument of `add_noise` is what the noise hides. Its algorithms of whole
-data sets show nothing of what they do."""
+"""Mechanisms of PyDP: the argument of `add_noise` is the operand of the noise. Its algorithms on
+whole datasets are opaque."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _MECHANISMS = {"LaplaceMechanism": "laplace", "GaussianMechanism": "normal"}
-# Classes by their modules, and their methods that release something.
+# Classes, by module and name, and their methods that release an output.
 _OPAQUE = {
     ("pydp.algorithms._algorithm", "MetaAlgorithm"): ("quick_result", "result"),
     ("pydp.algorithms.quantile_tree", "QuantileTree"): (
@@ -104,7 +104,7 @@ def _plain(value: Any) -> Any:
 
 
 def _number(mechanism: Any, name: str) -> float | None:
-    """Return an attribute, or what it returns; None where there is no such number."""
+    """Return a numeric attribute, called if it is a method; None if there is none."""
     value = getattr(mechanism, name, None)
     if callable(value):
         value = value()

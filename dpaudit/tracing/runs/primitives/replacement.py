@@ -1,4 +1,4 @@
-"""What stands in for a primitive while a run is watched."""
+"""Replacements of attributes during a run, and helpers for choices of few outcomes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 class Replacement(NamedTuple):
-    """An attribute that is another one during a run.
-
-    owner: a module or a class.  name: of the attribute.  value: what it is during a run.
-    """
+    """A new value for an attribute during a run. owner: a module or a class."""
 
     owner: Any
     name: str
@@ -24,15 +21,14 @@ class Replacement(NamedTuple):
 
 
 class Replacements(NamedTuple):
-    """Attributes of one owner, by their names."""
+    """New values for attributes of one owner, by name."""
 
     owner: Any
     values: dict[str, Any]
 
 
 def grouped(every: Iterable[Replacement]) -> list[Replacements]:
-    """Return replacements by their owners. One that is of the same attribute as another comes after
-    it."""
+    """Return replacements by owner. A second replacement of an attribute comes in a later group."""
     found: list[Replacements] = []
     latest: dict[int, Replacements] = {}
     for owner, name, value in every:
@@ -47,10 +43,8 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 def chosen(
     recorder: Recorder, label: str, outcomes: Sequence[Any], law: Sequence[float], result: Any
 ) -> Any:
-    """Return what a mechanism with few outcomes gives: in a second run the same as in the first.
-
-    law: their probabilities.  result: what it has drawn.
-    """
+    """Record the result of a mechanism with few outcomes; return that of the first run in a second
+    one. law: the probabilities of the outcomes."""
     place = next((place for place, one in enumerate(outcomes) if one is result or one == result), 0)
     place = recorder.picked(
         label,
@@ -63,11 +57,8 @@ def chosen(
 
 
 def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
-    """Return the probabilities of False and True where things to pick from are nothing else: which
-    of several equal ones is picked tells nothing. None for other things.
-
-    law: the probability of each thing.
-    """
+    """Return the outcomes 0 and 1 with their probabilities if all items to pick from are booleans,
+    else None. law: the probability of each item."""
     if not len(things) or not all(isinstance(one, (bool, np.bool_)) for one in things):
         return None
     true = float(sum(p for one, p in zip(things, law) if one))

@@ -1,5 +1,5 @@
-"""Samplers of torch: functions, methods that fill a tensor, and distributions. Tensors of noise
-carry it through sums, differences, scaling and comparisons."""
+"""Samplers of torch: functions, methods that fill a tensor, and distributions. Tensors carry their
+noise through sums, differences, scaling and comparisons."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# The law of the noise, the names of the parameters that come first, and the parameter that is the
-# scale (a number: the scale itself).
+# The law, the names of the first parameters, and the name of the scale (a number: the scale).
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], Any]] = {
     "randn": ("normal", (), 1.0),
     "randn_like": ("normal", ("input",), 1.0),
@@ -47,9 +46,9 @@ _DEFAULTS = {
     **dict.fromkeys(("std", "to", "lambd", "sigma"), 1.0),
 }
 _LOCATIONS = ("mean", "median")
-# Discrete laws with more outcomes are not tried one by one.
+# Outcomes of a discrete law that are listed, at most.
 _FEW = 64
-# Classes of torch.distributions: the law, and the attributes that are the location and the scale.
+# Classes of torch.distributions: the law, and the attributes for location and scale.
 _DISTRIBUTIONS = {
     "Laplace": ("laplace", "loc", "scale"),
     "Normal": ("normal", "loc", "scale"),
@@ -65,7 +64,7 @@ _OPERATIONS = {
     "true_divide": "truediv",
 }
 _REFLECTED = {"__rsub__": "sub", "__rdiv__": "truediv", "__rtruediv__": "truediv"}
-# What changes the form of a tensor, or nothing that matters, by the method of an array.
+# Methods that keep the numbers of a tensor, applied to an array.
 _FORMS: dict[str, Callable[..., Any]] = {
     "clone": lambda array, *_, **__: array,
     "contiguous": lambda array, *_, **__: array,
@@ -79,11 +78,11 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "view": lambda array, *shape, **__: array.reshape(*shape),
     "__getitem__": lambda array, key: array[key],
 }
-# What gives numbers of another precision.
+# Methods that change the precision.
 _CASTS = ("double", "float", "to")
 
 
-# What reads the numbers of a tensor.
+# Methods that read the numbers of a tensor.
 _READ: dict[str, Callable[[Any], Any]] = {
     "item": lambda numbers: numbers.item(),
     "numpy": lambda numbers: numbers if np.ndim(numbers) else np.asarray(plain(numbers)),
@@ -157,7 +156,7 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
 def _drawn(
     recorder: Recorder, label: str, tensor: Any, name: str, spec: Any, args: Any, named: Any
 ) -> Any:
-    """Return what a sampler has drawn, as a tensor that carries its noise."""
+    """Record the draw of a sampler, and return a tensor that carries its noise."""
     law, names, scale_of = spec
     if name == "randint" and (len(args) == 2 or ("low" not in named and len(args) < 2)):
         names = ("high",)
@@ -191,7 +190,7 @@ def _drawn(
 
 
 def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return the outcomes of a discrete law with their probabilities, where there are few."""
+    """Return the outcomes of a discrete law with their probabilities; None if there are many."""
     if law == "integers" and 0 < said["high"] - said["low"] <= _FEW:
         return [(one, 1 / (said["high"] - said["low"])) for one in range(said["low"], said["high"])]
     chances = np.unique(said.get("p", ()))
@@ -201,7 +200,7 @@ def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | No
 
 
 def _picked(recorder: Recorder, name: str, tensor: Any, args: Any, named: Any) -> Any:
-    """Return which of several things are picked, as a plain tensor."""
+    """Record the places of picked items, and return them as a plain tensor."""
     torch: Any = sys.modules["torch"]
     index = _array(tensor)
     if name == "randperm":
@@ -255,7 +254,7 @@ def _of_distribution(
 
 
 def _bare(given: Any) -> Any:
-    """Return arguments whose numbers carry nothing."""
+    """Return arguments without their noise."""
     if isinstance(given, dict):
         return {name: _bare(one) for name, one in given.items()}
     if type(given) in (tuple, list):
@@ -266,7 +265,7 @@ def _bare(given: Any) -> Any:
 
 
 def _array(value: Any) -> Any:
-    """Return the numbers of a tensor, those of a single one as a number; others as they are."""
+    """Return a tensor as an array, or as a number if it has no dimensions; else the value."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         value = value.as_subclass(torch.Tensor).detach().cpu()
@@ -277,7 +276,7 @@ def _array(value: Any) -> Any:
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return numbers as a tensor of the kind of another one; it carries their noise."""
+    """Return numbers as a tensor of the type of another one, with their noise."""
     torch: Any = sys.modules["torch"]
     bare = torch.as_tensor(np.array(plain(values)), dtype=like.dtype, device=like.device)
     if carried(values) is None:
@@ -289,8 +288,8 @@ def _tensor(values: Any, like: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _tensor_type() -> Any:
-    """Return the class of tensors that carry noise, made at the first call: torch is not imported
-    for it."""
+    """Return the class of tensors that carry noise. It is made at the first call, since torch need
+    not be installed."""
     torch: Any = sys.modules["torch"]
 
     class Tensor(torch.Tensor):  # type: ignore[misc]  # of a library that need not be there
@@ -315,8 +314,7 @@ def _tensor_type() -> Any:
 
 
 def _operated(name: str, args: Any, named: Any) -> Any:
-    """Return what an operation makes of tensors that carry noise; NotImplemented for one through
-    which it is not followed."""
+    """Apply an operation to tensors that carry noise; NotImplemented if the noise is lost."""
     numbers = getattr(args[0], "_numbers", None)
     if name in _READ and not named and len(args) == 1 and numbers is not None:
         return _READ[name](numbers)
@@ -341,8 +339,7 @@ def _operated(name: str, args: Any, named: Any) -> Any:
 
 
 def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
-    """Return the tensor that an operation gives; one that changes its first argument does so here,
-    too."""
+    """Return the tensor of a result; an operation in place changes its first argument."""
     if not is_in_place:
         return _tensor(numbers, _natural(name, args, {}))
     torch: Any = sys.modules["torch"]
@@ -355,12 +352,12 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
-    """Return the same of plain tensors, whose kind the result has."""
+    """Apply an operation to plain tensors, for the type of the result."""
     return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
 
 
 def _numbers(value: Any) -> Any:
-    """Return what a tensor or a number carries, or plain numbers; None for anything else."""
+    """Return the traced or plain numbers of a tensor or number; None for other values."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers
