@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dpaudit.certificates.traced import Finding, SourceLine
+from dpaudit.certificates.traced import Finding, FindingKind, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT
 from dpaudit.tracing.findings.sites import Case
@@ -91,5 +91,5 @@ def of_rare_branches(case: Case) -> Iterator[Finding]:
             )
         line = coin if place is None else shown(place)
         others = () if str(line) == str(coin) else (coin,)
-        what = "no-noise" if one.error is None else "exception"
+        what: FindingKind = "no-noise" if one.error is None else "exception"
         yield Finding(what, False, line, words, "", others)
