@@ -16,8 +16,8 @@ from dpaudit.processes.child import CRASH, TIMEOUT, Ended, TimedOut, countdown
 from dpaudit.processes.exchange import pickled
 from dpaudit.targets.target import IsolatedTarget
 from dpaudit.tracing import tracer
-from dpaudit.tracing.runs.comparing import Comparison
-from dpaudit.tracing.runs.coupling import Coupled, Runs, read
+from dpaudit.tracing.runs.comparing import Comparison, Coupled
+from dpaudit.tracing.runs.coupling import Runs, read
 from dpaudit.tracing.runs.places import Followed, Place
 from dpaudit.tracing.runs.running import OVER
 from dpaudit.watching import Watch

@@ -11,7 +11,8 @@ from dpaudit.tracing.costs import Piece, exceeds, tail
 from dpaudit.tracing.findings.choices import of_laws
 from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT, same_parts
 from dpaudit.tracing.findings.sites import Case
-from dpaudit.tracing.runs.coupling import Coupled, Runs
+from dpaudit.tracing.runs.comparing import Coupled
+from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.source import number, shown, times
 
