@@ -51,20 +51,14 @@ def parse_space(value: Any, base: Path | None = None) -> Space:
     TargetError for a wrong import path.
     """
     try:
-        return _space(value, base, 0)
+        return _parsed(_as_line(value, base, 0), base)
     except (NotUnderstood, DatasetError) as error:
         shown = shortened(repr(value), 100)
         raise DatasetError(Name("space"), f"={shown}: {error}", code=error.code) from None
 
 
-def _space(value: Any, base: Path | None, depth: int) -> Space:
-    if depth > _DEPTH:
-        raise NotUnderstood("it is nested too deeply")
-    if isinstance(value, Mapping):
-        value = _as_line({str(key): part for key, part in value.items()}, base, depth)
-    if not isinstance(value, str):
-        raise NotUnderstood(f"{value!r} is no space; write one line, as in {EXAMPLES['list']!r}")
-    line = _SpaceLine(value, base)
+def _parsed(text: str, base: Path | None) -> Space:
+    line = _SpaceLine(text, base)
     if line.next is None:
         raise NotUnderstood(f"it is empty; write a space, as in {EXAMPLES['list']!r}")
     space = line.space()
@@ -105,9 +99,18 @@ class _SpaceLine(Line):
         return _READERS[self.token("").text](self)
 
 
-def _as_line(value: dict[str, Any], base: Path | None, depth: int) -> str:
-    """Return a space that is written as a mapping as one line; the spaces in it may be lines or
-    mappings."""
+def _as_line(value: Any, base: Path | None, depth: int) -> str:
+    """Return a space as one line; the spaces in a mapping may be lines or mappings."""
+    if depth > _DEPTH:
+        raise NotUnderstood("it is nested too deeply")
+    if isinstance(value, Mapping):
+        return _line_of({str(key): part for key, part in value.items()}, base, depth)
+    if not isinstance(value, str):
+        raise NotUnderstood(f"{value!r} is no space; write one line, as in {EXAMPLES['list']!r}")
+    return value
+
+
+def _line_of(value: dict[str, Any], base: Path | None, depth: int) -> str:
     kind = next((key for key in _SIZES if key in value), None)
     if kind is None:
         given = ", ".join(map(repr, value)) or "nothing"
@@ -148,7 +151,9 @@ def _rest(kind: str, value: Any, base: Path | None, depth: int) -> str:
     """Return the rest of a line, after the kind of a space and its number of records."""
 
     def inner(part: Any) -> str:
-        return _space(part, base, depth + 1).words()
+        line = _as_line(part, base, depth + 1)
+        _parsed(line, base)  # so that a mistake is named in this part alone
+        return f"({line})"
 
     if kind in ("list", "vector"):
         return inner(value)

@@ -137,3 +137,13 @@ def test_a_generator_is_named_by_its_import_path(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="Did you mean 'generate'"):
         parse_space("import:inputs.py:genrate", tmp_path)
     assert code(parse_space, "import:inputs.py:number", tmp_path) == "space-invalid"
+
+
+def test_a_mapping_names_a_generator_in_a_folder_with_a_space(tmp_path: Path) -> None:
+    folder = tmp_path / "my inputs"
+    folder.mkdir()
+    (folder / "inputs.py").write_text("def generate(rng):\n    return 1\n")
+    space = parse_space({"list": "import:inputs.py:generate", "length": 3}, folder)
+    assert isinstance(space, Lists)
+    assert (space.least, space.most) == (3, 3)
+    assert space.usual() == [1, 1, 1]
