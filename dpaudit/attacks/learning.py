@@ -27,7 +27,7 @@ rule is frozen. docs/method.md §5 has the mathematics in the same order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -254,32 +254,12 @@ def gains_by_more(candidates: Sequence[Candidate], objective: Objective) -> bool
         truth = counts[:-1].sum(axis=1)[:, None] * np.stack([share, 1 - share], axis=1)
         further = np.append(rng.poisson(truth), [[0, 0]], axis=0)
         total = _chosen(replace(best.counted, counts=counts + further), later)
-        gain += total.bound(truth, later) - now.bound(truth, objective)
+        gain += _certified(total, truth, later) - _certified(now, truth, objective)
     return gain > 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ChosenRule:
-    """A rule over cells of outcomes.
-
-    level: (cells,), the level of each cell.
-    levels: number of levels.
-    place: flat index of the rule in a `RuleTable`.
-    """
-
-    level: IntArray
-    levels: int
-    place: int
-
-    def bound(self, truth: FloatArray, objective: Objective) -> float:
-        """Return the bound that the rule is predicted to certify, at least 0, if the true
-        frequencies are known.
-
-        truth: (cells, 2), true expected draws by cell and input.
-        """
-        ordered = evened(by_group(truth, self.level, self.levels), truth.sum(axis=0))
-        bounds = objective.lowered(RuleTable.of_smooth(ordered, int(truth.sum())), 0.0)
-        return max(0.0, float(bounds.ravel()[self.place]))
+# The level of each of some cells, and the flat index of a rule over these levels in a `RuleTable`.
+_ChosenRule = tuple[IntArray, int]
 
 
 def _chosen(cells: CellCounts, objective: Objective) -> _ChosenRule:
@@ -287,5 +267,16 @@ def _chosen(cells: CellCounts, objective: Objective) -> _ChosenRule:
     counts = cells.counts
     level, expected = cells.in_order()
     table = RuleTable.of_smooth(evened(expected, counts.sum(axis=0)), int(counts.sum()))
-    place = int(np.argmax(objective.lowered(table, tuning.PENALTY_COUNTED)))
-    return _ChosenRule(level, len(expected), place)
+    return level, int(np.argmax(objective.lowered(table, tuning.PENALTY_COUNTED)))
+
+
+def _certified(rule: _ChosenRule, truth: FloatArray, objective: Objective) -> float:
+    """Return the bound that a rule is predicted to certify, at least 0, if the true frequencies are
+    known.
+
+    truth: (cells, 2), true expected draws by cell and input.
+    """
+    level, place = rule
+    ordered = evened(by_group(truth, level), truth.sum(axis=0))
+    bounds = objective.lowered(RuleTable.of_smooth(ordered, int(truth.sum())), 0.0)
+    return max(0.0, float(bounds.ravel()[place]))

@@ -181,14 +181,13 @@ def best_of(
     return max(following, key=lambda one: one.smoothed.worth)
 
 
-def refutes(
-    candidate: Candidate, objective: Objective, deviations: float = tuning.DEVIATIONS
-) -> bool:
+def refutes(candidate: Candidate, objective: Objective, deviations: float | None = None) -> bool:
     """Return whether a candidate is predicted to refute the claim by a margin.
 
-    deviations: margin in standard errors. A candidate with a larger penalty that has no counted
-        cells must refute the claim by its penalty.
+    deviations: margin in standard errors; None: `tuning.DEVIATIONS`. A candidate with a larger
+        penalty that has no counted cells must refute the claim by its penalty.
     """
+    deviations = tuning.DEVIATIONS if deviations is None else deviations
     if candidate.is_counted or deviations > candidate.count_penalty:
         return float(np.max(objective.lowered(candidate.table, deviations))) > objective.needed
     return promise(candidate, replace(objective, counted=False))[0] > objective.needed

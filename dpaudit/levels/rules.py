@@ -41,14 +41,14 @@ def pooled_counts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     # The learner's inner loop: the last block is held in variables, with ½ added to both counts.
     pairs = iter((counts + 0.5).tolist())
     start, (first, second) = 0, next(pairs)
-    for cell, (one, other) in enumerate(pairs, 1):
-        if first * other < one * second and first + second > 1 and one + other > 1:
+    for cell, (ahead, behind) in enumerate(pairs, 1):
+        if first * behind < ahead * second and first + second > 1 and ahead + behind > 1:
             starts.append(start)
             firsts.append(first)
             seconds.append(second)
-            start, first, second = cell, one, other
+            start, first, second = cell, ahead, behind
             continue
-        first, second = first + one - 0.5, second + other - 0.5
+        first, second = first + ahead - 0.5, second + behind - 0.5
         while starts and firsts[-1] * second >= first * seconds[-1]:
             start = starts.pop()
             first, second = first + firsts.pop() - 0.5, second + seconds.pop() - 0.5

@@ -220,7 +220,7 @@ class Scored:
     def levels(self) -> IntArray:
         """The level of every draw: (size,). A draw without a score (NaN) has the last level,
         len(edges) + 1."""
-        return _level(self.held_out, self.edges)
+        return _levels_of(self.held_out, _bins(self.edges))
 
     def freeze_levels(self) -> ScoreLevels:
         """Return the level map of the score that is fitted to all draws."""
@@ -237,7 +237,7 @@ class Scored:
         is_d1: (size,), whether each draw was made on d1.
         """
         edges = self.finer_edges()
-        counts = by_arm(_level(self.held_out, edges), len(edges) + 2, is_d1)
+        counts = by_arm(_levels_of(self.held_out, _bins(edges)), len(edges) + 2, is_d1)
         score = self.freeze()
         return Intervals(
             each=ScoreLevels.cut(score, edges),
@@ -286,7 +286,7 @@ class ScoreLevels(LevelMap):
     @classmethod
     def cut(cls, score: Score, edges: FloatArray) -> ScoreLevels:
         """Return the level map with these edges between levels."""
-        return cls(score, Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)))
+        return cls(score, _bins(edges))
 
     @classmethod
     def joined(cls, score: Score, edges: FloatArray, level: IntArray) -> ScoreLevels:
@@ -302,12 +302,7 @@ class ScoreLevels(LevelMap):
         return len(self.digitise.edges) + 2
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        score = self.score(outcomes)
-        gaps = np.isnan(score)
-        if not gaps.any():
-            return np.asarray(self.digitise(score), dtype=np.intp)
-        result = self.digitise(np.where(gaps, 0.0, score))
-        return np.where(gaps, self.levels - 1, result).astype(np.intp)
+        return _levels_of(self.score(outcomes), self.digitise).astype(np.intp)
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         edges = [-np.inf, *self.digitise.edges.tolist(), np.inf]
@@ -367,21 +362,25 @@ def aligned(held_out: FloatArray, fold: IntArray, kept: FloatArray) -> FloatArra
         return held_out
     # A draw without a score (NaN) has no rank.
     scale, result = np.sort(kept[~np.isnan(kept)]), np.full_like(held_out, np.nan)
-    for one in range(int(fold.max()) + 1 if len(scale) else 0):
-        inside = (fold == one) & ~np.isnan(held_out)
+    for number in range(int(fold.max()) + 1 if len(scale) else 0):
+        inside = (fold == number) & ~np.isnan(held_out)
         own = held_out[inside]
         place = ((mid_ranks(own) + 0.5) / len(own) * len(scale)).astype(np.intp)
         result[inside] = scale[np.minimum(place, len(scale) - 1)]
     return result
 
 
-def _level(scores: FloatArray, edges: FloatArray) -> IntArray:
-    """Return the level of each score, the number of edges that it reaches; NaN has level len(edges)
-    + 1."""
-    digitise, gaps = Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp)), np.isnan(scores)
+def _bins(edges: FloatArray) -> Digitiser:
+    return Digitiser(edges, np.arange(len(edges) + 1, dtype=np.intp))
+
+
+def _levels_of(scores: FloatArray, bins: Digitiser) -> IntArray:
+    """Return the level of each score: the number of edges that it reaches. NaN has the level after
+    the last bin."""
+    gaps = np.isnan(scores)
     if not gaps.any():
-        return digitise(scores)
-    return np.where(gaps, len(edges) + 1, digitise(np.where(gaps, 0.0, scores)))
+        return np.asarray(bins(scores))
+    return np.where(gaps, len(bins.values), bins(np.where(gaps, 0.0, scores)))
 
 
 def _quantiles(ordered: FloatArray, shares: FloatArray) -> FloatArray:

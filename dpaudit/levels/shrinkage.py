@@ -180,31 +180,31 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     # How often each group has grown; -1 once it has joined another. Its first cell is its name.
     age = [0] * cells
 
-    def entry(one: int) -> tuple[float, int, int, int, int]:
-        other = after[one]
-        both = mass[one] + mass[other]
-        mean = (ahead[one] + ahead[other]) / both
-        apart = ahead[one] / mass[one] - ahead[other] / mass[other]
-        lost = mass[one] * mass[other] / both * apart**2 / max(mean * (1 - mean), TINY)
-        return lost, one, other, age[one], age[other]
+    def entry(left: int) -> tuple[float, int, int, int, int]:
+        right = after[left]
+        both = mass[left] + mass[right]
+        mean = (ahead[left] + ahead[right]) / both
+        apart = ahead[left] / mass[left] - ahead[right] / mass[right]
+        lost = mass[left] * mass[right] / both * apart**2 / max(mean * (1 - mean), TINY)
+        return lost, left, right, age[left], age[right]
 
-    heap = [entry(one) for one in range(cells - 1)]
+    heap = [entry(left) for left in range(cells - 1)]
     heapq.heapify(heap)
     groups = cells
     while groups > LEVELS - 1:
-        _, one, other, *ages = heapq.heappop(heap)
-        if [age[one], age[other]] != ages:
+        _, left, right, *ages = heapq.heappop(heap)
+        if [age[left], age[right]] != ages:
             continue
-        mass[one] += mass[other]
-        ahead[one] += ahead[other]
-        age[one], age[other] = age[one] + 1, -1
-        after[one] = after[other]
+        mass[left] += mass[right]
+        ahead[left] += ahead[right]
+        age[left], age[right] = age[left] + 1, -1
+        after[left] = after[right]
         groups -= 1
-        if after[one] < cells:
-            before[after[one]] = one
-            heapq.heappush(heap, entry(one))
-        if before[one] >= 0:
-            heapq.heappush(heap, entry(before[one]))
+        if after[left] < cells:
+            before[after[left]] = left
+            heapq.heappush(heap, entry(left))
+        if before[left] >= 0:
+            heapq.heappush(heap, entry(before[left]))
     level = np.cumsum(np.array(age) >= 0) - 1
     return level[place.ravel()].astype(np.int64), groups
 

@@ -1,92 +1,88 @@
-"""The tuned constants of learning: they decide which rule is frozen for the exact test.
+"""The tuned constants of learning, in one table: they decide which rule is frozen.
 
 None of these constants touches validity: the draws that certify a rule had no part in choosing it.
 Each constant trades power on one kind of mechanism for power on another. Only constants that were
 tuned against each other are here. Thresholds that matter to a single module, limits of time and the
 expected loss of the exact test (`_LOSS_TO_COME` in `rules.py`) are in that module.
 
-`python -m benchmarks.tuning` audits reference mechanisms with each constant halved and doubled; an
-earlier table is in benchmarks/RESULTS.md. Other modules read a constant at each use, as
-`tuning.NAME`, so that the benchmark can change it.
+Before each constant stands its unit and effect, then the source of its value. "-0.8, -23.5" is the
+change of the mean efficiency over reference mechanisms, in hundredths, if the constant is halved,
+and if it is doubled, at 10,000 draws (`python -m benchmarks.tuning`, benchmarks/RESULTS.md); "no
+effect there" means 0 for both. Other modules read a constant at each use, as `tuning.NAME`, so that
+the benchmark can change it.
 """
 
-# Penalties: the number of standard errors by which a predicted bound is lowered. Without a penalty
-# the luckiest of many candidates wins; a large penalty misses small events (docs/method.md §5).
+# Penalties: standard errors by which a predicted bound is lowered (docs/method.md §5). Without them
+# the luckiest of many candidates wins; large penalties miss small events.
 
-# Standard errors subtracted for thresholds, intervals, sums of columns, and orders of few cells.
+# For held-out counts of thresholds, intervals, sums of columns, and few cells. -0.8, -23.5.
 PENALTY = 3.5
-# Standard errors subtracted for orders of more than FEW_CELLS cells, where luck has more choices.
+# For held-out counts of more than FEW_CELLS cells, where luck has more choices. -2.6, 0.
 PENALTY_ANY_ORDER = 4.5
-# Standard errors added to a penalty if δ = 0: there a larger event costs little, so that luck
-# chooses among more events.
+# Added to both if δ = 0: a larger event costs little then, so luck has more events. -1.3, +0.3.
 PENALTY_WITHOUT_DELTA = 1.0
-# Standard errors subtracted where counts are smoothed over levels, which leaves luck little room.
+# For counts smoothed over levels, which leaves luck little room. +0.6, +1.8.
 PENALTY_SMOOTHED = 1.5
-# Standard errors subtracted where all levels share one fit, whose frequent outputs predict the rare
-# outputs.
+# Where all levels share one fit, whose frequent outputs predict the rare outputs. -1.7, -7.0.
 PENALTY_POOLED = 0.5
-# Standard errors subtracted where the log-ratios of cells are shrunk towards common values.
+# Where the log-ratios of cells are shrunk towards common values. No effect there.
 PENALTY_COUNTED = 1.0
-# Standard errors subtracted from the total probability of single outputs (for the probabilistic
-# definition of DP).
+# For the total probability of single outputs (probabilistic definition of DP). No effect there.
 PENALTY_OF_MASS = 3.0
 
 # Levels of certainty, in standard errors.
 
-# Two standard errors are required or subtracted in four places:
-# - a rule is predicted to refute the claim if its bound, lowered by this many, exceeds the claim;
-# - a label is placed beyond all numbers unless some number is this far beyond the label;
-# - the promise of a score is multiplied by 1 - DEVIATIONS / √draws, so that a score must beat the
-#   columns that it adds up;
-# - the expected right guesses of a rule over rare cells are lowered by this many.
+# For a single decision, about 98 %: a rule refutes the claim if its bound, lowered by this much,
+# exceeds the claim; a label is placed beyond all numbers unless a number is this far beyond it; the
+# promise of a score is multiplied by 1 - DEVIATIONS / √draws; right guesses over rare cells are
+# lowered by this much. No effect there.
 DEVIATIONS = 2.0
-# Four standard errors are required where luck has many tries: to end learning early, to keep a
-# regression coefficient, and to trust the counts of a cell more than the cluster of the cell. (With
-# two, one in forty claims that hold with equality looks refuted.)
+# Where luck has many tries (with two, one in forty claims that hold with equality looks refuted):
+# to end learning early, to keep a regression coefficient, and to trust the counts of a cell more
+# than its cluster. -2.9, 0.
 DEVIATIONS_BEYOND_LUCK = 4.0
-# A column is ordered by itself if the χ² statistic of its cells exceeds the mean by more than this
-# many standard deviations.
+# Least excess of the χ² statistic of a column over its mean, in standard deviations, for the column
+# to be ordered by itself. No effect there.
 ERRORS_OF_COLUMN = 1.0
 
 # Preferences between candidates, and between a leak and noise.
 
-# An order of at most this many cells gets PENALTY, an order of more cells PENALTY_ANY_ORDER.
+# Largest number of cells of an order that gets PENALTY in place of PENALTY_ANY_ORDER. +0.8, 0.
 FEW_CELLS = 16
-# Factor on the promise of an order of many cells, which is harder to describe than a threshold.
+# Factor on the promise of an order of many cells, which is harder to describe. No effect there.
 LESS_SIMPLE = 0.9
-# Candidates that promise at least this share of the best promise are compared by likelihood.
+# Share of the best promise from which on candidates are compared by likelihood. 0, -3.5.
 ABOUT_AS_MUCH = 0.85
-# Prior odds that a piece of a tail in which only one input was seen is a leak, and not noise of a
-# mechanism that meets its claim. The odds of a value, a label or a key are 1
-# (`python -m benchmarks.rare_leaks`).
+# Prior odds that a piece of a tail which only one input gave is a leak; 1 for values, labels and
+# keys. From `python -m benchmarks.rare_leaks`: tails of private noise are common.
 ODDS_OF_TAIL = 0.05
-# Largest share of the draws on which the "other" rule of a portfolio may guess. A rule that guesses
-# more often competes with the main rule, which has finer levels.
+# Largest share of the draws on which the "other" rule guesses: a rule that guesses more often
+# competes with the main rule, which has finer levels.
 LARGEST_SIDE = 0.1
 
 # Log-likelihood, in nats, that a more complex fit must gain.
 
-# Gain of a ramp in a piecewise linear fit, which is chosen from thousands of ramps.
+# For a ramp, which is chosen from thousands. -0.1, 0.
 GAIN_OF_RAMP = 6.0
-# Gain of a further choice: the ends of a ramp, or additional features of a regression.
+# For a further choice: the ends of a ramp, additional features of a regression. No effect there.
 GAIN_OF_CHOICE = 2.0
-# Gain of a parameter: a cluster of cells, or the fit of a column in place of a simpler fit.
+# For a parameter: a cluster of cells, a less simple fit of a column. One nat, as in AIC. -0.2, 0.
 COST_OF_PARAMETER = 1.0
-# Gain of a separate score for an independent block of columns, or for the outputs of one type.
+# For a score of an independent block of columns, or of the outputs of one type, of its own.
 GAIN_OF_BLOCK = 3.0
 
 # Smoothing of counts.
 
-# Average number of draws in a cell of a column of numbers, where the column has few draws.
+# Average number of draws in a cell of a column of numbers with few draws. +1.1, +1.3.
 DRAWS_PER_CELL = 24
-# Share of the draws in either tail of a column of numbers, where cells are finer.
+# Share of the draws in either tail of a column of numbers, where cells are finer. No effect there.
 SHARE_OF_TAILS = 0.02
-# Draws of each input that are added to the counts of every cell in a sum over columns.
+# Draws of each input that are added to the counts of every cell in a sum over columns. 0, +0.1.
 PRIOR_DRAWS = 4.0
-# False discovery rate when the columns of a sum are selected.
+# False discovery rate when the columns of a sum are selected. +0.3, -3.1.
 NOISE_COLUMNS = 0.1
-# Largest factor by which the log-ratios of a column in a sum are multiplied.
+# Largest factor on the log-ratios of a column in a sum. -0.2, 0.
 LARGEST_SCALE = 1.5
-# Prior standard deviation of the difference between related log-ratios, as a share of their size.
-# Related are the two sides of a rule, the cells of a cluster, and neighbouring entries.
+# Prior standard deviation of the difference between related log-ratios (the two sides of a rule,
+# the cells of a cluster, neighbouring entries), as a share of their size.
 SPREAD_OF_DIFFERENCES = 0.5
