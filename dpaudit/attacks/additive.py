@@ -40,7 +40,7 @@ from dpaudit.outcomes.columns import join
 
 # Largest number of intervals that a column is cut into.
 _CELLS = 32
-# Largest number of columns that get the slow, close fit; other columns get a quick fit.
+# Largest number of columns that get piecewise linear fits, which are slow.
 _CLOSELY = 128
 # Number of Newton steps to the factor on the log-ratios of a column.
 _NEWTON_STEPS = 4
@@ -81,9 +81,9 @@ class Additive:
 
     def __call__(self, outcomes: Outcomes) -> FloatArray:
         total = np.zeros(outcomes.size)
-        telling = [(table, name) for table, name in self.tables if table.says_something]
-        columns = outcomes.named(name for _, name in telling)
-        for (table, _), column in zip(telling, columns, strict=True):
+        used = [(table, name) for table, name in self.tables if table.says_something]
+        columns = outcomes.named(name for _, name in used)
+        for (table, _), column in zip(used, columns, strict=True):
             total += table(column)
         return total
 
@@ -136,20 +136,19 @@ def fitted_sum(
     tables, spread, halves = [], [], np.zeros((2, size))
     held_out, kept = np.zeros(size), np.zeros(size)
     fits = _fitted(terms, is_d1)
-    for term, fit, is_telling in zip(
-        terms, fits, _telling([one.gain for one in fits]), strict=True
-    ):
-        total, weights = np.zeros(size), fit.weights[FOLDS]
-        for small in term.places if is_telling else ():
+    have_signal = _with_signal([gain for _, gain in fits])
+    for term, (fit, _), has_signal in zip(terms, fits, have_signal, strict=True):
+        total, weights = np.zeros(size), fit[FOLDS]
+        for small in term.places if has_signal else ():
             # `take` is several times slower with another type of index, or with two indices.
             place = small.astype(np.intp)
-            total += fit.weights.take(fold * len(weights) + place)
+            total += fit.take(fold * len(weights) + place)
             kept += weights.take(place)
-            for half, table in zip(halves, fit.weights[-2:], strict=True):
+            for half, table in zip(halves, fit[-2:], strict=True):
                 half += table.take(place)
         held_out += total
         spread.append(float(total.std()))
-        tables.append(term.cells.with_values(is_telling * weights))
+        tables.append(term.cells.with_values(has_signal * weights))
     return tuple(tables), spread, aligned(held_out, fold, kept), halves
 
 
@@ -188,22 +187,14 @@ class _Column:
         return result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fit:
-    """The fitted log-ratios of the cells of one term.
-
-    weights: (fits, cells), see `training_counts` for the fits.
-    gain: log-likelihood of the inputs of held-out draws minus the log-likelihood at even odds, in
-        nats.
-    """
-
-    weights: FloatArray
-    gain: float
+# The fitted log-ratios of the cells of one term, (fits, cells), and their gain: the log-likelihood
+# of the inputs of held-out draws minus the log-likelihood at even odds, in nats.
+_Fit = tuple[FloatArray, float]
 
 
 def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
-    """Return the fit of each term. A close fit takes milliseconds, so of more than 128 terms only
-    the 128 with the largest gain get a close fit."""
+    """Return the fit of each term. Piecewise linear fits take milliseconds, so of more than 128
+    terms only the 128 with the largest gain get them."""
     columns = []
     for term in terms:
         counts = term.counts(is_d1)
@@ -211,8 +202,8 @@ def _fitted(terms: Sequence[Term], is_d1: NDArray[np.bool_]) -> list[_Fit]:
         columns.append(_Column(term.cells.intervals, counts, train, _shrunk(train)))
     if len(columns) <= _CLOSELY:
         return _closely(columns)
-    fits = [_best(one, _quickly(one)) for one in columns]
-    some = np.argsort([-fit.gain for fit in fits], kind="stable")[:_CLOSELY].tolist()
+    fits = [_best(one, _in_order(one)) for one in columns]
+    some = np.argsort([-gain for _, gain in fits], kind="stable")[:_CLOSELY].tolist()
     for place, fit in zip(some, _closely([columns[at] for at in some]), strict=True):
         fits[place] = fit
     return fits
@@ -229,7 +220,7 @@ def training_counts(counts: IntArray) -> IntArray:
     return np.stack([*(total - counts), total, *halves])
 
 
-def _telling(gains: Sequence[float]) -> NDArray[np.bool_]:
+def _with_signal(gains: Sequence[float]) -> NDArray[np.bool_]:
     """Return which columns have a signal, at a false discovery rate of a tenth (Benjamini &
     Hochberg 1995): (columns,).
 
@@ -256,54 +247,31 @@ def _best(column: _Column, fits: Sequence[FloatArray]) -> _Fit:
         gained = _gain(scaled[:FOLDS], column.held_out)
         if gained > most_gained + tuning.COST_OF_PARAMETER:
             best, most_gained = scaled, gained
-    return _Fit(best, most_gained)
+    return best, most_gained
 
 
 def _closely(columns: Sequence[_Column]) -> list[_Fit]:
-    """Return the best fit of each column: piecewise linear or monotone, if there are at least 3
-    intervals, or free. Piecewise linear fits of columns with equally many intervals are made
+    """Return the best fit of each column: piecewise linear, if there are at least 3 intervals,
+    monotone, or free. Piecewise linear fits of columns with equally many intervals are made
     together, which is many times faster."""
-    fits = [[one.free] for one in columns]
+    fits = [_in_order(one) for one in columns]
     for intervals in {one.intervals for one in columns if one.intervals >= _LEAST_INTERVALS}:
         places = [at for at, one in enumerate(columns) if one.intervals == intervals]
         every = log_odds(np.stack([columns[at].numbers for at in places]))
         for at, odds in zip(places, every, strict=True):
             column, arms = columns[at], columns[at].train.sum(axis=1)
             even = np.log((arms[:, :1] + 1) / (arms[:, 1:] + 1))
-            ordered = np.stack([pooled_counts(one) for one in column.numbers])[:, :: column.step]
-            fits[at] = [
-                column.with_numbers(odds[:, :: column.step] - even),
-                column.with_numbers(log_ratio(ordered, arms[:, None])),
-                column.free,
-            ]
+            fits[at].insert(0, column.with_numbers(odds[:, :: column.step] - even))
     return [_best(column, own) for column, own in zip(columns, fits, strict=True)]
 
 
-def _quickly(column: _Column) -> list[FloatArray]:
-    """Return one or two fits that take little time: log-ratios linear in the normal score of the
-    rank, if there are at least 3 intervals; and free log-ratios."""
+def _in_order(column: _Column) -> list[FloatArray]:
+    """Return the monotone fit, if there are at least 3 intervals, and the free fit."""
     if column.intervals < _LEAST_INTERVALS:
         return [column.free]
-    return [column.with_numbers(_along(column.train[:, : column.intervals])), column.free]
-
-
-def _along(train: IntArray) -> FloatArray:
-    """Return log-ratios that are linear in the normal score of the middle rank of an interval,
-    (fits, intervals), by one Newton step.
-
-    train: (fits, intervals, 2), draws by interval and input.
-    """
-    from scipy.special import ndtri  # here, since workers that only score outputs do not need SciPy
-
-    masses = train[FOLDS].sum(axis=1)
-    middle = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
-    score = ndtri(middle)
-    score -= (masses @ score) / max(1, masses.sum())
-    draws, arms = train.sum(axis=2), train.sum(axis=1, keepdims=True)
-    share = (arms[..., 0] + 1) / (arms.sum(axis=2) + 2)
-    slope = (train[..., 0] - share * draws) @ score
-    bend = (share * (1 - share) * draws) @ score**2
-    return np.asarray((slope / np.maximum(bend, 1e-9))[:, None] * score)
+    ordered = np.stack([pooled_counts(one) for one in column.numbers])[:, :: column.step]
+    monotone = log_ratio(ordered, column.train.sum(axis=1, keepdims=True))
+    return [column.with_numbers(monotone), column.free]
 
 
 def _shrunk(counts: IntArray) -> FloatArray:

@@ -136,9 +136,9 @@ def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
 
 
 def offset(scores: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the constant to add to scores, so that they are log-odds of d1 that predict as many
-    draws of d1 as observed. (Some scorers include the frequency of the inputs in the score, others
-    do not.)"""
+    """Return the constant to add to scores, so that they are log-odds of d1 that predict the
+    observed number of draws of d1. (Some scorers include the frequency of the inputs in the score,
+    others do not.)"""
     known = ~np.isnan(scores)
     scores, odds = scores[known], log_odds(is_d1[known])
     wanted = len(scores) * float(probability(np.array([odds]))[0])
@@ -185,17 +185,17 @@ def parts(selection: SelectionDraws) -> list[OrderedBins]:
             ]
             tried[names] = [*known, *fits(only(names, selection), attacks)]
     best = {names: max(own, key=lambda one: one.gain) for names, own in tried.items() if own}
-    telling = {names: one for names, one in best.items() if one.gain > tuning.GAIN_OF_BLOCK}
-    best = {**sequences, **telling}
+    useful = {names: one for names, one in best.items() if one.gain > tuning.GAIN_OF_BLOCK}
+    best = {**sequences, **useful}
     if len(best) < 2:
         return []
-    # Until further draws are counted, a sequence that tells nothing yet is in the sum only if fewer
-    # than two other blocks tell something.
-    shown = list((telling if len(telling) > 1 else best).values())
+    # Until further draws are counted, a sequence without a clear gain is in the sum only if fewer
+    # than two other blocks have a clear gain.
+    shown = list((useful if len(useful) > 1 else best).values())
     held_out = np.asarray(sum(one.scored.held_out for one in shown))
     halves = np.asarray(sum(one.halves for one in shown))
     scored = Scored(PARTS, held_out, partial(_frozen_parts, [one.scored for one in shown]), halves)
-    later = [_more_telling(one, sequences.get(names)).scored for names, one in best.items()]
+    later = [_better_later(one, sequences.get(names)).scored for names, one in best.items()]
     refitted = [one for one in later if isinstance(one, SequenceScored)]
     if not sequences or not refitted:
         return [by_score(scored, selection)]
@@ -224,7 +224,7 @@ def _sequences(blocks: Iterable[Names], selection: SelectionDraws) -> dict[Names
     return result
 
 
-def _more_telling(best: Fit, sequence: Fit | None) -> Fit:
+def _better_later(best: Fit, sequence: Fit | None) -> Fit:
     """Return the fit of a block that is likely to be best after further draws: the fit as a
     sequence, if its gain is about half of the best gain or more; else the best fit so far."""
     if sequence is None or sequence.gain < best.gain / 2 - tuning.GAIN_OF_BLOCK:
@@ -247,7 +247,7 @@ class Parts:
         return np.asarray(np.sum([score(outcomes) for score in self.scores], axis=0))
 
     def words(self) -> str:
-        what = f"adds up what {len(self.scores)} independent parts of the output tell"
+        what = f"adds up the scores of {len(self.scores)} independent parts of the output"
         return with_most(what, self.columns)
 
 
@@ -362,14 +362,14 @@ def kinds(selection: SelectionDraws) -> list[OrderedBins]:
     if not usual:
         return []
     result = [(key, _fit(key, keys, names, selection)) for key in usual]
-    telling = [(key, fit) for key, fit in result if fit is not None]
-    if not telling:
+    useful = [(key, fit) for key, fit in result if fit is not None]
+    if not useful:
         return []
     rest = summed(selection, columns)
     if rest.halves is None:
         return []
     held_out, halves, every = rest.held_out.copy(), rest.halves.copy(), []
-    for key, fit in telling:
+    for key, fit in useful:
         rows = np.flatnonzero(keys == np.uint64(key))
         by_fold, by_half = _offsets(fit, selection.is_d1[rows], log_odds(selection.is_d1))
         held_out[rows] = fit.scored.held_out + by_fold[folds(len(rows))]

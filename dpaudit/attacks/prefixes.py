@@ -9,9 +9,9 @@ States are in `sequences.py`; `counted_sequences.py` refits the score when furth
 counted.
 
 `banded` is for sequences that mix numbers with a few special values, such as answers above a noisy
-threshold. The place of the first answer and its size tell more together than each alone: a low
-answer above the threshold shows that the threshold is low, so that the entries before it weigh
-more. So each number is replaced by its band (one of at most five intervals, see
+threshold. The place of the first answer and its size are more informative together than each alone:
+a low answer above the threshold shows that the threshold is low, so that the entries before it
+weigh more. So each number is replaced by its band (one of at most five intervals, see
 `outcomes/known.py`), which makes a sequence of few values.
 """
 
@@ -45,7 +45,8 @@ _FEWEST_COLUMNS = 2
 _OFTEN, _TIMES_AS_OFTEN, _MOST_ALONE = 0.005, 4, 3
 # Least number of different ordinary values.
 _FEWEST_OTHERS = 16
-# Quantiles between the bands. The outer bands are narrow, since the rarest numbers tell most.
+# Quantiles between the bands. The outer bands are narrow, since the rarest numbers are the most
+# informative.
 _SHARES = (0.1, 0.3, 0.7, 0.9)
 # Largest ratio of different sequences to draws; with more, each sequence is too rare to be a cell.
 _MOST_SEQUENCES = 0.25

@@ -72,7 +72,7 @@ class Summary:
 
     @property
     def words(self) -> str:
-        kept = ["how often any came up before it"] if self.times else []
+        kept = ["how often each value occurred before it"] if self.times else []
         return " and ".join([*kept, *(["the one before it"] if self.last else [])])
 
 
@@ -416,8 +416,8 @@ def _log_ratios(
     ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
     odds_ratio: (fits, tables), the log odds ratio of each table.
     """
-    # The log-odds of the value midway between both inputs, chosen so that the value has as many
-    # draws of both inputs together as observed.
+    # The log-odds of the value midway between both inputs, chosen so that the expected
+    # number of draws of the value, of both inputs together, is the observed number.
     draws = (ahead + behind).astype(np.float64)
     wanted = ahead.sum(axis=2) + 0.5
     centre = np.log(wanted / (behind.sum(axis=2) + 0.5))

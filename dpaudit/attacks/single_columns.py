@@ -1,10 +1,10 @@
 """Scorers of single columns: thresholds, intervals of numbers, and single values.
 
-`one_dimensional` looks at the only column of outcomes, `single_columns` at the most telling columns
-of wider outcomes, `represented` at how outputs are represented (types, signs of zero, orders of
-keys), `elapsed` at how long calls took, and `bits` at the low-order bits of numbers. Each cuts a
-column into cells without a look at the inputs, and orders the cells by size, or by their log-ratios
-of d1 and d2. `learning.py` calls all five.
+`one_dimensional` looks at the only column of outcomes, `single_columns` at the most informative
+columns of wider outcomes, `represented` at how outputs are represented (types, signs of zero,
+orders of keys), `elapsed` at how long calls took, and `bits` at the low-order bits of numbers. Each
+cuts a column into cells without a look at the inputs, and orders the cells by size, or by their
+log-ratios of d1 and d2. `learning.py` calls all five.
 
 The last bits of a float show how it was computed. Noise added in floating point leaves gaps that
 depend on the input (Mironov 2012, "On significance of the least significant bits for differential
@@ -63,8 +63,8 @@ _WIDTHS = (0, 2, 8)
 _FEW_LABELS = 4
 # Added once per cell to log-ratios, so that neighbours with equal log-ratios keep their order.
 _TIE_BREAK = 1e-9
-# The 2 most telling columns are ordered: found by 20,000 draws in at most 32 intervals. With 2,000
-# draws or more these are 2 columns of entries, and 2 columns that give the type of an entry.
+# The 2 most informative columns are ordered: found by 20,000 draws in at most 32 intervals. With
+# 2,000 draws or more these are 2 columns of entries, and 2 columns that give the type of an entry.
 _DRAWS_TO_RANK, _CELLS_TO_RANK, _DRAWS_FOR_TYPES, _COLUMNS = 20_000, 32, 2_000, 2
 # Largest number of columns derived from bits for which every column gets all orders.
 _FEW_DERIVED = 20
@@ -88,15 +88,15 @@ def thresholds(selection: SelectionDraws) -> list[Candidate]:
 def single_columns(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[Candidate]:
-    """Order outcomes by each of the most telling columns (default: of all columns)."""
+    """Order outcomes by each of the most informative columns (default: of all columns)."""
     columns = selection.outcomes.columns if columns is None else columns
-    return _of_most_telling(selection, columns, ONE_COLUMN) if len(columns) > 1 else []
+    return _of_most_informative(selection, columns, ONE_COLUMN) if len(columns) > 1 else []
 
 
 def represented(selection: SelectionDraws) -> list[Candidate]:
     """Order outcomes by details of outputs that a recipient sees and Python's `==` ignores."""
     columns = selection.outcomes.representations
-    return _of_most_telling(selection, columns, REPRESENTATION) if len(columns) else []
+    return _of_most_informative(selection, columns, REPRESENTATION) if len(columns) else []
 
 
 def elapsed(selection: SelectionDraws) -> list[Candidate]:
@@ -189,17 +189,17 @@ class CellLevels(LevelMap):
         return self.cells.words(chosen)
 
 
-def _of_most_telling(
+def _of_most_informative(
     selection: SelectionDraws, columns: Sequence[Column], prefix: str
 ) -> list[Candidate]:
-    """Return the orders by each of the most telling columns.
+    """Return the orders by each of the most informative columns.
 
     prefix: put before the name of each order.
     """
     is_d1 = selection.is_d1[:_DRAWS_TO_RANK].astype(np.intp)
     errors = np.array([_difference(one.take(slice(_DRAWS_TO_RANK)), is_d1) for one in columns])
-    # Of equally telling columns the first is the plainest: the type of an output comes before its
-    # content.
+    # Of equally informative columns the first is the plainest: the type of an output comes before
+    # its content.
     best = [columns[int(place)] for place in np.argsort(-errors, kind="stable")]
     best = best[: int(np.count_nonzero(errors > tuning.ERRORS_OF_COLUMN))]
     if selection.size < _DRAWS_FOR_TYPES:
@@ -279,8 +279,8 @@ def _label_scores(pooled: FloatArray, labels: IntArray, arms: IntArray) -> Float
     """Return the score that places each label among numbers ordered by size: (labels,).
 
     It is the log-ratio of the label. But a label is placed beyond all numbers if no number is
-    beyond it by two standard errors: otherwise luck would separate it from numbers that tell as
-    much.
+    beyond it by two standard errors: otherwise luck would separate it from numbers with the
+    same log-ratio.
     pooled: (cells, 2), isotonic counts of the numbers.
     labels: (labels, 2), draws by label and input.
     arms: (2,), number of all draws of d1 and of d2.

@@ -47,7 +47,7 @@ _NEARLY_ALL, _PLENTY = 0.98, 15.0
 # A pair of columns, and the trees themselves, must explain 2 % more than is explained already.
 # Cells of the table with a variance below 3 are left out.
 _SHARE_OF_PAIR, _LEAST_INFORMATION = 0.02, 3.0
-# Probability that some pair of columns looks telling by chance, over all pairs together.
+# Probability that some pair of columns looks informative by chance, over all pairs together.
 _LUCK = 0.003
 # Number of draws that show how far each input moves the log-odds.
 _SHUFFLED_ROWS = 2_000
@@ -93,7 +93,7 @@ def propose_trees(
         is_better = promise(result, objective) > promise(best, objective)
         if is_better or result.smoothed.worth > _wanted_likelihood(base, selection.size):
             return [result], []
-        reason = f"they tell no more than {base.attack}"
+        reason = f"they explain no more than {base.attack}"
     return [], [Tried(NAME, None, reason)]
 
 
@@ -254,7 +254,7 @@ def _why_no_trees(
     known = [best, base] if best.is_smooth else [base]
     enough = next((one for one in dict.fromkeys(known) if not has_interplay(selection, one)), None)
     if enough is not None:
-        return f"no two columns tell more together than {enough.attack} makes of them"
+        return f"no two columns show more together than {enough.attack} uses"
     return None if is_installed() else f"scikit-learn is not there: {install_command('learned')}"
 
 

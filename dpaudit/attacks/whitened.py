@@ -48,7 +48,8 @@ _ROUNDED = 0.01
 
 def innovations(selection: SelectionDraws) -> list[Candidate]:
     """Order vectors of numbers by the sum of the log-ratios of whitened coordinates (each number
-    minus its prediction from the numbers before it), and by the most telling coordinate alone."""
+    minus its prediction from the numbers before it), and by the most informative coordinate
+    alone."""
     columns = selection.outcomes.columns
     if not 1 < len(columns) <= MOST_COLUMNS or selection.size < _LEAST_DRAWS:
         return []
@@ -72,8 +73,8 @@ def innovations(selection: SelectionDraws) -> list[Candidate]:
 def _by_itself(
     step: Step, features: tuple[Number, ...], numbers: FloatArray, selection: SelectionDraws
 ) -> list[Candidate]:
-    """Return the orders by the most telling whitened coordinate alone. Where the inputs differ in a
-    single answer, the other terms of the sum only add noise.
+    """Return the orders by the most informative whitened coordinate alone. Where the inputs differ
+    in a single answer, the other terms of the sum only add noise.
 
     step: the whitened coordinate.
     """
@@ -211,7 +212,9 @@ class Innovations:
         return total
 
     def words(self) -> str:
-        what = f"adds up {len(self.steps)} coordinates, each less what those before it foretell"
+        what = (
+            f"adds up {len(self.steps)} coordinates, each minus its prediction from those before it"
+        )
         return with_most(what, self.columns)
 
 

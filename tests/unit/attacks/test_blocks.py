@@ -124,7 +124,7 @@ def test_a_single_column_is_a_part() -> None:
 def test_a_part_that_tells_nothing_is_left_out() -> None:
     assert parts(drawn(20_000, answers, noise)) == []
     (found,) = parts(drawn(20_000, answers, noise, prefix_sums))
-    assert "adds up what 2 independent parts of the output tell" in words(found)
+    assert "adds up the scores of 2 independent parts of the output" in words(found)
 
 
 def words(found: Candidate) -> str:

@@ -369,7 +369,7 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "size", "changes", "thorough", "reason"),
     [
-        (prefix_sums, 4_000, {}, True, "no two columns tell more together than"),
+        (prefix_sums, 4_000, {}, True, "no two columns show more together than"),
         (signs, 4_000, {"trees.is_installed": lambda: False}, True, "pip install scikit-learn"),
         (
             signs,

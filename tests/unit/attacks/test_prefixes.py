@@ -85,9 +85,7 @@ def test_entries_that_depend_on_those_before_tell_more_by_them(mechanism: Any) -
     gain = explained(later, found.scored.freeze())
     assert gain > 0
     assert gain > explained(later, total.scored.freeze()) + 0.0005
-    assert (
-        f"adds up {ENTRIES} entries, each given how often any came" in found.scored.freeze().words()
-    )
+    assert f"adds up {ENTRIES} entries, each given how often each" in found.scored.freeze().words()
 
 
 def test_entries_that_hang_on_the_last_one_are_learned_by_it() -> None:

@@ -212,7 +212,7 @@ def test_what_was_tried_and_how_the_score_fell_are_kept() -> None:
     assert recheck(result) == []
     assert from_json(to_json([result])) == [result]
     assert f"promised by selection draws: {attack} 0." in said(result)
-    assert f"not tried: {TREES} (no two columns tell more together" in said(result)
+    assert f"not tried: {TREES} (no two columns show more together" in said(result)
 
 
 def test_of_scores_only_thresholds_were_tried() -> None:
