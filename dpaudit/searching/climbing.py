@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from dpaudit.searching.proposals import Proposal
     from dpaudit.searching.relations import Relation
 
-# Records, and values of each column, that are tried in the place of others.
-_MOST_RECORDS, _MOST_VALUES = 24, 12
+# Most records that are tried in the place of others.
+_MOST_RECORDS = 24
+# Most values of a column that are tried in the place of others.
+_MOST_VALUES = 12
 # Halvings of a step between numbers, from the range of the known values on.
 _HALVINGS = 24
 # Longest lists that are tried for their length.
 _MOST_SIZE = 40
-# Neighbours of each of these: in most functions every record has the same effect.
+# Neighbours of each such list: in most functions every record has the same effect.
 _NEIGHBOURS = 20
 # Digits of a moved number: later ones are rounding errors.
 _DIGITS = 12

@@ -30,7 +30,7 @@ Notify = Callable[[Progress], None]
 MOST_ALONE = 2_000
 # Evidence beyond log(1/α) that is more than the luck of the best of many pairs and scores.
 _LUCK = 10.0
-# Standard errors by which the bound is lowered that answers are compared by.
+# Standard errors that are subtracted from the bound by which pairs of answers are compared.
 _ERRORS = 2.5
 # Scorers that are fast on outputs of many columns, for pairs of which most are given up.
 _QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences, atoms)

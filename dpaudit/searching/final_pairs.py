@@ -21,8 +21,10 @@ _LEADERS = 5
 _CONFIRMED = 8
 # Pairs that shrinking tries.
 _SHRINKING_TRIES = 300
-# Characters of an input in the report, and of one that needs no description of the difference.
-_LONGEST_LEADER, _BRIEF = 120, 16
+# Most characters of an input in the report.
+_LONGEST_LEADER = 120
+# Longer inputs, in characters, come with a description of their difference.
+_BRIEF = 16
 
 
 def final_pairs(
@@ -40,7 +42,7 @@ def final_pairs(
     """
     settings, drawing = confirming.settings, confirming.drawing
     tried, beyond = confirming.with_outputs(inside), confirming.with_outputs(outside)
-    # If time was up before any pair gave outputs, the first proposals.
+    # If time was up before any pair gave outputs, the first proposals are certified.
     kept = (tried or beyond or [*inside, *outside])[: settings.keep]
     pairs = [(one.proposal.d1, one.proposal.d2) for one in kept]
     smallest = inside_smallest = _smallest(confirming, tried)

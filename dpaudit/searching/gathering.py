@@ -32,26 +32,40 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.tracing.trace import Scorer, can_score
 
-# Proposals in a row without a new pair, after which there are no more; before the first one fewer.
-_PATIENCE, _AT_FIRST = 1_000, 100
+# Proposals in a row without a new pair, after which no more are expected.
+_PATIENCE = 1_000
+# The same before the first pair: then no input may have the form of the mechanism.
+_AT_FIRST = 100
 # Part of the time of a search in which proposals are made.
 _GATHERING = 1 / 3
-# Pairs that are traced at most, draws of the search for each of them, and the part of its time.
-_SCORES, _DRAWS_OF_A_SCORE, _TRACING = 200, 1_000, 0.1
+# Most pairs that are traced.
+_SCORES = 200
+# Draws of a search for each pair that is traced: a small search traces fewer pairs.
+_DRAWS_OF_A_SCORE = 1_000
+# Part of the time of a search for traces.
+_TRACING = 0.1
 # Part of the traced pairs that are of the catalogue; the others are for climbing.
 _CATALOGUE = 0.6
-# Best pairs by their traces that are proposed first: inside the space, and outside.
-_INSIDE, _OUTSIDE = 4, 2
+# Pairs inside the space with the highest scores that are proposed first.
+_INSIDE = 4
+# Pairs outside the space with the highest scores that are proposed next.
+_OUTSIDE = 2
 # Times the score of its start that a climb has to reach: its pair is less simple.
 _MUCH = 1.5
-# The best pairs, which others are made like, and values that are put into these.
-_CENTRES, _VALUES = 3, 200
-# Proposals like them, at most, and those of them that are tried.
-_GUIDED_PROPOSALS, _GUIDED_WIDTH = 500, 32
+# The best pairs, of which variations are made.
+_CENTRES = 3
+# Most values that variations put in.
+_VALUES = 200
+# Most variations that are made.
+_GUIDED_PROPOSALS = 500
+# Most variations that are tried.
+_GUIDED_WIDTH = 32
 # Pairs outside the space that are tried where these do not count.
 _BEYOND = 40
-# Datasets that raise, and others, between which exceptions begin; and pairs of these.
-_RAISING, _RAISING_PAIRS = 3, 2
+# Datasets that raise, and datasets that do not, between which bisection looks for a step.
+_RAISING = 3
+# Most pairs at such a step.
+_RAISING_PAIRS = 2
 
 # Returns the score of two inputs in plain Python; it may raise DatasetError for inputs without the
 # form that the mechanism takes.

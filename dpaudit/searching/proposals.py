@@ -21,9 +21,10 @@ Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "ra
 MOST_EDGES = 300
 # Most of these that lie inside the space, where others lie outside.
 _MOST_INSIDE = 200
-# Changes of one random dataset; one of them is taken, or one of the next ones where it makes no
-# neighbour.
-_CHANGES, _TRIES = 200, 20
+# Most changes of a random dataset, of which one is drawn.
+_CHANGES = 200
+# If the change that is drawn makes no neighbour, the next ones are tried, up to this number.
+_TRIES = 20
 # Random pairs in a row that were drawn before, after which a space is exhausted.
 _VAIN = 500
 _NONE = object()

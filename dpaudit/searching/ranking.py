@@ -1,5 +1,7 @@
 """Rounds of trials, which put pairs in order: many are halved, and the last few compared.
 
+A contender is a proposed pair with the outcome of its latest trial.
+
 Estimates from few draws mislead. So all pairs get few draws, the best eighth of them four times
 these, and so on (successive halving, Jamieson & Talwalkar 2016): each round costs half of the one
 before. docs/method.md says why the audit of the winner is valid nevertheless.
@@ -13,15 +15,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dpaudit.searching.confirming import MOST_ALONE, Confirming
 from dpaudit.searching.trials import BARELY, FEWEST, MOST, Contender
 
-# The best one of this many pairs stays, with this many times the draws.
-KEPT, GROWTH = 8, 4
+# One of this number of pairs stays after a round.
+KEPT = 8
+# Growth of the draws from one round to the next.
+GROWTH = 4
 # Pairs of the last rounds, of which the best half stays, until one is left or, of answers, a few.
 FINALISTS = 8
-# Part of the budget, and draws of either input, that these rounds use at most.
-_LAST, _MOST_LAST = 0.95, 64_000
-# Of this many pairs that were compared by the most draws, the simplest that promises at least this
-# part of the best bound is first.
-_LAST_TWO, _ABOUT_AS_MUCH = 2, 0.95
+# Part of the budget that is spent after these rounds; the rest is for shrinking.
+_LAST = 0.95
+# Most draws of either input in these rounds.
+_MOST_LAST = 64_000
+# Of this number of pairs with the most draws, the simplest is first ...
+_LAST_TWO = 2
+# ... if its bound is at least this part of the best one.
+_ABOUT_AS_MUCH = 0.95
 # Origins of the proposals that get a place before others.
 _FIRST = ("trace", "extreme", "pattern")
 
@@ -37,8 +44,8 @@ class Ranking:
     def halved(
         self, contenders: Sequence[Contender], share: float, *, until: int = 1
     ) -> list[Contender]:
-        """Return contenders, best first. Where not all have a place, random pairs and edges have
-        none.
+        """Return contenders, best first. If the budget is too small for all of them, random pairs
+        and edges are left out.
 
         share: of the budget, which decides how many are tried.  until: number of pairs that the
         caller compares.

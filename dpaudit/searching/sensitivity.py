@@ -57,14 +57,18 @@ Origin = Literal["catalogue", "sizes", "climbing", "random"]
 SECONDS = 60.0
 # Relative error of a distance: one of exactly the claimed size may be computed slightly above it.
 _ROUNDING = 1e-9
-# Pairs that all climbs look at, and the number of climbs.
-_CLIMBS, _STARTS = 6_000, 4
-# Pairs that Hypothesis makes, and pairs that shrinking tries.
-_RANDOM, _SHRINKS = 400, 1_000
+# Most pairs that all climbs look at together.
+_CLIMBS = 6_000
+# Pairs from which climbs start.
+_STARTS = 4
+# Most random pairs.
+_RANDOM = 400
+# Most pairs that shrinking tries.
+_SHRINKS = 1_000
 # A pair with a larger distance is preferred if it is written at most this much longer.
 _LONGER = 1.5
 _OVER = "the time was over before the search was; more time goes further"
-# The kinds of differences, in the order of a report: the first shows a number.
+# The kinds of differences, in the order of a report.
 _KINDS: tuple[Kind, ...] = ("distance", "infinite", "raises")
 
 

@@ -30,13 +30,18 @@ from dpaudit.searching.timeouts import Limit
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# First parts of the keys of a search's random streams; an audit has the number of a stage there.
-SEARCHING, ALONE = 100, 101
+# Parts of the keys of random streams, where those of an audit have the number of a stage.
+# For batches of draws:
+SEARCHING = 100
+# For draws that are made one by one:
+ALONE = 101
 
 # Part of an audit's draws, or of its time, that is for the search.
 SHARE = 1 / 4
-# Parts of that for proposals and for pairs like the best; the rest is for making the best simpler.
-PROPOSED, GUIDED = 0.6, 0.15
+# Part of the search's draws for proposals.
+PROPOSED = 0.6
+# Part for variations of the best pairs; the rest is for making the best pair simpler.
+GUIDED = 0.15
 # Part for pairs outside the space where these do not count: enough to see a clear leak.
 NOTED = 0.1
 # Part that may be spent in addition to compare the best pairs of answers, where they leak clearly:
@@ -44,10 +49,14 @@ NOTED = 0.1
 COMPARING = 0.6
 # Most pairs of a first round.
 WIDTH = 400
-# Draws of either input in a first round, at least and at most.
-FEWEST, MOST = 50, 1_000
-# With a small budget: pairs that are tried nevertheless, and draws of either input.
-_FEW_PAIRS, BARELY = 24, 10
+# Fewest draws of either input in a first round.
+FEWEST = 50
+# Most draws of either input in a first round.
+MOST = 1_000
+# Pairs that are tried even with a small budget ...
+_FEW_PAIRS = 24
+# ... with this number of draws of either input.
+BARELY = 10
 # Inputs to draw for, for each pair: many pairs share one of theirs.
 _INPUTS = 1.3
 # Draws of either input that first show how fast draws are made.

@@ -24,12 +24,18 @@ Pairs = Iterator[tuple[Any, Any, str]]
 
 # Records that `neighbours` adds, or puts in the place of another.
 _RECORDS = 40
-# Inputs of a user's generator that are changed, changes of each, and records to change them by.
-_GENERATED, _CHANGES_OF_EACH, _INGREDIENTS = 8, 30, 20
+# Inputs of a user's generator that are changed.
+_GENERATED = 8
+# Most changes of each such input.
+_CHANGES_OF_EACH = 30
+# Most records that these changes put in.
+_INGREDIENTS = 20
 # Pairs of two generated inputs, at most.
 _PERMUTATIONS = 100
-# Records of which a lattice has all subsets, and single values that are all compared.
-_CORNERS, _VALUES = 3, 4
+# Records of which a lattice has all subsets.
+_CORNERS = 3
+# Most edges in a lattice of single values.
+_VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +201,10 @@ def _subsets(records: list[Any]) -> list[list[Any]]:
 
 
 Bases = list[tuple[str, list[Any]]]
-# Of more edges than these, as tables with many columns have them, each is tried in few datasets.
-_MANY_EDGES, _FEW_BASES = 150, 2
+# Tables with many columns have more edges than this; then each is tried in fewer datasets ...
+_MANY_EDGES = 150
+# ... namely in the first ones.
+_FEW_BASES = 2
 
 
 def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:

@@ -25,8 +25,10 @@ _ENTRIES = 5
 _ROUNDING = 1e-12
 # In a longer vector only the first, the middle and the last entry move alone.
 _PLACES = 50
-# Steps that are tried from a vector inside the space, and from one outside.
-_MANY, _FEW_OUTSIDE = 10, 4
+# Steps that are tried from a vector inside the space.
+_MANY = 10
+# Steps that are tried from a vector outside the space.
+_FEW_OUTSIDE = 4
 # Entries of a lattice that move.
 _CORNERS = 3
 

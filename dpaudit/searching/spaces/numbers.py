@@ -19,9 +19,9 @@ _LARGEST = sys.float_info.max
 _HUGE = 1e18
 # Adding 1 to a float of this size may change nothing.
 _EXACT = 2**53
-# Random numbers are rounded to this number of significant digits ...
+# Significant digits of random numbers.
 _DIGITS = 3
-# ... and those below this part of the width of the bounds (at most 1) become 0.
+# Random numbers below this part of the width of the bounds (at most 1) become 0.
 _TINY = 1e-6
 # Integer columns with no more different values than this form groups.
 _FEW_VALUES = 30
