@@ -121,19 +121,15 @@ def _check(seen: Guesses, claim: PrivacyClaim) -> None:
     ):
         if count > most:
             written = f"{count:,}" if count < 10**18 else f"{Decimal(count):.3g}"
-            raise UsageError(
-                f"{written} {noun} are more than can be counted exactly; give at most "
-                f"{most:,}{how}",
-                code="guesses-invalid",
-            )
+            why = f"{written} {noun} are more than can be counted exactly; give at most {most:,}"
+            raise UsageError(why, how, code="guesses-invalid")
+    why = ""
     if claim.counts_single_outputs:
-        raise UsageError(
+        why = (
             "guesses say nothing about single outputs, but the probabilistic definition is about "
-            "these; claim the approximate definition, which it implies",
-            code="guesses-cannot-test-claim",
+            "these; claim the approximate definition, which it implies"
         )
-    if claim.adversary is not None:
-        raise UsageError(
-            "guesses are already the adversary's answers; leave adversary out of the claim",
-            code="guesses-cannot-test-claim",
-        )
+    elif claim.adversary is not None:
+        why = "guesses are already the adversary's answers; leave adversary out of the claim"
+    if why:
+        raise UsageError(why, code="guesses-cannot-test-claim")

@@ -16,41 +16,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.adapters.calls import names_after_dataset
+from dpaudit.auditing.counting import DOUBTING, REDRAWING, Ledger
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Certificate, Redrawn
 from dpaudit.certificates.wealth import tally as replay_tally
-from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair, differ_in_type, with_type
 from dpaudit.levels.portfolio import Portfolio
 from dpaudit.outcomes import Raised
-from dpaudit.sampling.chunks import Failures, Head, Measure, ToCount, ToLearn
-from dpaudit.sampling.executors import Drawer, new_processes
+from dpaudit.sampling import independence
+from dpaudit.sampling.chunks import Failures, Measure, ToCount, ToLearn
+from dpaudit.sampling.executors import new_processes
 from dpaudit.sampling.executors.new_processes import Answers, NewProcesses
 from dpaudit.sampling.executors.pools import Recipe
-from dpaudit.sampling.independence import (
-    CHECKS,
-    WARNED,
-    all_equal,
-    between_processes,
-    check_blocks,
-    check_calls,
-    check_computed,
-    check_further,
-    check_heads,
-    check_independence,
-    constant,
-    doubt,
-)
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.state import changed, kept_state
 from dpaudit.targets.construction import is_made
@@ -61,8 +49,9 @@ from dpaudit.wording import counted, shown
 # A refutation by fewer draws than this is checked with further draws: such a refutation has too
 # few calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
 _FEW_DRAWS = 100_000
-# A mechanism with one draw per call makes further draws if the e-value (evidence that draws depend
-# on each other) is at least this. About 1 of 100 audits with independent draws reaches 2.
+# Further draws are made if the e-value (evidence that draws depend on their call, or processes draw
+# from different distributions) is at least this. Of audits with independent draws, about 1 of 100
+# reaches 2 for calls, and at most half reach 2 for processes.
 _SUSPECT_E_VALUE = 2.0
 # Number of blocks into which the further draws of a refutation are divided.
 _FURTHER_BLOCKS = 32
@@ -82,33 +71,28 @@ _EXHAUSTION_SECONDS = 2.0
 # Maximum number of calls with each input between two looks at the clock, in the search for an
 # exhausted mechanism.
 _CALLS_AT_A_TIME = 2_048
-# Maximum number of variables that a message names.
-_NAMED = 3
 
 
 class DrawChecks:
-    """The checks of the draws of one pair.
+    """The checks of the draws of one pair, which are recorded in `ledger`.
 
     Each method returns a list of warnings, and raises MechanismError for counts that independent
     draws cannot have. Calls and blocks are not compared if outputs depend on elapsed times.
     """
 
-    def __init__(self, spec: AuditSpec, drawer: Drawer) -> None:
-        self._spec, self._drawer = spec, drawer
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._spec = ledger, ledger.spec
+        self._is_timed = is_timed(ledger.spec)
         # Probability that one check of this pair warns although the draws are independent.
-        self._level = 1 / len(spec.pairs) * WARNED / CHECKS
+        self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
 
-    def learned(
-        self, draws: SelectionDraws, blocks: Sequence[Block], point: ProfilePoint
-    ) -> list[str]:
-        """Return warnings about the independence of the draws in the sample buffer.
-
-        draws: the draws to check.  blocks: the blocks in which the draws were made, in order.
-        point: the inequality of the claim that is tested.
-        """
-        sizes = [block.draws for block in blocks]
-        warnings = check_independence(draws, sizes, point, self._level)
-        return warnings + ([] if is_timed(self._spec) else check_calls(draws, sizes, self._level))
+    def learned(self, draws: SelectionDraws) -> list[str]:
+        """Return warnings about the independence of the draws in the sample buffer."""
+        sizes = [block.draws for block in self._ledger.blocks]
+        warnings = independence.check_independence(draws, sizes, self._ledger.point, self._level)
+        if not self._is_timed:
+            warnings += independence.check_calls(draws, sizes, self._level)
+        return warnings
 
     def learned_again(self, tallies: Sequence[Tally], rule: Portfolio) -> list[str]:
         """Return warnings about learning draws that were counted and not kept.
@@ -116,33 +100,21 @@ class DrawChecks:
         tallies: counts of each block by the levels of `rule`, which had learned from other draws.
         """
         level = self._level / _MOST_RULES
-        return [] if is_timed(self._spec) else check_blocks(tallies, rule.guesses, level)
+        return [] if self._is_timed else independence.check_blocks(tallies, rule.guesses, level)
 
-    def counted(
-        self,
-        selection: SelectionDraws,
-        blocks: Sequence[Block],
-        heads: Sequence[Head],
-        rule: Portfolio,
-    ) -> list[str]:
+    def counted(self, selection: SelectionDraws, rule: Portfolio) -> list[str]:
         """Return warnings about the independence of the draws that the frozen rule has counted.
 
-        selection: draws in the sample buffer.  blocks: all blocks of the pair.
-        heads: the first draws of each counted block, to find blocks that repeat earlier draws.
+        selection: draws in the sample buffer.
         """
-        check_heads(selection, heads)
-        return (
-            []
-            if is_timed(self._spec)
-            else check_blocks(_tallies(blocks), rule.guesses, self._level)
-        )
+        independence.check_heads(selection, self._ledger.heads)
+        if self._is_timed:
+            return []
+        tallies = certifying_tallies(self._ledger)
+        return independence.check_blocks(tallies, rule.guesses, self._level)
 
     def varied(
-        self,
-        kept: SelectionDraws,
-        blocks: Sequence[Block],
-        rule: Portfolio,
-        unseen: tuple[int, int] | None,
+        self, kept: SelectionDraws, rule: Portfolio, unseen: tuple[int, int] | None
     ) -> list[str]:
         """Return a warning if all draws of both inputs gave one output, else an empty list.
 
@@ -150,51 +122,43 @@ class DrawChecks:
         unseen: number of certifying draws of d1 and of d2 whose outputs are not in `kept`; None if
         the outputs were not compared, as after a refutation.
         """
-        later = sum(_tallies(blocks), Tally.empty(rule.levels))
+        later = sum(certifying_tallies(self._ledger), Tally.empty(rule.levels))
         is_spread = int((later.counts.sum(axis=1) > 0).sum()) > 1
-        if is_spread or any(unseen or ()) or not all_equal(kept.outcomes):
+        if is_spread or any(unseen or ()) or not independence.all_equal(kept.outcomes):
             return []
         if self._spec.claim.adversary is None:  # an adversary may answer None for every output
-            check_computed(kept.outcomes)
-        of_d1, of_d2 = sum(replay_tally(block).counts.sum(axis=0) for block in blocks)
-        return [constant(kept.outcomes.word(0), (int(of_d1), int(of_d2)), self._spec.alpha)]
+            independence.check_computed(kept.outcomes)
+        arms = _arms(self._ledger.blocks)
+        return [independence.constant(kept.outcomes.word(0), arms, self._spec.alpha)]
 
-    def doubted(
-        self,
-        stream: tuple[int, int],
-        blocks: Sequence[Block],
-        measure: Measure,
-        guesses: NDArray[np.int64],
-        *,
-        is_cheap: bool,
-        most: int,
-    ) -> list[str]:
+    def doubted(self, measure: Measure, guesses: NDArray[np.int64]) -> list[str]:
         """Return warnings after a refutation by few draws, from a check of further draws.
 
-        Further draws are made if the draws so far seem to depend on their call, or if `is_cheap`.
+        Further draws are made if the draws so far seem to depend on their call, or if the mechanism
+        makes many draws per call.
 
-        stream: numbers of the pair and of the stage, which select the random streams.
-        blocks: all blocks of the pair.  measure: the frozen rules that count draws.
+        measure: the frozen rules that count draws.
         guesses: (levels,), the guesses of the rule that refutes the claim.
-        is_cheap: whether the mechanism makes many draws per call.
-        most: maximum number of further draws, so that outputs fit in memory.
         """
-        tallies = _tallies(blocks)
+        ledger, limits = self._ledger, self._ledger.plan.limits
+        tallies = certifying_tallies(ledger)
         draws = sum(tally.draws for tally in tallies)
-        if is_timed(self._spec) or draws >= _FEW_DRAWS:
+        if self._is_timed or draws >= _FEW_DRAWS:
             return []
-        before = doubt(tallies, guesses)
-        if before < math.log(_SUSPECT_E_VALUE) and not is_cheap:
+        before = independence.doubt(tallies, guesses)
+        if before < math.log(_SUSPECT_E_VALUE) and limits.single_draws:
             return []
         size = _FURTHER_SINGLE_DRAWS
-        if is_cheap:
+        if not limits.single_draws:
             size = min(max(draws, _LEAST_FURTHER), _MOST_FURTHER)
-        sizes = [min(size, most) // _FURTHER_BLOCKS] * _FURTHER_BLOCKS
-        chunks = (ToLearn((*stream, number), each) for number, each in enumerate(sizes))
-        further = [drawn.fresh.release() for drawn in self._drawer(chunks)]
+        sizes = [min(size, limits.learned) // _FURTHER_BLOCKS] * _FURTHER_BLOCKS
+        chunks = (
+            ToLearn((ledger.number, DOUBTING, place), each) for place, each in enumerate(sizes)
+        )
+        further = [drawn.fresh.release() for drawn in ledger.drawer(chunks)]
         rule = measure.portfolio
         tallies = [Tally(by_arm(rule(part.outcomes), rule.levels, part.is_d1)) for part in further]
-        return check_further(pool(further), tallies, guesses, self._level, before)
+        return independence.check_further(pool(further), tallies, guesses, self._level, before)
 
 
 def is_timed(spec: AuditSpec) -> bool:
@@ -203,9 +167,14 @@ def is_timed(spec: AuditSpec) -> bool:
     return spec.timing or getattr(limits, "timeout", None) is not None
 
 
-def _tallies(blocks: Sequence[Block]) -> list[Tally]:
+def certifying_tallies(ledger: Ledger) -> list[Tally]:
     """Return the tally of each block that was not used for learning."""
-    return [replay_tally(block) for block in blocks if block.stage != "learning"]
+    return [replay_tally(block) for block in ledger.blocks if block.stage != "learning"]
+
+
+def _arms(blocks: Sequence[Block]) -> tuple[int, int]:
+    d1, d2 = sum(replay_tally(block).counts.sum(axis=0) for block in blocks)
+    return int(d1), int(d2)
 
 
 def check_inputs(pair: NeighbouringPair, failures: Failures, draws: tuple[int, int]) -> None:
@@ -217,12 +186,13 @@ def check_inputs(pair: NeighbouringPair, failures: Failures, draws: tuple[int, i
 
     failures: exceptions among the draws.  draws: number of all draws of d1 and of d2.
     """
-    for arm, (name, dataset) in enumerate((("d1", pair.d1), ("d2", pair.d2))):
+    sides = ("d1", pair.d1), ("d2", pair.d2)
+    for arm, (name, dataset) in enumerate(sides):
         counts = failures.counts.items()
         always = (kind for kind, count in counts if 0 < draws[arm] == count[arm] and count != draws)
         kind = next(filter(_is_of_types, always), None)
         if kind is not None and differ_in_type(pair.d1, pair.d2):
-            other, another = ("d2", pair.d2) if arm == 0 else ("d1", pair.d1)
+            other, another = sides[1 - arm]
             raise MechanismError(
                 f"{name} always raises {failures.first[kind].words}; {name} is "
                 f"{with_type(dataset)}, and {other} is {with_type(another)}. Fix {name}; if users "
@@ -243,8 +213,7 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
     An exception that only one input raises may be a large leak; more often the input has a wrong
     type.
     """
-    counts = certificate.failures.values()
-    drawn = sum(replay_tally(block).counts.sum(axis=0) for block in certificate.blocks)
+    drawn, counts = _arms(certificate.blocks), certificate.failures.values()
     return [
         f"{name} always raises ({drawn[arm]:,} draws): {describe_pair(pair.d1, pair.d2)}. Fix "
         f"{name}; if users can send such data, the exception itself is the leak"
@@ -255,23 +224,7 @@ def doubtful_inputs(pair: NeighbouringPair, certificate: Certificate) -> list[st
 
 def listed(names: Sequence[str]) -> str:
     """Return the first three names, separated by commas; further names become an ellipsis."""
-    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-
-
-class _Exhaustion(NamedTuple):
-    """Description of an exhausted mechanism: from some call on, all calls raise.
-
-    calls: number of calls before the first exception.  raised: description of that exception.
-    names: variables that the calls have changed.
-    how: parameters with which the mechanism is called.  function: the function that is called.
-    Both are None if unknown.
-    """
-
-    calls: int
-    raised: str
-    names: tuple[str, ...]
-    how: Calling | None
-    function: Any
+    return ", ".join([*names[:3], *(["…"] if len(names) > 3 else [])])
 
 
 def exhausted(
@@ -287,30 +240,28 @@ def exhausted(
     """
     deadline = time.monotonic() + _EXHAUSTION_SECONDS
     # Two trials with different seeds: random exceptions would begin after different calls.
-    first, second = (_exhaustion(make, pair, most, deadline, seed) for seed in range(2))
-    if first is None or second is None or first.calls != second.calls:
-        return None
-    kept = f"calls change {listed(first.names)}, so" if first.names else "it keeps state, so"
-    return (
-        f"the mechanism is used up: after {counted(first.calls, 'call')} of a new one, every "
-        f"further call raises {first.raised}; {kept} that draws are not independent; audit a "
-        "function that makes a new object for each draw"
-        f"{_example(target, first.how, first.function)}"
-    )
+    first, second = (_exhaustion(make, target, pair, most, deadline, seed) for seed in range(2))
+    return None if first is None or second is None or first[0] != second[0] else first[1]
 
 
 def _exhaustion(
-    make: Callable[[], Sampler], pair: NeighbouringPair, most: int, deadline: float, seed: int
-) -> _Exhaustion | None:
+    make: Callable[[], Sampler],
+    target: AnyTarget,
+    pair: NeighbouringPair,
+    most: int,
+    deadline: float,
+    seed: int,
+) -> tuple[int, str] | None:
+    """Return the number of calls before all calls raise, and the message; None if some do not."""
     sampler, rng = make(), np.random.default_rng(seed)
-    raised: list[Raised | None] = []
+    mechanism, raised = sampler.mechanism, list[Raised | None]()
     try:
-        before = kept_state(*sampler.mechanism.parts)
+        before = kept_state(*mechanism.parts)
         while time.monotonic() < deadline and len(raised) < most + _FURTHER_CALLS:
             # Each step makes about the number of calls made before, so that a step of slow calls
             # ends soon after the deadline.
             inputs = [pair.d1, pair.d2] * min(max(1, len(raised) // 2), _CALLS_AT_A_TIME)
-            outputs = sampler.mechanism.sample_each(inputs, rng)
+            outputs = mechanism.sample_each(inputs, rng)
             raised += [output if isinstance(output, Raised) else None for output in outputs]
             calls = next((place for place, error in enumerate(raised) if error is not None), most)
             if calls + _FURTHER_CALLS <= len(raised):
@@ -320,9 +271,14 @@ def _exhaustion(
         first = raised[calls]
         if first is None or calls == 0 or not all(raised[calls : calls + _FURTHER_CALLS]):
             return None
-        names = changed(before, kept_state(*sampler.mechanism.parts))
-        how, function = (getattr(sampler.mechanism, name, None) for name in ("how", "function"))
-        return _Exhaustion(calls, first.words, names, how, function)
+        names = changed(before, kept_state(*mechanism.parts))
+        how, function = (getattr(mechanism, name, None) for name in ("how", "function"))
+        kept = f"calls change {listed(names)}, so" if names else "it keeps state, so"
+        return calls, (
+            f"the mechanism is used up: after {counted(calls, 'call')} of a new one, every "
+            f"further call raises {first.words}; {kept} that draws are not independent; audit a "
+            f"function that makes a new object for each draw{_example(target, how, function)}"
+        )
     finally:
         sampler.close()
 
@@ -369,9 +325,6 @@ _REDRAWING_SECONDS = 0.5
 _TOO_FEW = 4
 # Maximum probability that independent draws of several processes are reported as different.
 DIFFERENT = 1e-3
-# Each new process draws again if the e-value (evidence that processes draw from different
-# distributions) is at least this. At most half of all audits with independent draws reach 2.
-_REDRAWN_TWICE_E_VALUE = 2.0
 # Entry n: probability that noise which a process draws only once for each input goes unnoticed if
 # n new processes are compared. Simulated: Laplace noise of scale 1, outputs that differ by 1.
 _UNNOTICED = (1.0, 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -386,19 +339,15 @@ _TOO_SLOW = "one draw takes {:.2g} s, and all of them may take 5 s"
 class Refutation:
     """The draws that refuted the claim, and the rule that counted the draws.
 
-    stream: numbers of the pair and of the stage, which select the random streams of new draws.
-    blocks: all blocks of the pair.  measure: the frozen rules that count draws.
+    ledger: the draws of the pair.  measure: the frozen rules that count draws.
     guesses: (levels,), the guesses of the rule that refutes the claim.
-    kinds: names of the exceptions among the draws.
     is_number: whether all outputs are single numbers. If so, new processes may have other hash
         seeds: a hash seed changes the order of sets, which affects a number by rounding at most.
     """
 
-    stream: tuple[int, int]
-    blocks: Sequence[Block]
+    ledger: Ledger
     measure: Measure
     guesses: NDArray[np.int64]
-    kinds: Collection[str]
     is_number: bool
 
 
@@ -432,8 +381,8 @@ class Redrawing:
             recipe = Recipe.of(self.make)
         except UsageError as error:
             return Redrawn(0, 0, str(error)), ""
-        certified = [replay_tally(one) for one in refuted.blocks if one.stage != "learning"]
-        first = sum(certified, Tally.empty(refuted.measure.portfolio.levels))
+        levels = refuted.measure.portfolio.levels
+        first = sum(certifying_tallies(refuted.ledger), Tally.empty(levels))
         size = min(most, max(_LEAST_REDRAWN, int(first.draws * _REDRAWN_SHARE)))
         answers = self._answers(recipe, refuted, 0, new_processes.PROCESSES, size)
         processes = len(answers.drawn)
@@ -442,11 +391,12 @@ class Redrawing:
         every = [one.tally for one in answers.drawn]
         # Each of the two tests has half of the error probability. The first test only decides
         # whether the second one is carried out.
-        evidence, words = between_processes(first, every, refuted.guesses, DIFFERENT / 2)
-        if not words and evidence >= math.log(_REDRAWN_TWICE_E_VALUE):
+        compare = partial(independence.between_processes, first)
+        evidence, words = compare(every, refuted.guesses, DIFFERENT / 2)
+        if not words and evidence >= math.log(_SUSPECT_E_VALUE):
             further = self._answers(recipe, refuted, new_processes.PROCESSES, processes, most)
             tallies = [one.tally for one in further.drawn]
-            _, words = between_processes(first, tallies, refuted.guesses, DIFFERENT / 2)
+            _, words = compare(tallies, refuted.guesses, DIFFERENT / 2)
             every += tallies
         return Redrawn(processes, sum(one.draws for one in every), answers.why), words
 
@@ -458,11 +408,11 @@ class Redrawing:
         begin: number of the first random stream.  processes: number of new processes.
         size: number of draws of each process.
         """
-        numbers = range(begin, begin + processes)
-        chunks = [ToCount((*refuted.stream, n), size, refuted.measure) for n in numbers]
+        stream, numbers = (refuted.ledger.number, REDRAWING), range(begin, begin + processes)
+        chunks = [ToCount((*stream, n), size, refuted.measure) for n in numbers]
         answers = self.processes.draw(recipe, chunks, own_hashes=refuted.is_number, look=self.wait)
         for drawn in answers.drawn:
-            for kind in drawn.failures.counts.keys() - set(refuted.kinds):
+            for kind in drawn.failures.counts.keys() - refuted.ledger.failures.counts.keys():
                 words = drawn.failures.first[kind].words
                 return Answers([], f"a new process raises {words}", failed=True)
         return answers

@@ -1,33 +1,25 @@
 """The record of a pair's draws and bets, and learning from draws that are counted but not kept.
 
 pair_audit.py records every block of draws in a `Ledger`. When the sample buffer is full,
-`CountingStage` continues to learn: candidates (orders of outputs into levels, from "surely d2" to
-"surely d1") count further draws, `RareStore` keeps the rare outputs, and rules are refitted. A rule
-guesses d1 or d2, or abstains, at each level; bettors stake wealth on its guesses (docs/method.md
-§4, §5). A tally is the (levels, 2) array of counts of draws by level and input. recorded.py uses
-`Counts` for recorded outputs.
+`learn_by_counting` continues to learn: candidates (orders of outputs into levels) count further
+draws, `RareStore` keeps the rare outputs, and rules are refitted. A rule guesses d1 or d2, or
+abstains, at each level; bettors stake wealth on its guesses (docs/method.md §4, §5). A tally is the
+(levels, 2) array of counts of draws by level and input. recorded.py uses `Counts`, too.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from operator import add
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.attacks.learning import (
-    columns_that_may_refute,
-    gains_by_more,
-    learn_again,
-    may_freeze_early,
-    promises_nothing,
-)
+from dpaudit.attacks import learning
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
-from dpaudit.auditing.checks import DrawChecks
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Stage
@@ -37,41 +29,24 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
 from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.level_map import CellCounter, IntArray
-from dpaudit.levels.portfolio import Learned
+from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import OFTEN, RareFilter
 from dpaudit.sampling.chunks import Counted, Failures, Head, Measure, Rare, ToCount
 from dpaudit.sampling.executors import Drawer
 from dpaudit.stats.betting import Beliefs
 from dpaudit.wording import counted
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairProgress:
-    """The state of one pair after a block of draws.
-
-    draws: number of draws made so far.  budget: maximum number of draws.
-    is_planned: whether the budget is final.
-    left: number of draws still to be made; None if unknown.
-    wealth: largest wealth of the bettors so far.  epsilon_lower: lower bound of ε from the bets.
-    point: inequality (ε, δ) of the claim that is bet against.
-    rounds: number of times that the bettors have got beliefs from a fit.
-    gains: (bettors,), log of the factor by which each bettor's stake has grown.
-    """
-
-    draws: int
-    budget: int
-    is_planned: bool
-    left: int | None
-    wealth: float
-    epsilon_lower: float
-    point: ProfilePoint
-    rounds: int
-    gains: NDArray[np.float64]
+# Numbers of the stages of one pair. The numbers of the pair, the stage and the chunk of draws
+# together select a random stream.
+LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING = range(8)
+_STREAMS = {"learning": COUNTING, "certification": CERTIFYING, "confirmation": CONFIRMING}
 
 
 class Ledger:
     """The draws and bets of one pair, block by block, from which the certificate is computed.
 
+    spec, number, plan: the audit, the number of the pair in it, and the schedule of the pair.
+    drawer: called with chunks (requests for one block of draws each); yields their results.
     point: inequality (ε, δ) of the claim that is bet against.
     wealth: the bettors' wealth.
     rounds: the bettors' beliefs, in the order of their use.
@@ -85,12 +60,15 @@ class Ledger:
     def __init__(
         self,
         spec: AuditSpec,
+        number: int,
         plan: Plan,
-        point: ProfilePoint,
-        notify: Callable[[PairProgress], None],
+        drawer: Drawer,
+        notify: Callable[[Ledger], None],
     ) -> None:
-        self._spec, self._plan, self._notify = spec, plan, notify
-        self.settle(point)
+        """Begin the record of pair `number`. notify: called with the ledger after every block."""
+        self.spec, self.number, self.plan, self.drawer = spec, number, plan, drawer
+        self._notify = notify
+        self.settle(spec.tested.point())
         self.rounds: list[Beliefs] = []
         self.blocks: list[Block] = []
         self.heads: list[Head] = []
@@ -101,12 +79,24 @@ class Ledger:
     def settle(self, point: ProfilePoint) -> None:
         """Set the point (ε, δ) to bet against. Allowed only before the first bet."""
         self.point = point
-        self.wealth = Wealth(point, BETTING_SHARE * self._spec.alpha)
+        self.wealth = Wealth(point, BETTING_SHARE * self.spec.alpha)
 
     @property
     def may_stop(self) -> bool:
         """Whether a bet has refuted the claim and the budget has room for a confirmation."""
         return self.refuted_after is not None and self._can_confirm(0)
+
+    @property
+    def left(self) -> int | None:
+        """Number of draws still to be made; None if unknown."""
+        if self.may_stop:
+            return min(self.plan.budget - self.spent, max(self.spent, self.plan.limits.confirming))
+        return self.plan.budget - self.spent if self.plan.is_final else None
+
+    @property
+    def largest_wealth(self) -> float:
+        """Largest wealth of the bettors so far."""
+        return math.exp(min(self.wealth.log_largest, 700.0))  # beyond 700, exp would overflow
 
     def bet_with(self, beliefs: Beliefs) -> None:
         self.rounds.append(beliefs)
@@ -125,11 +115,28 @@ class Ledger:
         draws = sum(look.draws for look in looks[: first + 1])
         return first + 1 if self._can_confirm(draws) else len(looks)
 
-    def count(self, stage: Stage, counted: Counted, *, is_bet_on: bool) -> None:
-        """Record a counted block, bet on it if `is_bet_on`, and report the progress."""
-        self.failures += counted.failures
-        self.heads += counted.heads
-        self.write(stage, counted.tally, is_bet_on=is_bet_on)
+    def count(
+        self, stage: Stage, sizes: Iterable[int], measure: Measure, first: int = 0
+    ) -> Iterator[Counted]:
+        """Draw, record and yield counted blocks; bet on each of them, except in a confirmation.
+
+        Ends early if a bet refutes the claim and the budget has room for a confirmation.
+
+        sizes: number of draws of each block.  first: number of the first block in its stream.
+        """
+        is_bet_on = stage != "confirmation"
+        stream, block = (self.number, _STREAMS[stage]), self.plan.limits.block
+        chunks = (
+            ToCount((*stream, place), size, measure, block)
+            for place, size in enumerate(sizes, first)
+        )
+        for drawn in self.drawer(chunks):
+            self.failures += drawn.failures
+            self.heads += drawn.heads
+            self.write(stage, drawn.tally, is_bet_on=is_bet_on)
+            yield drawn
+            if is_bet_on and self.may_stop:
+                return
 
     def write(self, stage: Stage, tally: Tally, *, is_bet_on: bool) -> None:
         """Record the tally of a block, bet on it if `is_bet_on`, and report the progress."""
@@ -139,28 +146,12 @@ class Ledger:
         self.spent += tally.draws
         if self.refuted_after is None and self.wealth.refuted:
             self.refuted_after = self.spent
-        plan = self._plan
-        left = plan.budget - self.spent if plan.is_final else None
-        if self.may_stop:
-            left = min(plan.budget - self.spent, max(self.spent, plan.limits.confirming))
-        self._notify(
-            PairProgress(
-                draws=self.spent,
-                budget=plan.budget,
-                is_planned=plan.is_final,
-                left=left,
-                wealth=math.exp(min(self.wealth.log_largest, 700.0)),
-                epsilon_lower=self.wealth.epsilon_lower,
-                point=self.point,
-                rounds=len(self.rounds),
-                gains=self.wealth.gains,
-            )
-        )
+        self._notify(self)
 
     def _can_confirm(self, coming: int) -> bool:
         """Return whether the budget has room for a confirmation after `coming` more draws."""
-        room = self._plan.budget - self.spent - coming
-        return not self._spec.full and room >= self._plan.limits.confirming
+        room = self.plan.budget - self.spent - coming
+        return not self.spec.full and room >= self.plan.limits.confirming
 
 
 # Maximum number of rare draws in memory.
@@ -317,7 +308,9 @@ class Counts:
         # With `spent` in place of the remaining budget, which may depend on the clock: eviction
         # must be reproducible.
         objective = replace(objective, coming=spent)
-        spared = columns_that_may_refute(table.by_column(), table, self._candidates, objective)
+        spared = learning.columns_that_may_refute(
+            table.by_column(), table, self._candidates, objective
+        )
         self.rare.make_room(coming, spared)
 
     def kept(self) -> SelectionDraws:
@@ -334,98 +327,63 @@ def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Ob
     candidates: orders of outputs, with the counts of all draws.  spent: number of draws so far.
     objective: the predicted bound by which rules are chosen.
     """
-    is_early = spent < plan.freeze_at
-    if is_early and not (plan.may_freeze_early(spent) and may_freeze_early(candidates, objective)):
+    if spent < plan.freeze_at and not (
+        plan.may_freeze_early(spent) and learning.may_freeze_early(candidates, objective)
+    ):
         return False
     if not plan.may_double(spent):
         return True
-    if promises_nothing(candidates, objective):
-        return False
-    return not gains_by_more(candidates, objective)
+    return not (
+        learning.promises_nothing(candidates, objective)
+        or learning.gains_by_more(candidates, objective)
+    )
 
 
-class CountingStage:
-    """Learning from draws that are counted and not kept; call `learn` once.
+def learn_by_counting(
+    ledger: Ledger,
+    counts: Counts,
+    learned: Learned,
+    objective: Callable[[], Objective],
+    check: Callable[[Sequence[Tally], Portfolio], None],
+) -> Learned:
+    """Count draws, bet on them and refit at times, until the rules are to be frozen.
 
-    draws: number of draws counted.  warnings: warnings of the checks of these draws.
+    Returns the rules to freeze.
+
+    learned: rules learned from the sample buffer.
+    objective: called without arguments; returns the predicted bound by which a rule that is frozen
+        now would be chosen.
+    check: called with the tallies of the blocks between two refits, and the rules that counted.
     """
-
-    def __init__(
-        self,
-        stream: tuple[int, int],
-        plan: Plan,
-        ledger: Ledger,
-        checks: DrawChecks,
-        counts: Counts,
-        objective: Callable[[], Objective],
-    ) -> None:
-        """Prepare the stage.
-
-        stream: numbers of the pair and of the stage, which select the random streams.
-        objective: called without arguments; returns the predicted bound by which a rule that is
-        frozen now would be chosen.
-        """
-        self.draws = 0
-        self.warnings: list[str] = []
-        self._stream, self._plan, self._ledger = stream, plan, ledger
-        self._checks, self._counts, self._objective = checks, counts, objective
-        self._chunks = 0
-
-    def learn(self, learned: Learned, drawer: Drawer) -> Learned:
-        """Count draws, bet on them and refit at times, until the rules are to be frozen.
-
-        Returns the rules to freeze.
-
-        learned: rules learned from the sample buffer.
-        """
-        counts, ledger, plan = self._counts, self._ledger, self._plan
-        until = plan.next_freeze_check(ledger.spent)
-        while True:
-            ledger.bet_with(learned.beliefs)
-            measure = Measure(
-                learned.portfolio, others=counts.counters, rare_filter=counts.rare.rare_filter
-            )
-            refit_at = plan.next_refit(ledger.spent, until, ledger.point.delta)
-            counts.add(self._count(measure, refit_at, drawer).others)
-            plan.plan_again(ledger.spent)
-            candidates, tables = counts.candidates()
-            objective, is_last = self._objective(), ledger.may_stop
-            is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
-            if is_due and not is_last:
-                is_last = is_enough(candidates, ledger.spent, plan, objective)
-            # With a time limit, the new plan may have a smaller budget and so an earlier freeze.
-            until = next_until if is_due else min(until, next_until)
-            learned = learn_again(candidates, objective, tables, to_bet=not is_last)
-            if is_last:
-                return learned
-            coming = plan.most_until_refit(ledger.spent, ledger.point.delta)
-            counts.make_room(ledger.spent, coming, objective)
-
-    def _count(self, measure: Measure, until: int, drawer: Drawer) -> Counted:
-        """Count draws until `until` draws are made in all; keep the draws with rare outputs.
-
-        Stops early if a bet refutes the claim. Returns the counts.
-        """
-        total: Counted | None = None
-        tallies: list[Tally] = []
-        sizes = self._plan.counting_sizes(self._ledger.spent, until)
-        block = self._plan.limits.block
-        chunks = (
-            ToCount((*self._stream, place), size, measure, block)
-            for place, size in enumerate(sizes, self._chunks)
+    plan, blocks = ledger.plan, 0
+    until = plan.next_freeze_check(ledger.spent)
+    while True:
+        ledger.bet_with(learned.beliefs)
+        measure = Measure(
+            learned.portfolio, others=counts.counters, rare_filter=counts.rare.rare_filter
         )
-        for drawn in drawer(chunks):
-            self._chunks += 1
+        refit_at = plan.next_refit(ledger.spent, until, ledger.point.delta)
+        sizes = plan.counting_sizes(ledger.spent, refit_at)
+        tallies: list[Tally] = []
+        others: Sequence[Tally] = ()
+        for drawn in ledger.count("learning", sizes, measure, first=blocks):
             tallies.append(drawn.tally)
-            self._ledger.count("learning", drawn, is_bet_on=True)
             if drawn.rare is not None:
-                self._counts.rare.add(drawn.rare)
-                drawn = replace(drawn, rare=None)
-            total = drawn if total is None else total + drawn
-            if self._ledger.may_stop:
-                break
-        if total is None:
-            raise RuntimeError("no draws were left to count")
-        self.draws += total.tally.draws
-        self.warnings += self._checks.learned_again(tallies, measure.portfolio)
-        return total
+                counts.rare.add(drawn.rare)
+            others = list(map(add, others, drawn.others)) if others else drawn.others
+        blocks += len(tallies)
+        check(tallies, measure.portfolio)
+        counts.add(others)
+        plan.plan_again(ledger.spent)
+        candidates, tables = counts.candidates()
+        now, is_last = objective(), ledger.may_stop
+        is_due, next_until = ledger.spent >= until, plan.next_freeze_check(ledger.spent)
+        if is_due and not is_last:
+            is_last = is_enough(candidates, ledger.spent, plan, now)
+        # With a time limit, the new plan may have a smaller budget and so an earlier freeze.
+        until = next_until if is_due else min(until, next_until)
+        learned = learning.learn_again(candidates, now, tables, to_bet=not is_last)
+        if is_last:
+            return learned
+        coming = plan.most_until_refit(ledger.spent, ledger.point.delta)
+        counts.make_room(ledger.spent, coming, now)

@@ -25,20 +25,12 @@ import numpy as np
 from dpaudit.adapters.calls import ONE_BY_ONE
 from dpaudit.adapters.pmf import stated_law
 from dpaudit.attacks.user_attacks import load_attacks
-from dpaudit.auditing.checks import (
-    Redrawing,
-    Refutation,
-    doubtful_inputs,
-    exhausted,
-    listed,
-    redrawing_remarks,
-    state_words,
-)
-from dpaudit.auditing.counting import PairProgress
+from dpaudit.auditing import checks
+from dpaudit.auditing.counting import PROBING, Ledger
 from dpaudit.auditing.exact_pmf import exact_certificates
 from dpaudit.auditing.journal import Journal, opened_journal
 from dpaudit.auditing.options import MINIMUM_SAMPLES
-from dpaudit.auditing.pair_audit import PROBING, PairAudit
+from dpaudit.auditing.pair_audit import PairAudit
 from dpaudit.auditing.schedule import FIRST_CALLS, PROBE, Plan, late_words, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import why_underpowered
@@ -219,14 +211,13 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
 
 
 def _search_warnings(searched: Searched, result: AuditResult) -> list[str]:
-    warnings = []
-    family = result.family
+    warnings, family = [], result.family
     may_refute = family is not None and result.p_value <= 1 - family.confidence
     is_warned = any("keeps state" in text for one in result.certificates for text in one.warnings)
     is_violation = result.verdict is Verdict.VIOLATION
     if searched.kept and (is_violation or may_refute) and not is_warned:
         redrawn = getattr(result.decisive, "redrawn", None)
-        warnings.append(state_words(searched.kept, redrawn))
+        warnings.append(checks.state_words(searched.kept, redrawn))
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
         if searched.refused:
             pairs = counted(searched.refused, "pair")
@@ -306,7 +297,8 @@ class AuditRun:
         self._workers: int | None = None
         # Index of the pair that is audited now.
         self._number = 0
-        self._progress: PairProgress | None = None
+        # Draws and bets of that pair.
+        self._ledger: Ledger | None = None
         self._shown: Progress | None = None
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()
@@ -321,16 +313,15 @@ class AuditRun:
             ending = Exact(exact_certificates(spec)) if spec.exact else self._sample()
         except MechanismError as failure:
             ending = Failed(str(failure), tuple(self._certificates), failure.code)
-        underpowered = why_underpowered(spec, self._certificates)
-        is_allowed = underpowered is not None and spec.allow_underpowered
-        allowed = (underpowered,) if underpowered is not None and is_allowed else ()
+        why = why_underpowered(spec, self._certificates)
+        allowed = (why,) if why is not None and spec.allow_underpowered else ()
         return _result(
             spec,
             ending,
             seconds=journal.now(),
             versions=versions(self._certificates),
             warnings=(*journal.warnings, *self._late_warning, *(() if spec.strict else allowed)),
-            underpowered=None if is_allowed else underpowered,
+            underpowered=None if allowed else why,
             resumed=journal.resumed,
             workers=self._workers,
             # A note, since a warning would fail a strict audit that is allowed to be underpowered.
@@ -352,7 +343,7 @@ class AuditRun:
         ):
             try:
                 for number in range(len(spec.pairs)):
-                    self._number, self._progress = number, None
+                    self._number, self._ledger = number, None
                     certificate = self._remarked(self._audit_pair(), warnings[number])
                     self._certificates.append(certificate)
                 self._journal.finish()
@@ -393,19 +384,13 @@ class AuditRun:
         if spec.time is not None:  # the remaining time is divided equally among remaining pairs
             seconds = max(0.0, spec.time - journal.clock()) / (len(spec.pairs) - number)
         plan = Plan(spec.samples, seconds, limits, journal.clock, self._check_time)
-        audit = PairAudit(
-            spec,
-            number,
-            plan,
-            drawer,
-            partial(self._show, journal.now(), seconds),
-            self._users_attacks,
-            partial(self._compared, first.seconds),
-        )
+        show = partial(self._show, journal.now(), seconds)
+        self._ledger = ledger = Ledger(spec, number, plan, drawer, show)
+        audit = PairAudit(ledger, self._users_attacks, partial(self._compared, first.seconds))
         try:
             certificate = audit.run()
         except MechanismError as error:
-            explained = self._explained(error, has_failures=audit.has_failures)
+            explained = self._explained(error, has_failures=ledger.failures.total > 0)
             if explained is None:
                 raise
             raise explained from error
@@ -425,12 +410,12 @@ class AuditRun:
         is_doubted = certificate.refuted or spec.may_refute(certificate.p_value)
         is_reproducible = certificate.reproducible
         names = self._changed_variables() if is_doubted or not is_reproducible else []
-        texts += [state_words(names, redrawn, is_reproducible)] if names else []
+        texts += [checks.state_words(names, redrawn, is_reproducible)] if names else []
         is_compared = redrawn is not None and redrawn.processes > 0
         texts += [_DIFFERED] if is_doubted and self._pool.differed and not is_compared else []
-        doubts, redrawing_notes = redrawing_remarks(redrawn)
+        doubts, redrawing_notes = checks.redrawing_remarks(redrawn)
         # Inputs that a search made have the type that the user asked for.
-        doubtful = [] if spec.search is not None else doubtful_inputs(pair, certificate)
+        doubtful = [] if spec.search is not None else checks.doubtful_inputs(pair, certificate)
         unseeded = () if is_reproducible or names else (UNSEEDED,)
         return replace(
             certificate,
@@ -455,7 +440,7 @@ class AuditRun:
         parts: list[str] = []
         if names:
             question = "" if is_dependent else ": do they use anything up?"
-            parts.append(f"; calls change {listed(names)}{question}")
+            parts.append(f"; calls change {checks.listed(names)}{question}")
         is_batch = not (self._sampler.mechanism.interleaved or starts_a_program(spec.target))
         if is_dependent and is_batch:
             parts += ["; with ", ONE_BY_ONE, ", dpaudit calls it once for each output"]
@@ -464,7 +449,7 @@ class AuditRun:
     def _exhausted(self) -> str | None:
         """Return the message that calls exhaust the mechanism; None if calls do not."""
         spec, number = self._spec, self._number
-        look = partial(exhausted, self._make, spec.target, spec.pairs[number], spec.samples)
+        look = partial(checks.exhausted, self._make, spec.target, spec.pairs[number], spec.samples)
         return self._journal.once(f"used up {number}", look)
 
     def _changed_variables(self) -> list[str]:
@@ -479,7 +464,7 @@ class AuditRun:
         """Call the mechanism in this process, to see whether calls change its variables."""
         self._sampler.draw(FirstCalls((self._number, PROBING, 2), FIRST_CALLS))
 
-    def _compared(self, seconds: float, refutation: Refutation) -> Redrawn | None:
+    def _compared(self, seconds: float, refutation: checks.Refutation) -> Redrawn | None:
         """Compare a refutation with draws of new processes, and return a record of the comparison.
 
         Returns None if no comparison is asked for. Raises MechanismError if new processes draw from
@@ -495,7 +480,7 @@ class AuditRun:
             return None
         if self._spec.executor not in _LOCAL and not runs_in_another_process(self._spec.target):
             return Redrawn(0, 0, _AFAR)
-        redrawing = Redrawing(self._spec, processes, self._make, seconds, self._show_waiting)
+        redrawing = checks.Redrawing(self._spec, processes, self._make, seconds, self._show_waiting)
 
         def compare() -> tuple[dict[str, Any], str]:
             redrawn, words = redrawing.compared(refutation)
@@ -511,9 +496,8 @@ class AuditRun:
 
     def _seconds_left(self, rate: float) -> float:
         """Estimate the seconds of drawing that are left for all pairs. rate: draws per second."""
-        spec, progress = self._spec, self._progress
-        later = len(spec.pairs) - self._number - 1
-        left = None if progress is None else progress.left
+        spec, later = self._spec, len(self._spec.pairs) - self._number - 1
+        left = None if self._ledger is None else self._ledger.left
         if spec.time is not None:
             seconds = spec.time - self._journal.now()
             return seconds if later or left is None else min(seconds, left / rate)
@@ -543,30 +527,30 @@ class AuditRun:
             self._late_warning = (late_words(self._spec.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self._late_warning[0])
 
-    def _show(self, start: float, seconds: float | None, progress: PairProgress) -> None:
+    def _show(self, start: float, seconds: float | None, ledger: Ledger) -> None:
         """Report the progress of the present pair.
 
         start: seconds on the audit's clock when the pair began.
         seconds: time for the pair; None without a time limit.
         """
-        self._journal.note(progress)
-        self._progress = progress
+        self._journal.note(ledger)
         if self._on_progress is None:
             return
+        draws, plan = ledger.spent, ledger.plan
         elapsed = max(self._journal.now() - start, 1e-9)
-        rate = progress.draws / elapsed
-        remaining = (progress.budget - progress.draws) / rate
-        if not progress.is_planned and seconds is not None:
+        rate = draws / elapsed
+        remaining = (plan.budget - draws) / rate
+        if not plan.is_final and seconds is not None:
             # `MINIMUM_SAMPLES` draws are made even if they take longer than the time given.
-            remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - progress.draws) / rate)
+            remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - draws) / rate)
         self._shown = Progress(
             name=self._spec.name,
             pair=self._spec.pairs[self._number].label,
-            draws=progress.draws,
-            budget=progress.budget if progress.is_planned else 0,
+            draws=draws,
+            budget=plan.budget if plan.is_final else 0,
             rate=rate,
-            wealth=progress.wealth,
-            epsilon_lower=progress.epsilon_lower,
+            wealth=ledger.largest_wealth,
+            epsilon_lower=ledger.wealth.epsilon_lower,
             remaining=remaining,
         )
         self._on_progress(self._shown)

@@ -23,6 +23,11 @@ from dpaudit.inputs.pairs import notes, stated
 from dpaudit.outcomes import RAISED
 from dpaudit.stats import exact
 
+_UNLIMITED = (
+    "exact cannot test a computational claim without an adversary: it assumes an unlimited "
+    "adversary, and the claim is about limited ones; give adversary, or leave out exact"
+)
+
 
 def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
     """Return a certificate for each pair of inputs.
@@ -31,17 +36,15 @@ def exact_certificates(spec: AuditSpec) -> tuple[ExactCertificate, ...]:
     are negative or do not add up to 1.
     """
     answers = _answers(spec)
-    certificates = []
-    for pair in spec.pairs:
-        law = law_table(spec.target, pair.d1, pair.d2, answers)
-        certificate = replace(
-            certify(spec.tested, pair.label, law),
+    return tuple(
+        replace(
+            certify(spec.tested, pair.label, law_table(spec.target, pair.d1, pair.d2, answers)),
             warnings=check_pair(pair, spec.group),
             adjacency=stated(pair),
             notes=notes(pair, spec.group),
         )
-        certificates.append(certificate)
-    return tuple(certificates)
+        for pair in spec.pairs
+    )
 
 
 def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCertificate:
@@ -57,10 +60,9 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)
     by_mass = claim.counts_single_outputs and violating.outcomes
+    refuted = any(exact.exceeds_point(p, q, one.epsilon, one.delta) for one in claim.points())
     if claim.counts_single_outputs:
         refuted = exact.exceeds(violating.ahead, point.delta)
-    else:
-        refuted = any(exact.exceeds_point(p, q, one.epsilon, one.delta) for one in claim.points())
     return ExactCertificate(
         pair=pair,
         point=point,
@@ -81,12 +83,7 @@ def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
     """
     claim = spec.tested
     if claim.adversary is None and claim.limits_adversaries:
-        raise UsageError(
-            "exact cannot test a computational claim without an adversary: it assumes an "
-            "unlimited adversary, and the claim is about limited ones; give adversary, or leave "
-            "out exact",
-            code="option-missing",
-        )
+        raise UsageError(_UNLIMITED, code="option-missing")
     if claim.adversary is None:
         return None
     seen = add_adversary(load_mechanism(spec.target), claim.adversary)

@@ -39,9 +39,8 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     own = share_of(all_of_them, size)
     if own >= 1:
         why = f"={all_of_them} leaves none of {size:,} audits (familywise) a share of the error"
-        raise UsageError(
-            Name("confidence"), why, " probability; give less confidence", code="option-invalid"
-        )
+        remedy = " probability; give less confidence"
+        raise UsageError(Name("confidence"), why, remedy, code="option-invalid")
     family = Family(name, size, all_of_them, 1 - own)
     return [spec if spec.exact else _shared(spec, own, family) for spec in specs]
 
@@ -74,15 +73,15 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
     are not in `results` count as not refuted.
     """
     final = list(results)
-    for family in {one.family.name: one.family for one in results if one.family}.values():
-        own = [
-            place
-            for place, one in enumerate(results)
-            if one.family is not None and one.family.name == family.name
-        ]
-        p_values = [_p_value(results[place]) for place in own]
-        reached = holm_levels(p_values, 1 - family.confidence, family.size)
-        for place, level in zip(own, reached, strict=True):
+    members: dict[str, list[tuple[int, Family]]] = {}
+    for place, result in enumerate(results):
+        if result.family is not None:
+            members.setdefault(result.family.name, []).append((place, result.family))
+    for own in members.values():
+        family = own[-1][1]
+        p_values = [_p_value(results[place]) for place, _ in own]
+        levels = holm_levels(p_values, 1 - family.confidence, family.size)
+        for (place, _), level in zip(own, levels, strict=True):
             final[place] = _settled(results[place], family, level)
     return final
 

@@ -27,7 +27,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpaudit.auditing.counting import PairProgress
+from dpaudit.auditing.counting import Ledger
 from dpaudit.auditing.journal_file import (
     FORMAT,
     JournalFile,
@@ -37,6 +37,7 @@ from dpaudit.auditing.journal_file import (
     guarded,
     remove_unused,
     unknown_format,
+    unusable,
 )
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
@@ -53,8 +54,6 @@ Folder = str | os.PathLike[str]
 _SUFFIX = ".journal"
 # Suffix of the file that holds the result of a search, in the folder of the journal.
 SEARCH_SUFFIX = ".search"
-# Maximum number of characters of an audit's name in a file name; leaves room for a digest.
-_LONGEST_NAME = 80
 # Packages, besides dpaudit, whose version may change numbers.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
@@ -72,6 +71,11 @@ _MOST_DEATHS = 3
 _NEW_DRAWS = (
     "continued with other draws than an uninterrupted run would have made, because equal seeds do "
     "not give equal outcomes here; every draw, recorded or new, counts once"
+)
+_DIED = (
+    "{deaths} of the {runs} runs of this audit ended in the middle of a block of draws, without "
+    "any message (killed, out of memory, or ended by the mechanism itself). If the mechanism "
+    "caused this, these outcomes are missing; isolate: true counts them"
 )
 _WAS_EMPTY = (
     "the journal {path} was there, but empty or cut off within its first record, so there was "
@@ -127,8 +131,8 @@ class Journal:
         """
         return make()
 
-    def note(self, progress: PairProgress) -> None:
-        """Remember the progress: the next record includes the state of the bettors."""
+    def note(self, ledger: Ledger) -> None:
+        """Remember the state of the bettors, for the next record."""
 
     def finish(self) -> None:
         """Record that all pairs have ended."""
@@ -147,7 +151,8 @@ class FileJournal(Journal):
         self._file, self._history, self._changed = file, history, changed
         self._past = (record for record in file.read() if not _MARKS & record.keys())
         self._elapsed = 0.0
-        self._progress: PairProgress | None = None
+        # State of the bettors after the last block; compared with the recorded state.
+        self._state = ""
         # Readings of the clock since the last record was written.
         self._times_given: list[float] = []
         # Recorded readings of the clock that are still to be repeated before the next record.
@@ -203,8 +208,11 @@ class FileJournal(Journal):
         value: Plain = self._replayed(self._next)[name]
         return value
 
-    def note(self, progress: PairProgress) -> None:
-        self._progress = progress
+    def note(self, ledger: Ledger) -> None:
+        # Texts are equal if all bits are equal.
+        numbers = (ledger.spent, ledger.plan.budget, len(ledger.rounds), ledger.largest_wealth)
+        gains = ledger.wealth.gains.tobytes().hex()
+        self._state = f"{numbers} {_exact(ledger.point)} {gains}"
 
     def finish(self) -> None:
         if self._next is None:
@@ -261,7 +269,7 @@ class FileJournal(Journal):
 
     def _keep(self, record: Record) -> None:
         """Write a record, with the readings of the clock and the state of the bettors before it."""
-        since = {"clock": self._times_given, "state": _state(self._progress)}
+        since = {"clock": self._times_given, "state": self._state}
         self._file.append({**record, "at": self.now(), **since})
         self._times_given = []
 
@@ -278,7 +286,7 @@ class FileJournal(Journal):
         """
         # Without a time limit, readings of the clock decide nothing.
         is_unread = bool(self._times_due) and self.spec.time is not None
-        if is_unread or record["state"] != _state(self._progress):
+        if is_unread or record["state"] != self._state:
             raise self._disagreement()
         self._elapsed = float(record["at"])
 
@@ -291,10 +299,11 @@ class FileJournal(Journal):
 
     def _disagreement(self) -> JournalError:
         cause = f"other versions ({self._changed}), or " if self._changed else ""
-        return JournalError(
-            f"the journal {self._file.path} cannot be continued: learning again from the "
-            f"recorded draws gives another result than before ({cause}an attack of your own that "
-            "is not deterministic); start again in another folder",
+        return unusable(
+            self._file.path,
+            "cannot be continued: learning again from the recorded draws gives another result than "
+            f"before ({cause}an attack of your own that is not deterministic); start again in "
+            "another folder",
             code="journal-disagrees",
         )
 
@@ -355,14 +364,7 @@ class History:
 
         runs: number of runs of the audit, with the present run.
         """
-        if not self.deaths:
-            return []
-        return [
-            f"{self.deaths.total()} of the {runs} runs of this audit ended in the middle of a "
-            "block of draws, without any message (killed, out of memory, or ended by the mechanism "
-            "itself). If the mechanism caused this, these outcomes are missing; isolate: true "
-            "counts them"
-        ]
+        return [_DIED.format(deaths=self.deaths.total(), runs=runs)] if self.deaths else []
 
 
 @contextmanager
@@ -413,10 +415,8 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
             continue
         path = journal_path(spec.journal, spec.name)
         if path in taken:
-            raise UsageError(
-                f"two audits have the name {spec.name!r}; with a journal, give each its own name",
-                code="name-not-unique",
-            )
+            why = f"two audits have the name {spec.name!r}; with a journal, give each its own name"
+            raise UsageError(why, code="name-not-unique")
         taken.add(path)
         with guarded(path):
             if not spec.resume and path.exists() and path.stat().st_size > 0:
@@ -432,11 +432,10 @@ def journal_path(folder: Folder, name: str) -> Path:
         raise UsageError(f"journal={folder!r} must name a folder", code="option-invalid")
     with guarded(Path(folder)):
         if Path(folder).exists() and not Path(folder).is_dir():
-            raise UsageError(
-                f"journal: {folder} is a file; name a folder, which need not exist",
-                code="option-invalid",
-            )
-    plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:_LONGEST_NAME]
+            why = f"journal: {folder} is a file; name a folder, which need not exist"
+            raise UsageError(why, code="option-invalid")
+    # 80 characters leave room for the digest in a file name.
+    plain = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-.")[:80]
     if plain != name or not plain:
         digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
         plain = f"{plain}-{digest}".lstrip("-")
@@ -464,29 +463,21 @@ def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
     if header[_HEADER] != FORMAT:
         raise unknown_format(path, header[_HEADER])
     if header["dpaudit"] != __version__:
-        raise JournalError(
-            f"the journal {path} was started by dpaudit {header['dpaudit']}, this is "
-            f"{__version__}; continue it with that release, or start again in another folder",
-            code="journal-of-another-release",
-        )
+        why = f"was started by dpaudit {header['dpaudit']}, this is {__version__}; "
+        remedy = "continue it with that release, or start again in another folder"
+        raise unusable(path, why, remedy, code="journal-of-another-release")
     if isinstance(spec.seed, DrawnSeed):
         spec = replace(spec, seed=header["seed"])
     changes = differences(header["request"], request(spec))
     if changes:
-        raise JournalError(
-            f"the journal {path} belongs to another audit: {changes}; give the same options as "
-            "before, or name another folder",
-            code="journal-of-another-audit",
-        )
+        why = f"belongs to another audit: {changes}; give the same options as before, or name "
+        raise unusable(path, why, "another folder", code="journal-of-another-audit")
     return spec
 
 
 def _not_free(path: Path) -> JournalError:
-    return JournalError(
-        f"the journal {path} exists already; continue it with ",
-        *(Given("resume=True", "--resume"), ", or name another folder"),
-        code="journal-exists",
-    )
+    resume, why = Given("resume=True", "--resume"), "exists already; continue it with "
+    return unusable(path, why, resume, ", or name another folder", code="journal-exists")
 
 
 def _versions() -> dict[str, str]:
@@ -507,14 +498,6 @@ def _changes(sessions: Sequence[Mapping[str, str]]) -> str:
         every = list(dict.fromkeys(versions.get(name, "none") for versions in sessions))
         texts += [f"{name} {', then '.join(every)}"] if len(every) > 1 else []
     return ", ".join(texts)
-
-
-def _state(progress: PairProgress | None) -> str:
-    """Return the state of the bettors as a text; texts are equal if all bits are equal."""
-    if progress is None:
-        return ""
-    numbers = (progress.draws, progress.budget, progress.rounds, float(progress.wealth))
-    return f"{numbers} {_exact(progress.point)} {progress.gains.tobytes().hex()}"
 
 
 def _exact(point: ProfilePoint | None) -> tuple[float, float] | None:

@@ -17,7 +17,7 @@ import re
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -51,16 +51,10 @@ _OLDER_FORMAT = re.compile(rb'[0-9a-f]{8} [0-9]+ \{"journal":([0-9]+),')
 # Minimum number of seconds between two syncs. A power failure loses at most the draws since the
 # last sync, and these are made again.
 _SYNC_SECONDS = 0.5
-# Syncs take at most this fraction of the time, so that a slow disk does not slow down the audit.
-_SYNC_SHARE = 0.01
 
-_TYPES: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(AtomTally, Counted, Failures, FreshDraws, Head, Learning, Probe, RangeTally, Raised),
-        *(Rare, SelectionDraws, Tally),
-    )
-}
+# Types of the results of chunks, and of parts of these results.
+_RESULTS = (Counted, Failures, FreshDraws, Head, Learning, Probe, Rare, Raised, SelectionDraws)
+_TYPES: dict[str, Any] = {kind.__name__: kind for kind in (*_RESULTS, AtomTally, RangeTally, Tally)}
 
 
 class JournalFile:
@@ -79,10 +73,8 @@ class JournalFile:
                 self.existed = path.exists()
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if self.existed and not path.is_file():  # opening a pipe would wait for a reader
-                    raise JournalError(
-                        f"the journal {path} is not a regular file; name another folder",
-                        code="journal-damaged",
-                    )
+                    why = "is not a regular file; name another folder"
+                    raise unusable(path, why, code="journal-damaged")
                 self._file = opened.enter_context(path.open("ab", buffering=0))
                 self._lock()
                 if _is_at(path, self._file):
@@ -126,7 +118,8 @@ class JournalFile:
             except BaseException:  # remove the part that was written: other records may follow
                 self._file.truncate(end)
                 raise
-        if time.monotonic() - self._synced >= max(_SYNC_SECONDS, self._sync_took / _SYNC_SHARE):
+        # Syncs take at most 1 % of the time, so that a slow disk does not slow down the audit.
+        if time.monotonic() - self._synced >= max(_SYNC_SECONDS, 100 * self._sync_took):
             self.sync()
 
     def sync(self) -> None:
@@ -150,11 +143,13 @@ class JournalFile:
         try:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise JournalError(
-                f"another process is writing the journal {self.path}; wait for its end, end it, or "
-                "name another folder",
-                code="journal-in-use",
-            ) from None
+            why = "is being written by another process; end it, or name another folder"
+            raise unusable(self.path, why, code="journal-in-use") from None
+
+
+def unusable(path: Path, why: str, *parts: str, code: str) -> JournalError:
+    """Return the error for a journal. why, parts: the message after the path of the journal."""
+    return JournalError(f"the journal {path} {why}", *parts, code=code)
 
 
 @contextmanager
@@ -163,22 +158,19 @@ def guarded(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise JournalError(
-            f"cannot use the journal {path}: {error.strerror}", code="cannot-write"
-        ) from error
+        why = f"cannot be used: {error.strerror}"
+        raise unusable(path, why, code="cannot-write") from error
 
 
 def remove_unused(path: Path) -> bool:
     """Remove a journal; return False, and leave it, where another process is writing it."""
-    try:
-        with path.open("r+b") as file:
-            # Whoever opens the file before it is removed gets the lock after that, and sees it.
+    with suppress(FileNotFoundError), path.open("r+b") as file:
+        try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink(missing_ok=True)
-    except FileNotFoundError:
-        return True
-    except BlockingIOError:
-        return False
+        except BlockingIOError:
+            return False
+        # A process that opened the file before gets the lock after this, and sees the removal.
+        path.unlink(missing_ok=True)
     return True
 
 
@@ -222,10 +214,8 @@ def _checked(path: Path, file: BufferedReader) -> int:
     if older is not None:
         raise unknown_format(path, int(older[1]))
     if end == 0 and _FIRST_LINE.fullmatch(first) is None:
-        raise JournalError(
-            f"{path} is not a journal of dpaudit; name another folder, or move the file away",
-            code="journal-damaged",
-        )
+        why = "is no journal of dpaudit; name another folder, or move the file away"
+        raise unusable(path, why, code="journal-damaged")
     return end
 
 
@@ -236,19 +226,15 @@ def _json(line: bytes) -> bytes | None:
 
 
 def _damaged(path: Path, place: int) -> JournalError:
-    return JournalError(
-        f"the journal {path} is damaged at byte {place:,}, and the records after it need those "
-        "that are lost; restore the file, or start again in another folder",
-        code="journal-damaged",
+    why = f"is damaged at byte {place:,}, and the records after it need those that are lost; "
+    return unusable(
+        path, why, "restore the file, or start again in another folder", code="journal-damaged"
     )
 
 
 def unknown_format(path: Path, number: object) -> JournalError:
-    return JournalError(
-        f"the journal {path} has the format {number!r}, but dpaudit {__version__} knows {FORMAT}; "
-        "start again in another folder",
-        code="journal-of-another-release",
-    )
+    why = f"has the format {number!r}, but dpaudit {__version__} knows {FORMAT}; start again in "
+    return unusable(path, why, "another folder", code="journal-of-another-release")
 
 
 def _encoded_json(record: Mapping[str, Any]) -> bytes:

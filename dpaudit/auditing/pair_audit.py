@@ -9,8 +9,10 @@ Confirmation: if a bet refutes the claim early, the exact test counts separate f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +22,8 @@ from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import has_fractions, has_integers
 from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
 from dpaudit.auditing.checks import DrawChecks, Refutation, check_inputs
-from dpaudit.auditing.counting import CountingStage, Counts, Ledger, PairProgress
-from dpaudit.auditing.schedule import Plan, look_stride, wants_refit
-from dpaudit.auditing.spec import AuditSpec
+from dpaudit.auditing.counting import LEARNING, TIMING, Counts, Ledger, learn_by_counting
+from dpaudit.auditing.schedule import look_stride, wants_refit
 from dpaudit.certificates.certificate import (
     Certificate,
     EpsilonInterval,
@@ -41,7 +42,7 @@ from dpaudit.certificates.fixed_test import FrozenRule, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
 from dpaudit.certificates.wealth import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
-from dpaudit.draws import FreshDraws, SelectionDraws, Tally, pool
+from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.level_map import NearLevels
@@ -49,16 +50,11 @@ from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
 from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.levels.rules import evidence_of, most_telling_witness
 from dpaudit.outcomes import Outcomes, narrowed
-from dpaudit.sampling.chunks import Counted, Failures, Measure, ToCount, ToLearn, ToTime
-from dpaudit.sampling.executors import Drawer
+from dpaudit.sampling.chunks import Counted, Failures, Measure, ToLearn, ToTime
 from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness
 from dpaudit.targets.target import what_to_check
-
-# Stages that have random streams of their own. A stream is selected by the numbers of the pair, of
-# the stage, and of the chunk of draws.
-LEARNING, CERTIFYING, CONFIRMING, PROBING, REDRAWING, COUNTING, DOUBTING, TIMING = range(8)
 
 # Number of first draws after which an audit ends with an error if all of them are exceptions.
 _HOPELESS_DRAWS = 500
@@ -66,9 +62,6 @@ _CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
     "approximate definition, which the probabilistic one implies"
 )
-
-# Size of the buffer and point, and `single_outputs` of them.
-_SingleOutputsOf = tuple[tuple[int, ProfilePoint], tuple[SingleOutputs | None, list[str]]]
 
 
 class PairAudit:
@@ -82,26 +75,19 @@ class PairAudit:
 
     def __init__(
         self,
-        spec: AuditSpec,
-        number: int,
-        plan: Plan,
-        drawer: Drawer,
-        notify: Callable[[PairProgress], None],
+        ledger: Ledger,
         users_attacks: tuple[Scorer, ...] = (),
         compare: Callable[[Refutation], Redrawn | None] = lambda refutation: None,
     ) -> None:
-        """Prepare the audit of pair `number` of `spec`.
+        """Prepare the audit of the pair of an empty ledger.
 
-        plan: budget and sizes of blocks.
-        drawer: called with chunks (requests for one block of draws each); yields their results.
-        notify: called with a PairProgress after every block.
         users_attacks: the user's own attacks.
         compare: called with a refutation; compares it with draws of new processes. Returns None if
         no comparison is asked for, and raises MechanismError if the processes differ.
         """
-        self._spec, self._number, self._plan, self._drawer = spec, number, plan, drawer
-        self._checks, self._compare = DrawChecks(spec, drawer), compare
-        self._claim = spec.tested
+        spec = ledger.spec
+        self._ledger, self._spec, self._plan = ledger, spec, ledger.plan
+        self._claim, self._checks, self._compare = spec.tested, DrawChecks(ledger), compare
         self._attacks = scorers_for(
             floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
         )
@@ -109,24 +95,14 @@ class PairAudit:
         # Whether the point (ε, δ) to bet against is fixed. A claim that is a curve has several
         # points; the first fit chooses.
         self._has_point = len(self._claim.points()) == 1
-        self._ledger = Ledger(spec, plan, self._claim.point(), notify)
         # Whether bettors keep a part of the stake for rare outputs, which only many draws show. The
         # shares of the stake have to be fixed before the first bet.
-        self._reserves = spec.time is not None or plan.freeze_at > plan.buffer_until
+        self._reserves = spec.time is not None or self._plan.freeze_at > self._plan.buffer_until
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
-        self._single: _SingleOutputsOf | None = None
-        self._learned_from = self._counted_draws = 0
+        self._learned_from = 0
         self._warnings: list[str] = []
-        self._ignored: list[str] = []
         self._range = None if spec.range is None else FiniteRange.of(spec.range)
-        self._interval: EpsilonInterval | None = None
-        self._limited: tuple[Witness, float] | None = None
-
-    @property
-    def has_failures(self) -> bool:
-        """Whether any draw was an exception."""
-        return self._ledger.failures.total > 0
 
     def run(self) -> Certificate:
         """Return the certificate: the counts, bounds and warnings of the pair.
@@ -134,25 +110,31 @@ class PairAudit:
         Raises MechanismError if all draws are exceptions, if d1 or d2 seems to have the wrong type,
         or if the draws cannot be independent.
         """
-        ledger = self._ledger
+        ledger, plan = self._ledger, self._plan
         learned = self._learn()
-        portfolio = learned.portfolio
-        self._warn_of_limits()
-        if ledger.may_stop:
-            portfolio = portfolio.only(self._strongest_rule(portfolio))
-        measure = self._measure(portfolio)
+        self._warnings += filter(None, [narrowed(self._selection.outcomes)])
+        measure = self._measure(learned.portfolio)
+        self._warnings += not_counted(self._claim, measure.atoms)
+        stage: FixedStage = "confirmation" if ledger.may_stop else "certification"
         share = CONFIRMATION_SHARE if ledger.may_stop else CERTIFICATION_SHARE
-        self._limited = limited_divergence(
+        total: Counted | None = None
+        if ledger.may_stop:
+            measure = self._with_strongest_rule(measure)
+        limited = limited_divergence(
             self._claim, learned, self._selection, self._coming, share * self._spec.alpha
         )
-        if ledger.may_stop:
-            # Refuted while learning. The rule was chosen on all draws so far, which is valid since
-            # the confirmation makes new draws.
-            evidence = self._confirm(measure)
-        else:
+        if stage == "certification":
             ledger.bet_with(learned.beliefs)
-            measure, evidence = self._certify(measure)
-        certificate = self._certificate(evidence, learned)
+            total = self._count(stage, plan.certifying_sizes(ledger.spent), measure)
+            if ledger.may_stop:
+                stage, measure = "confirmation", self._with_strongest_rule(measure, total.tally)
+        interval = self._interval(stage, total)
+        if total is None or stage == "confirmation":
+            # A bet has refuted the claim. The rule was chosen on all draws so far, which is valid
+            # since the confirmation makes new draws.
+            total = self._count(stage, plan.confirming_sizes(ledger.spent), measure)
+        evidence = self._evidence(stage, measure, total, limited)
+        certificate = replace(self._certificate(evidence, learned), interval=interval)
         if certificate.refuted or self._spec.may_refute(certificate.p_value):
             return self._doubted(certificate, measure)
         return certificate
@@ -170,21 +152,19 @@ class PairAudit:
             ledger.bet_with(learned.beliefs)
             self._fill_buffer(learned)
             learned = self._fit(thorough=not ledger.may_stop)
-        self._warnings += self._checks.learned(self._selection, ledger.blocks, ledger.point)
+        self._warnings += self._checks.learned(self._selection)
         if ledger.may_stop:
             return learned
         plan.plan_again(ledger.spent)
         may_find_more = not learned.promises and plan.may_count_after_buffer(ledger.spent)
         if not may_find_more and ledger.spent >= plan.freeze_at:
             return learned
-        self._counts = counts = Counts(self._selection, learned)
-        stream = self._number, COUNTING
-        stage = CountingStage(stream, plan, ledger, self._checks, counts, self._objective)
-        learned = stage.learn(learned, self._drawer)
-        self._counted_draws = stage.draws
-        self._warnings += stage.warnings
-        self._ignored += counts.rare.dropped()
-        return learned
+        self._counts = Counts(self._selection, learned)
+
+        def check(tallies: Sequence[Tally], rule: Portfolio) -> None:
+            self._warnings += self._checks.learned_again(tallies, rule)
+
+        return learn_by_counting(ledger, self._counts, learned, self._objective, check)
 
     def _fill_buffer(self, learned: Learned | None) -> Learned | None:
         """Draw until the buffer is full or a bet refutes the claim; bet on every block.
@@ -193,13 +173,12 @@ class PairAudit:
         learned, or None.
         """
         ledger, plan = self._ledger, self._plan
-        first = sum(block.stage == "learning" for block in ledger.blocks)
-        sizes = plan.learning_sizes(ledger.spent)
-        chunks = (ToLearn((self._number, LEARNING, n), size) for n, size in enumerate(sizes, first))
+        sizes = enumerate(plan.learning_sizes(ledger.spent), len(ledger.blocks))
+        chunks = (ToLearn((ledger.number, LEARNING, place), size) for place, size in sizes)
         # With a time limit, the budget and so the size of the buffer are not known yet, so fits
         # come as often as in a run that a refutation ends.
         full = self._spec.full and self._spec.time is None
-        for drawn in self._drawer(chunks):
+        for drawn in ledger.drawer(chunks):
             released = self._bet_and_release(drawn.fresh, learned)
             self._buffer.append(released)
             ledger.failures += Failures(
@@ -224,8 +203,7 @@ class PairAudit:
         """
         if learned is None:
             released = fresh.release()
-            d1 = int(released.is_d1.sum())
-            total = Tally(np.array([[d1, released.size - d1]]))
+            total = without_levels(released)
         else:
             stride, rule = look_stride(fresh.size), learned.portfolio
             looks = fresh.looks(rule, rule.levels, stride)
@@ -241,14 +219,13 @@ class PairAudit:
         These draws are used for nothing else, since the duration of a draw may depend on its
         output. Blocks of learning are too small to show the rate, and wait for each other.
         """
-        measure, plan = self._measure(learned.portfolio), self._plan
-        sizes = plan.timed_sizes(self._ledger.spent)
-        block, patience = plan.limits.block, plan.seconds_to_start
+        ledger, plan = self._ledger, self._plan
+        measure, patience = self._measure(learned.portfolio), plan.seconds_to_start
         chunks = (
-            ToTime((self._number, TIMING, n), size, measure, block, False, patience)
-            for n, size in enumerate(sizes)
+            ToTime((ledger.number, TIMING, n), size, measure, plan.limits.block, False, patience)
+            for n, size in enumerate(plan.timed_sizes(ledger.spent))
         )
-        for drawn in self._drawer(chunks):
+        for drawn in ledger.drawer(chunks):
             if plan.record_timed(drawn.tally.draws):
                 break
 
@@ -260,13 +237,8 @@ class PairAudit:
             self._ledger.settle(point)
             self._has_point = True
         self._learned_from = selection.size
-        return learn(
-            selection,
-            self._objective(),
-            self._attacks,
-            users=self._users_attacks,
-            thorough=thorough,
-        )
+        objective, users = self._objective(), self._users_attacks
+        return learn(selection, objective, self._attacks, users=users, thorough=thorough)
 
     def _objective(self) -> Objective:
         points = several_points(self._claim)
@@ -296,74 +268,23 @@ class PairAudit:
         """All draws in the buffer, and later learning draws with rare outputs."""
         return self._selection if self._counts is None else self._counts.kept()
 
-    def _single_outputs(self) -> tuple[SingleOutputs | None, list[str]]:
-        """Return `single_outputs` of the buffer, computed once for each size of the buffer."""
-        key = self._selection.size, self._ledger.point
-        if self._single is None or self._single[0] != key:
-            self._single = key, single_outputs(self._claim, self._selection, self._ledger.point)
-        return self._single[1]
-
     def _measure(self, portfolio: Portfolio) -> Measure:
         """Return the rules by which certifying draws are counted, and what else is counted."""
-        single, _ = self._single_outputs()
+        singles = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
         # Outputs that learning has not seen are reported only for a claim that is not refuted.
         seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
-        return Measure(portfolio, single, declared, seen=seen)
-
-    def _certify(self, measure: Measure) -> tuple[Measure, Evidence]:
-        """Count the remaining budget, bet on each block, and return the evidence of the exact test.
-
-        Returns (rules of the exact test, evidence). If a bet refutes the claim and ends the run, a
-        confirmation follows: the rules are then the rule with the most evidence alone, and the
-        evidence comes from fresh draws.
-        """
-        sizes = self._plan.certifying_sizes(self._ledger.spent)
-        total = self._count("certification", sizes, measure)
-        if self._ledger.may_stop:
-            portfolio = measure.portfolio
-            strongest = self._strongest_rule(portfolio, total.tally)
-            measure = replace(measure, portfolio=portfolio.only(strongest))
-            return measure, self._confirm(measure)
-        if self._range is not None and total.declared is not None:
-            interval = self._range.interval(total.declared, self._spec.alpha)
-            if isinstance(interval, str):
-                self._warnings.append(interval)
-            else:
-                self._interval = interval
-        return measure, self._evidence("certification", measure, total)
-
-    def _confirm(self, measure: Measure) -> Evidence:
-        """Return the evidence of the exact test on fresh draws, made after a bet has refuted."""
-        if self._range is not None:
-            self._warnings.append(STOPPED)
-        sizes = self._plan.confirming_sizes(self._ledger.spent)
-        total = self._count("confirmation", sizes, replace(measure, seen=None))
-        return self._evidence("confirmation", measure, total)
+        return Measure(portfolio, singles, declared, seen=seen)
 
     def _count(self, stage: FixedStage, sizes: Iterable[int], measure: Measure) -> Counted:
-        is_bet_on = stage == "certification"
-        stream = CERTIFYING if is_bet_on else CONFIRMING
-        chunks = (
-            ToCount((self._number, stream, n), size, measure, self._plan.limits.block)
-            for n, size in enumerate(sizes)
-        )
-        total: Counted | None = None
-        for counted in self._drawer(chunks):
-            self._ledger.count(stage, counted, is_bet_on=is_bet_on)
-            total = counted if total is None else total + counted
-            if is_bet_on and self._ledger.may_stop:
-                break
-        if total is None:
-            raise RuntimeError(f"no draws were left for the {stage}")
-        return total
+        return reduce(add, self._ledger.count(stage, sizes, measure))
 
-    def _strongest_rule(self, portfolio: Portfolio, counted: Tally | None = None) -> int:
-        """Return the index of the rule with the most evidence against the claim.
+    def _with_strongest_rule(self, measure: Measure, counted: Tally | None = None) -> Measure:
+        """Return the measure of a confirmation: the rule with the most evidence against the claim.
 
         counted: tally of certifying draws; None: use the counts expected from the learning draws.
         """
-        point, draws = self._ledger.point, self._ledger.spent
+        portfolio, point, draws = measure.portfolio, self._ledger.point, self._ledger.spent
         if counted is None:
             games = [(*rule.right_and_wrong, _h(rule.guesses)) for rule in portfolio.rules]
         else:
@@ -374,15 +295,22 @@ class PairAudit:
             float(evidence_of(np.array(right), np.array(wrong), rule.point or point, draws, h))
             for rule, (right, wrong, h) in zip(portfolio.rules, games, strict=True)
         ]
-        return int(np.argmax(evidence))
+        return replace(measure, portfolio=portfolio.only(int(np.argmax(evidence))), seen=None)
 
-    def _warn_of_limits(self) -> None:
-        """Record warnings about parts of outputs that are ignored or cannot be counted."""
-        outcomes = self._selection.outcomes
-        self._warnings += filter(None, [narrowed(outcomes)])
-        if not self._spec.floating_point:
-            self._ignored += low_bits(outcomes, "floating_point")
-        self._warnings += self._single_outputs()[1]
+    def _interval(self, stage: FixedStage, total: Counted | None) -> EpsilonInterval | None:
+        """Return the interval for ε of a declared range of outputs; None, with a warning, if none.
+
+        total: counts of certifying draws; None without such draws.
+        """
+        if self._range is None:
+            return None
+        interval: EpsilonInterval | str = STOPPED
+        if stage == "certification" and total is not None and total.declared is not None:
+            interval = self._range.interval(total.declared, self._spec.alpha)
+        if isinstance(interval, EpsilonInterval):
+            return interval
+        self._warnings.append(interval)
+        return None
 
     def _check_failures(self) -> None:
         """Raise MechanismError if all draws are exceptions, which shows nothing about privacy."""
@@ -406,9 +334,8 @@ class PairAudit:
         """
         failures = self._ledger.failures
         if self._spec.on_error == "auto" and self._spec.search is None and failures.total:
-            d1 = sum(int(part.is_d1.sum()) for part in self._buffer)
-            draws = d1, sum(part.size for part in self._buffer) - d1
-            check_inputs(self._spec.pairs[self._number], failures, draws)
+            arms = sum((without_levels(part) for part in self._buffer), Tally.empty(1)).arms
+            check_inputs(self._spec.pairs[self._ledger.number], failures, arms)
 
     def _doubted(self, certificate: Certificate, measure: Measure) -> Certificate:
         """Return the certificate of a refutation after a check with further draws.
@@ -417,90 +344,86 @@ class PairAudit:
         has the warnings of this check. Raises MechanismError if draws cannot be independent.
         """
         guesses = np.array(certificate.guesses, dtype=np.int64)
-        limits, ledger = self._plan.limits, self._ledger
-        texts = self._checks.doubted(
-            (self._number, DOUBTING),
-            ledger.blocks,
-            measure,
-            guesses,
-            is_cheap=not limits.single_draws,
-            most=limits.learned,
-        )
+        texts = [*certificate.warnings, *self._checks.doubted(measure, guesses)]
         columns = self._selection.outcomes.columns
         is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
         if is_number:  # in another process, a set may be added up in another order, and so rounded
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
-        stream, kinds = (self._number, REDRAWING), ledger.failures.counts
-        refutation = Refutation(stream, ledger.blocks, measure, guesses, kinds, is_number)
-        redrawn = self._compare(refutation)
-        texts = [*certificate.warnings, *texts]
+        redrawn = self._compare(Refutation(self._ledger, measure, guesses, is_number))
         if redrawn is not None and redrawn.processes:  # new processes cannot return stored results
             texts = [text for text in texts if STORED not in text]
         return replace(certificate, warnings=tuple(texts), redrawn=redrawn)
 
-    def _evidence(self, stage: FixedStage, measure: Measure, total: Counted) -> Evidence:
+    def _evidence(
+        self,
+        stage: FixedStage,
+        measure: Measure,
+        total: Counted,
+        limited: tuple[Witness, float] | None,
+    ) -> Evidence:
         """Check the draws, and return the evidence from which the certificate is computed.
 
-        stage: stage of the draws of the exact test.  total: counts of these draws.
+        stage, measure, total: stage, rules and counts of the draws of the exact test.
+        limited: witness of a Rényi divergence, and the largest divergence that the claim allows.
         """
-        portfolio, ledger, checks = measure.portfolio, self._ledger, self._checks
-        self._warnings += checks.counted(self._selection, ledger.blocks, ledger.heads, portfolio)
-        self._warnings += checks.varied(self._kept, ledger.blocks, portfolio, total.unseen)
-        has_single = measure.atoms is not None
-        singles = None
-        if measure.atoms is not None and total.atoms is not None:
-            singles = accused(measure.atoms, total.atoms)
+        portfolio, ledger, atoms = measure.portfolio, self._ledger, measure.atoms
+        self._warnings += self._checks.counted(self._selection, portfolio)
+        self._warnings += self._checks.varied(self._kept, portfolio, total.unseen)
         return Evidence(
             point=ledger.point,
             alpha=self._spec.alpha,
             confidence=self._spec.confidence,
             blocks=tuple(ledger.blocks),
             stage=stage,
-            method="probabilistic" if has_single else self._spec.bound,
-            rules=frozen_rules(portfolio, is_one=has_single),
+            method=self._spec.bound if atoms is None else "probabilistic",
+            rules=frozen_rules(portfolio, is_one=atoms is not None),
             rounds=tuple(map(round_of, ledger.rounds)),
-            accused=singles or (),
-            limited=self._limited,
+            accused=accused(atoms, total.atoms) if atoms and total.atoms else (),
+            limited=limited,
             unseen=total.unseen,
             ranges=measure.seen is not None and measure.seen.has_ranges,
             points=several_points(self._claim),
         )
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
-        ledger, plan, selection = self._ledger, self._plan, self._selection
-        first = {kind: ledger.failures.first.get(kind) for kind in ledger.failures.counts}
+        ledger, limits, selection = self._ledger, self._plan.limits, self._selection
+        first, counts = ledger.failures.first, ledger.failures.counts
+        kept = [] if self._spec.floating_point else low_bits(selection.outcomes, "floating_point")
+        dropped = [] if self._counts is None else self._counts.rare.dropped()
+        learning = sum(block.draws for block in ledger.blocks if block.stage == "learning")
         return certificate(
             evidence,
             ledger.wealth,
-            pair=self._spec.pairs[self._number].label,
-            budget=plan.budget,
+            pair=self._spec.pairs[ledger.number].label,
+            budget=self._plan.budget,
             refuted_after=ledger.refuted_after,
-            failures=ledger.failures.counts,
+            failures=counts,
             first_failures={
-                kind: FirstFailure(raised.message, raised.where)
-                for kind, raised in first.items()
-                if raised is not None
+                kind: FirstFailure(first[kind].message, first[kind].where)
+                for kind in counts
+                if kind in first
             },
             reproducible=True,
             warnings=tuple(self._warnings),
-            notes=(
-                *integer_noise(self._claim, selection.outcomes),
-                *never_repeated(selection),
-            ),
-            interval=self._interval,
-            ignored=tuple(self._ignored),
+            notes=(*integer_noise(self._claim, selection.outcomes), *never_repeated(selection)),
+            ignored=(*dropped, *kept),
             attacks=learned.tried,
             scores=learned.scores,
             schedule=Schedule(
-                learned=plan.limits.learned,
-                block=plan.limits.block,
+                learned=limits.learned,
+                block=limits.block,
                 by_clock=self._spec.time is not None,
                 full=self._spec.full,
-                counted=self._counted_draws,
-                confirming=plan.limits.confirming,
+                counted=learning - selection.size,
+                confirming=limits.confirming,
             ),
         )
+
+
+def without_levels(draws: SelectionDraws) -> Tally:
+    """Return the numbers of draws of d1 and of d2 as a (1, 2) tally."""
+    return Tally(by_arm(np.zeros(draws.size, dtype=np.intp), 1, draws.is_d1))
 
 
 def several_points(claim: PrivacyClaim) -> tuple[ProfilePoint, ...]:
@@ -559,19 +482,22 @@ def limited_divergence(
 
 def single_outputs(
     claim: PrivacyClaim, selection: SelectionDraws, point: ProfilePoint
-) -> tuple[SingleOutputs | None, list[str]]:
-    """Return the single outputs to test for the probabilistic definition, and a list of warnings.
+) -> SingleOutputs | None:
+    """Return the single outputs to test for the probabilistic definition.
 
-    Returns None and no warning for any other definition. Returns None and a warning if outputs do
-    not repeat, so that single outputs cannot be counted.
+    Returns None for any other definition, and if outputs do not repeat, so that single outputs
+    cannot be counted.
 
     selection: the learning draws.  point: the inequality (ε, δ) that is tested.
     """
-    if not claim.counts_single_outputs:
-        return None, []
-    if not has_atoms(selection):
-        return None, [_CONTINUOUS]
-    return choose_single_outputs(selection, point), []
+    if not (claim.counts_single_outputs and has_atoms(selection)):
+        return None
+    return choose_single_outputs(selection, point)
+
+
+def not_counted(claim: PrivacyClaim, singles: SingleOutputs | None) -> list[str]:
+    """Return a warning if the claim is about single outputs but none can be counted."""
+    return [_CONTINUOUS] if claim.counts_single_outputs and singles is None else []
 
 
 def integer_noise(claim: PrivacyClaim, outcomes: Outcomes) -> tuple[str, ...]:

@@ -80,8 +80,8 @@ class Planned:
     share: assumed share of all draws that are in the event.  words: description of the event.
     samples: number of draws that an audit needs; None if no number is enough.
     certificate: certificate of the trial that needs most draws.
-    differs: whether the trials guessed d1 or d2 better than chance. If not, chance has chosen the
-        event, and another audit will learn another event.
+    differs: whether the trials guessed d1 or d2 better than chance, at level 0.01. If not, chance
+        has chosen the event, and another audit will learn another event.
     """
 
     share: float
@@ -171,7 +171,9 @@ def plan(
     MechanismError
         If the mechanism cannot be audited.
     """
-    _check(spec)
+    why = _why_not(spec)
+    if why is not None:
+        raise UsageError(why, code="plan-impossible")
     trials = _Trials(spec, run, say)
     if draws is None:
         first, draws = trials.first(within or run)
@@ -217,11 +219,11 @@ class _Trials:
         rate = speed(result)
         fitting = min(TRIAL, self._left * rate, max(_TRIAL_SECONDS * rate, _LEAST_TRIAL))
         draws = max(MINIMUM_SAMPLES, int(fitting))
-        if draws > MINIMUM_SAMPLES:
-            if result.seconds >= _LEAST_TO_PREDICT:
-                self._announce("a trial", draws / rate, draws)
-            result = self._timed(_trial_of(self._spec, draws, 0))
-        return result, draws
+        if draws == MINIMUM_SAMPLES:
+            return result, draws
+        if result.seconds >= _LEAST_TO_PREDICT:
+            self._announce("a trial", draws / rate, draws)
+        return self._timed(_trial_of(self._spec, draws, 0)), draws
 
     def round(self, size: int) -> list[AuditResult]:
         """Return the results of 8 trials of `size` draws; of 1 or 0 if the time is too short."""
@@ -257,20 +259,13 @@ def speed(result: AuditResult) -> float:
     return result.draws / max(result.seconds, 1e-9)
 
 
-def _check(spec: AuditSpec) -> None:
-    """Raise UsageError for an audit that cannot be planned."""
+def _why_not(spec: AuditSpec) -> str | None:
+    """Return the reason why an audit cannot be planned, or None."""
     if spec.exact:
-        raise UsageError(
-            "an exact audit makes no draws, so there are none to plan", code="plan-impossible"
-        )
+        return "an exact audit makes no draws, so there are none to plan"
     if all(point.epsilon == 0 for point in spec.tested.points()):
-        raise UsageError(
-            "a leak is planned for as a multiple of the claimed ε, which is 0 here",
-            code="plan-impossible",
-        )
-    hopeless = foreseen(replace(spec, samples=MAXIMUM_SAMPLES))
-    if hopeless is not None:
-        raise UsageError(hopeless, code="plan-impossible")
+        return "a leak is planned for as a multiple of the claimed ε, which is 0 here"
+    return foreseen(replace(spec, samples=MAXIMUM_SAMPLES))
 
 
 def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
@@ -306,19 +301,15 @@ def _planned(trials: Sequence[AuditResult], factor: float, power: float) -> Audi
         *others, most = sorted(every, key=_draws)
         if others and _draws(most) > _UNUSUAL_EVENT * _draws(others[-1]):
             most = others[-1]
-        pairs.append(replace(most, differs=_differ(certificates)))
+        tests = list(map(most_powerful, certificates))
+        right, wrong = sum(test.correct for test in tests), sum(test.wrong for test in tests)
+        differs = bool(upper_tail(right, right + wrong, 0.5) <= _DOUBT)
+        pairs.append(replace(most, differs=differs))
     return AuditPlan(tuple(pairs), len(trials), trials[-1], sum(one.draws for one in trials))
 
 
 def _draws(planned: Planned) -> float:
     return math.inf if planned.samples is None else planned.samples
-
-
-def _differ(certificates: Sequence[Certificate]) -> bool:
-    """Return whether the trials together guessed the input better than chance, at level 0.01."""
-    tests = list(map(most_powerful, certificates))
-    right, wrong = sum(test.correct for test in tests), sum(test.wrong for test in tests)
-    return bool(upper_tail(right, right + wrong, 0.5) <= _DOUBT)
 
 
 def _of_trial(certificate: Certificate, factor: float, power: float, *, is_single: bool) -> Planned:
@@ -372,18 +363,26 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
     share: share of all draws that are in the event.
     """
     test, point = most_powerful(certificate), certificate.point
-    draws = certifying(samples, limits_of(certificate))
-    if test.method == "clopper-pearson":
-        return _detectable_by_pair(certificate, draws, share, power)
-    side = 1.0 if test.two_guesses else 0.5
-    return detectable_epsilon(
-        math.floor(share * draws),
-        point.epsilon,
-        _alpha(test),
-        draws=draws,
-        spared=side * point.delta,
-        power=power,
-    )
+    draws, alpha = certifying(samples, limits_of(certificate)), _alpha(test)
+    if test.method != "clopper-pearson":
+        spared = (1.0 if test.two_guesses else 0.5) * point.delta
+        inside = math.floor(share * draws)
+        return detectable_epsilon(
+            inside, point.epsilon, alpha, draws=draws, spared=spared, power=power
+        )
+    # A pair of Clopper-Pearson bounds for each event of the rule: the least ε over these events.
+    seen, half = (test.correct + test.wrong) / test.draws, draws // 2
+    alpha, least = alpha / max(1, len(test.events)), math.inf
+    for event in test.events:
+        other, of = event.count_d2, event.draws_d2
+        if event.guess == "d2":
+            other, of = event.count_d1, event.draws_d1
+        arm = math.floor(half * (other / max(of, 1)) * share / seen), half
+        epsilon = detectable_epsilon_pair(
+            *arm, *arm, point.epsilon, point.delta, alpha, power=power
+        )
+        least = min(least, epsilon)
+    return least
 
 
 def _alpha(test: FixedTest) -> float:
@@ -394,25 +393,3 @@ def _alpha(test: FixedTest) -> float:
     """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.share * min(test.share, shares[test.kind])
-
-
-def _detectable_by_pair(certificate: Certificate, draws: int, share: float, power: float) -> float:
-    """Return the least ε that a pair of Clopper-Pearson bounds detects with probability `power`.
-
-    The parameters are as in `_detectable`, except draws: number of draws of the exact test. The
-    least ε over the events of the rule is returned.
-    """
-    test, point = most_powerful(certificate), certificate.point
-    seen, half = (test.correct + test.wrong) / test.draws, draws // 2
-    alpha = _alpha(test) / max(1, len(test.events))
-    least = math.inf
-    for event in test.events:
-        other, of = event.count_d2, event.draws_d2
-        if event.guess == "d2":
-            other, of = event.count_d1, event.draws_d1
-        behind = math.floor(half * (other / max(of, 1)) * share / seen)
-        epsilon = detectable_epsilon_pair(
-            behind, half, behind, half, point.epsilon, point.delta, alpha, power=power
-        )
-        least = min(least, epsilon)
-    return least

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
-from itertools import accumulate
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import accumulate, chain
 from typing import Any
 
 from dpaudit.auditing.canaries import certify_guesses
@@ -24,9 +24,7 @@ from dpaudit.auditing.pair_audit import several_points
 from dpaudit.auditing.schedule import CONFIRMING, Plan, look_stride, wants_refit
 from dpaudit.auditing.underpowered import limits_of
 from dpaudit.certificates.certificate import (
-    Block,
     Certificate,
-    EventCount,
     ExactCertificate,
     FixedTest,
     OneRunCertificate,
@@ -36,7 +34,7 @@ from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
-from dpaudit.claims import PrivacyClaim, ProfilePoint, compose, group
+from dpaudit.claims import PrivacyClaim, compose, group
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import epsilon_interval
 from dpaudit.stats.one_run import Guesses
@@ -49,18 +47,6 @@ _RELATIVE = 1e-6
 # other mechanisms.
 _CONFIRMING = (MINIMUM_SAMPLES, CONFIRMING)
 
-# Fields of a certificate: {name of the field: name in findings}.
-_NAMES = {
-    "refuted": "refuted",
-    "draws": "draws",
-    "alpha": "share of the error probability",
-    "alpha_betting": "share for betting",
-    "wealth": "wealth",
-    "epsilon_betting": "ε by betting",
-    "epsilon_lower": "ε at least",
-    "delta_lower": "δ at least",
-    "p_value": "p-value",
-}
 # First version of the format of result files that has the field `detectable_rare`.
 _VERSION_WITH_RARE = 6
 # Stages of blocks, in the order in which a run passes through them.
@@ -68,9 +54,7 @@ _STAGES = ("learning", "certification", "confirmation", "recorded")
 # Stages whose blocks are not bet on.
 _NOT_BET_ON = ("confirmation", "recorded")
 
-# Fields of an exact test that are inputs of the computation, and so are not compared.
-_GIVEN = ("stage", "method", "accused")
-# Fields of a certificate that do not follow from its counts, and so are not compared.
+# Fields that do not follow from the counts, and so are not compared.
 _REMARKS = ("pair", "warnings", "adjacency", "notes", "redrawn")
 
 # (name of a value, recorded value, recomputed value)
@@ -91,10 +75,8 @@ def recheck(result: AuditResult) -> list[str]:
         return []
     return [
         f"{name}: recorded {recorded!r}, recomputed {computed!r}"
-        for name, recorded, computed in (
-            *_of_pairs(result),
-            *_of_claims(result),
-            *_of_request(result),
+        for name, recorded, computed in chain(
+            _of_pairs(result), _of_claims(result), _of_request(result)
         )
         if not _agree(recorded, computed)
     ]
@@ -148,12 +130,15 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
 def _of_pairs(result: AuditResult) -> Iterator[Finding]:
     for record in result.by_pair:
         if isinstance(record, OneRunCertificate):
-            yield from _guesses(result, record)
+            seen = Guesses(record.canaries, record.guesses, record.correct)
+            computed = certify_guesses(seen, result.claim, 1 - result.confidence)
+            findings = _compared("", record, computed)
         elif isinstance(record, ExactCertificate):
-            yield from _exact(result, record)
+            findings = _exact(result, record)
         else:
-            for name, *both in _certificate(result, record):
-                yield f"{record.pair}: {name}", *both
+            findings = _certificate(result, record)
+        for name, *both in findings:
+            yield f"{record.pair}: {name}", *both
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:
@@ -179,55 +164,45 @@ def _of_request(result: AuditResult) -> Iterator[Finding]:
         yield "expect", result.expect, settings.get("expect")
 
 
-def _compared(
-    recorded: Any, computed: Any, but: Collection[str], words: str = "{}"
-) -> Iterator[Finding]:
-    """Yield a finding for each field of two certificates or tests, except the fields in `but`.
+def _compared(name: str, recorded: Any, computed: Any) -> Iterator[Finding]:
+    """Yield a finding for each value in two records; its name is the path to it, as `fixed.alpha`.
 
-    words: format string for the name of a finding; `{}` stands for the name of the field.
+    name: path to both records; "" for a whole certificate.
     """
-    for name in (field.name for field in fields(computed) if field.name not in but):
-        yield words.format(name), getattr(recorded, name), getattr(computed, name)
+    if is_dataclass(recorded) and type(recorded) is type(computed):
+        for part in (field.name for field in fields(recorded) if field.name not in _REMARKS):
+            path = f"{name}.{part}" if name else part
+            yield from _compared(path, getattr(recorded, part), getattr(computed, part))
+    elif isinstance(recorded, tuple) and isinstance(computed, tuple):
+        yield f"length of {name}", len(recorded), len(computed)
+        for place, both in enumerate(zip(recorded, computed, strict=False)):
+            yield from _compared(f"{name}[{place}]", *both)
+    else:
+        yield name, recorded, computed
 
 
 def _exact(result: AuditResult, record: ExactCertificate) -> Iterator[Finding]:
-    yield f"{record.pair}: sum of the law of d1", 1.0, math.fsum(p for _, p, _ in record.law)
-    yield f"{record.pair}: sum of the law of d2", 1.0, math.fsum(q for _, _, q in record.law)
-    for name, *both in _compared(record, certify(result.claim, record.pair, record.law), _REMARKS):
-        yield f"{record.pair}: {name}", *both
-
-
-def _guesses(result: AuditResult, record: OneRunCertificate) -> Iterator[Finding]:
-    seen = Guesses(record.canaries, record.guesses, record.correct)
-    computed = certify_guesses(seen, result.claim, 1 - result.confidence)
-    yield from _compared(record, computed, _REMARKS, "{} of the guesses")
+    yield "sum of the law of d1", 1.0, math.fsum(p for _, p, _ in record.law)
+    yield "sum of the law of d2", 1.0, math.fsum(q for _, _, q in record.law)
+    yield from _compared("", record, certify(result.claim, record.pair, record.law))
 
 
 def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
     try:
-        tested = [
-            record.betting_point,
-            *(test.point or record.betting_point for test in record.rules),
-        ]
-        for point in tested:
+        points = (test.point or record.betting_point for test in record.rules)
+        for point in (record.betting_point, *points):
             # With a tolerance, since versions of the libraries round differently.
             is_implied = result.claim.profile(point.epsilon) <= point.delta * (1 + _RELATIVE)
             yield "the point tested is one of the claim's", True, is_implied
         yield from _draws(record)
-        computed = replace(record, **numbers(_evidence(result, record)))
         yield from _rules(record)
-        for recorded, again in zip(record.rules, computed.rules, strict=True):
-            yield from _compared(recorded, again, _GIVEN, "{} of the exact test")
-        yield "the rule that is shown", record.fixed.kind, computed.fixed.kind
-        yield "the inequality that is shown", record.point, computed.point
-        if record.divergence is not None:
-            yield from _compared(record.divergence, computed.divergence, (), "{} of the divergence")
-        if record.unseen is not None:
-            yield from _compared(record.unseen, computed.unseen, (), "{} of what was new")
-        yield from _numbers(record, computed)
-        is_older = result.first_version is not None and result.first_version < _VERSION_WITH_RARE
-        rare = None if is_older else computed.detectable_rare
-        yield "probability of rare outputs that are refuted", record.detectable_rare, rare
+        computed = numbers(_evidence(result, record))
+        if result.first_version is not None and result.first_version < _VERSION_WITH_RARE:
+            computed["detectable_rare"] = None
+        for name, value in computed.items():
+            yield from _compared(name, getattr(record, name), value)
+        bets_refute = computed["wealth"] * computed["alpha_betting"] >= 1
+        yield "refuted by betting", record.refuted_after is not None, bets_refute
         if record.schedule is not None:
             yield from _blocks(result.claim, record, record.schedule)
         yield from _interval(record)
@@ -255,31 +230,22 @@ def _rules(record: Certificate) -> Iterator[Finding]:
 
 
 def _draws(record: Certificate) -> Iterator[Finding]:
+    """Yield findings about the number, the stages and the rounds of the blocks."""
     for place, block in enumerate(record.blocks):
         yield f"draws of block {place}", block.draws, sum(map(sum, block.tally))
     yield "draws within the budget", True, record.draws <= record.budget
-    ends = list(accumulate(block.draws for block in record.blocks))
-    yield (
-        "refuted after a block",
-        True,
-        record.refuted_after is None or record.refuted_after in ends,
-    )
-    yield "blocks in the order of their stages", True, _are_in_order(record)
-
-
-def _are_in_order(record: Certificate) -> bool:
-    """Return whether the stages and rounds of the blocks are in order.
-
-    Then all certifying blocks were bet on with the last beliefs, and nothing was bet on the first
-    block or on a confirmation.
-    """
+    ends = [None, *accumulate(block.draws for block in record.blocks)]
+    yield "refuted after a block", True, record.refuted_after in ends
     stages = [_STAGES.index(block.stage) for block in record.blocks]
+    yield "stages in their order", stages, sorted(stages)
     rounds = [block.round for block in record.blocks if block.round is not None]
+    yield "rounds in their order", rounds, sorted(rounds)
+    # All certifying blocks are bet on with the last beliefs; neither the first block, before which
+    # nothing was learned, nor a confirmation is bet on.
     certified = {block.round for block in record.blocks if block.stage == "certification"}
-    confirmed = {block.round for block in record.blocks if block.stage in _NOT_BET_ON}
-    in_order = stages == sorted(stages) and rounds == sorted(rounds)
-    last = {len(record.rounds) - 1} if certified else set()
-    return in_order and certified == last and confirmed <= {None} and record.blocks[0].round is None
+    yield "round of the certification", certified, {len(record.rounds) - 1} if certified else set()
+    others = {block.round for block in record.blocks if block.stage in _NOT_BET_ON}
+    yield "rounds of blocks without bets", others | {record.blocks[0].round}, {None}
 
 
 def _evidence(result: AuditResult, record: Certificate) -> Evidence:
@@ -335,13 +301,6 @@ def _is_thinned(record: Certificate) -> bool:
     return not record.recording.coin_flipped and record.fixed.method != "clopper-pearson"
 
 
-def _numbers(record: Certificate, computed: Certificate) -> Iterator[Finding]:
-    for name, words in _NAMES.items():
-        yield words, getattr(record, name), getattr(computed, name)
-    bets_refute = computed.wealth * computed.alpha_betting >= 1
-    yield "refuted by betting", record.refuted_after is not None, bets_refute
-
-
 def _interval(record: Certificate) -> Iterator[Finding]:
     interval = record.interval
     if interval is None:
@@ -371,15 +330,12 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     stopped = bool(confirming) and not certifying
     if not schedule.by_clock:
-        kept, ends = _kept(plan, learned - schedule.counted)
-        later = list(_phases(plan, schedule.counted, record.betting_point.delta))
-        counted = [size for phase in later for size in phase]
-        yield "blocks to learn from", learning, _learning(kept, learning, counted, stopped)
-        recorded = [block.round for block in record.blocks if block.stage == "learning"]
-        now, before = (
-            _rounds(claim, record.blocks, ends, later, full=full)
-            for full in (schedule.full and not schedule.by_clock, False)
+        (sizes, now), (_, before) = (
+            _learning(claim, record, schedule, stopped=stopped, full=full)
+            for full in (schedule.full, False)
         )
+        yield "blocks to learn from", learning, sizes
+        recorded = [block.round for block in record.blocks if block.stage == "learning"]
         # Older versions of dpaudit refitted runs with --full as often as other runs.
         yield "rounds of the blocks", recorded, before if recorded == before else now
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
@@ -392,122 +348,67 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     yield "bettors, the same in every round", True, len(bettors) <= 1
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
     yield "draws to the refutation", record.refuted_after, refuted
+    # Whether a refutation after this number of draws leaves room for a confirmation.
+    at = spent if confirming else refuted
+    room = at is not None and not schedule.full and record.budget - at >= schedule.confirming
     if confirming:
-        fresh = list(plan.confirming_sizes(spent))
-        yield "blocks of the confirmation", confirming, fresh
+        yield "blocks of the confirmation", confirming, list(plan.confirming_sizes(spent))
         yield "draws before the confirmation", spent, refuted
-        yield "room for a confirmation", True, _has_room(record, schedule, spent)
+        yield "room for a confirmation", True, room
     else:
         yield "draws at the planned end", record.draws, record.budget
-        stops = refuted is not None and _has_room(record, schedule, refuted)
-        yield "draws after a refutation that ends the run", False, stops
-
-
-def _has_room(record: Certificate, schedule: Schedule, spent: int) -> bool:
-    """Return whether a refutation after `spent` draws leaves room for a confirmation."""
-    return not schedule.full and record.budget - spent >= schedule.confirming
-
-
-def _kept(plan: Plan, kept: int) -> tuple[list[int], list[int]]:
-    """Return the sizes of the blocks in the sample buffer, and where the buffer was closed.
-
-    The second list has the number of draws at the usual end of the buffer, and the number at its
-    end after an extension to half of the budget, if it was extended.
-
-    kept: recorded number of draws in the buffer.
-    """
-    ends, sizes = [plan.buffer_until], list(plan.learning_sizes())
-    if kept > plan.buffer_until and plan.extend_buffer():
-        ends.append(plan.buffer_until)
-        sizes += plan.learning_sizes(ends[0])
-    return sizes, ends
-
-
-def _phases(plan: Plan, counted: int, delta: float) -> Iterator[list[int]]:
-    """Yield a list for each phase of counted learning draws: the sizes of the blocks in the phase.
-
-    A phase lies between two refits. The recorded counts decided when learning ended, so that
-    number of draws is taken from the record.
-
-    counted: recorded number of learning draws that were counted and not kept.
-    delta: δ of the point that is bet against.
-    """
-    spent = plan.buffer_until
-    until = spent + counted
-    if not plan.may_freeze_early(until):
-        until = max(until, plan.freeze_at)
-    due = plan.next_freeze_check(spent)
-    while counted and spent < until:
-        sizes = list(plan.counting_sizes(spent, plan.next_refit(spent, due, delta)))
-        spent += sum(sizes)
-        yield sizes
-        if spent >= due:
-            due = plan.next_freeze_check(spent)
+        yield "draws after a refutation that ends the run", False, room
 
 
 def _learning(
-    kept: list[int], recorded: Sequence[int], later: list[int], stopped: bool
-) -> list[int]:
-    """Return the sizes that the learning blocks should have.
+    claim: PrivacyClaim, record: Certificate, schedule: Schedule, *, stopped: bool, full: bool
+) -> tuple[list[int], list[int | None]]:
+    """Return the sizes that the learning blocks should have, and the rounds of their bets.
 
-    If a bet refuted the claim while learning, the run stopped at that block. A block of the buffer
-    is then cut after the look that refuted; a look is a part of a block that is bet on at a time.
+    A round is the index of the beliefs to bet with; None before anything was learned. The recorded
+    counts decided when learning ended, so the number of learning draws is taken from the record.
 
-    kept: scheduled sizes of blocks in the buffer.  recorded: recorded sizes of learning blocks.
-    later: scheduled sizes of blocks that are only counted.
-    stopped: whether a bet refuted the claim while learning.
-    """
-    wanted = [*kept, *later]
-    if not stopped:
-        return wanted
-    wanted = wanted[: len(recorded)]
-    is_kept = 0 < len(recorded) <= len(kept)
-    if is_kept and recorded[-1] < wanted[-1] and recorded[-1] % look_stride(wanted[-1]) == 0:
-        wanted[-1] = recorded[-1]
-    return wanted
-
-
-def _rounds(
-    claim: PrivacyClaim,
-    blocks: Sequence[Block],
-    ends: list[int],
-    later: list[list[int]],
-    *,
-    full: bool,
-) -> list[int | None]:
-    """Return, for each learning block, the index of the beliefs that should be bet with.
-
-    None stands for a block on which nothing is bet, since nothing was learned before it.
-
-    ends: number of draws at each end of the sample buffer.
-    later: sizes of the blocks in each phase of counted learning draws.
+    stopped: whether a bet refuted the claim while learning. The run stopped at that block; a block
+        of the buffer was cut after the look that refuted, a part of a block.
     full: whether the run continues after a refutation (--full).
     """
-    learning = [block for block in blocks if block.stage == "learning"]
-    points = len(claim.points())
-    wanted: list[int | None] = []
-    round_, learned_from = None, 0
-    # Each phase of counted learning draws begins with a refit.
-    refits = set(accumulate(map(sum, later[:-1]), initial=ends[-1])) if later else set()
-    refits.update(ends[:-1])
-    for _, spent in zip(learning, accumulate(block.draws for block in learning), strict=True):
-        wanted.append(round_)
-        buffer_until = next((end for end in ends if spent < end), 0)
-        is_kept = spent < buffer_until and wants_refit(
-            learned_from, spent, buffer_until, points, full=full
-        )
-        if is_kept or spent in refits:
-            round_, learned_from = 0 if round_ is None else round_ + 1, spent
-    return wanted
+    plan, points = Plan(record.budget, None, limits_of(record)), len(claim.points())
+    recorded = [block.draws for block in record.blocks if block.stage == "learning"]
+    sizes: list[int] = []
+    rounds: list[int] = []
+    spent, learned_from, round_ = 0, 0, -1
+    while True:  # at most twice: the buffer may be extended to half of the budget
+        for size in plan.learning_sizes(spent):
+            sizes.append(size)
+            rounds.append(round_)
+            spent += size
+            until = plan.buffer_until
+            if spent < until and wants_refit(learned_from, spent, until, points, full=full):
+                round_, learned_from = round_ + 1, spent
+        if sum(recorded) - schedule.counted <= plan.buffer_until or not plan.extend_buffer():
+            break
+        round_, learned_from = round_ + 1, spent
+    kept, end, due = len(sizes), spent + schedule.counted, plan.next_freeze_check(spent)
+    if not plan.may_freeze_early(end):
+        end = max(end, plan.freeze_at)
+    while schedule.counted and spent < end:
+        round_ += 1
+        refit_at = plan.next_refit(spent, due, record.betting_point.delta)
+        counted = list(plan.counting_sizes(spent, refit_at))
+        sizes += counted
+        rounds += [round_] * len(counted)
+        spent += sum(counted)
+        due = plan.next_freeze_check(spent) if spent >= due else due
+    if stopped:
+        sizes = sizes[: len(recorded)]
+        is_kept = 0 < len(recorded) <= kept
+        if is_kept and recorded[-1] < sizes[-1] and recorded[-1] % look_stride(sizes[-1]) == 0:
+            sizes[-1] = recorded[-1]
+    return sizes, [None if number < 0 else number for number in rounds[: len(recorded)]]
 
 
 def _agree(recorded: Any, computed: Any) -> bool:
     """Return whether two values are equal up to rounding: relative 1e-6, or absolute 1e-12."""
     if isinstance(recorded, float) and isinstance(computed, float):
         return math.isclose(recorded, computed, rel_tol=_RELATIVE, abs_tol=1e-12)
-    if isinstance(recorded, tuple) and isinstance(computed, tuple):
-        return len(recorded) == len(computed) and all(map(_agree, recorded, computed))
-    if isinstance(recorded, EventCount | ProfilePoint) and type(recorded) is type(computed):
-        names = [field.name for field in fields(recorded)]
-        return all(_agree(getattr(recorded, n), getattr(computed, n)) for n in names)
     return bool(recorded == computed)

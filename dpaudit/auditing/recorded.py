@@ -10,7 +10,6 @@ each level (bin of outputs); a tally is the (levels, 2) array of counts by level
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,8 +28,10 @@ from dpaudit.auditing.pair_audit import (
     integer_noise,
     limited_divergence,
     low_bits,
+    not_counted,
     several_points,
     single_outputs,
+    without_levels,
 )
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.underpowered import kept_too_few
@@ -127,28 +128,23 @@ class RecordedAudit:
                 code="options-conflict",
             )
         every = f"{', '.join(dict.fromkeys(self.files))}: " if self.files else ""
-        d1, d2 = self.arms
         name1, name2 = (f"{file}: " for file in self.files) if self.files else ("", "")
-        for draws, of, least, where in (
-            (d1 + d2, "", f"{MINIMUM_SAMPLES:,} in all", every),
-            (d1, " of d1", f"{_LEAST_OF_ONE} of each", name1),
-            (d2, " of d2", f"{_LEAST_OF_ONE} of each", name2),
+        d1, d2 = self.arms
+        for where, draws, of, least, each in (
+            (every, d1 + d2, "", MINIMUM_SAMPLES, "in all"),
+            (name1, d1, " of d1", _LEAST_OF_ONE, "of each"),
+            (name2, d2, " of d2", _LEAST_OF_ONE, "of each"),
         ):
-            if draws < (_LEAST_OF_ONE if of else MINIMUM_SAMPLES):
-                raise UsageError(
-                    f"{where}{counted(draws, 'draw')}{of} cannot certify anything; "
-                    f"give at least {least}",
-                    code="recording-too-small",
-                )
+            if draws < least:
+                why = f"{counted(draws, 'draw')}{of} cannot certify anything"
+                why = f"{where}{why}; give at least {least:,} {each}"
+                raise UsageError(why, code="recording-too-small")
         if all(map(_is_empty, self.outcomes.columns)):
-            raise UsageError(
-                f"{every}every outcome is NaN; record what the mechanism returned",
-                code="nothing-computed",
-            )
+            why = f"{every}every outcome is NaN; record what the mechanism returned"
+            raise UsageError(why, code="nothing-computed")
         if self.scores_only and len(self.outcomes.columns) != 1:
-            raise UsageError(
-                "scores must be single numbers, one for each draw", code="recording-invalid"
-            )
+            why = "scores must be single numbers, one for each draw"
+            raise UsageError(why, code="recording-invalid")
 
     @property
     def arms(self) -> tuple[int, int]:
@@ -209,9 +205,8 @@ def _read_both(d1: Raw, d2: Raw) -> tuple[Outcomes, Outcomes]:
     """
     if not isinstance(d1, np.ndarray) and not isinstance(d2, np.ndarray):
         both = _read(d1, "d1"), _read(d2, "d2")
-        if all(
-            any(one.name.startswith(OF_TYPE) for one in table.representations) for table in both
-        ):
+        names = [[one.name for one in table.representations] for table in both]
+        if all(any(name.startswith(OF_TYPE) for name in each) for each in names):
             return both
     return _read(d1, "d1", types=False), _read(d2, "d2", types=False)
 
@@ -278,7 +273,7 @@ class _RecordedRun:
         split = (TossedSplit if self._is_tossed else FixedSplit)(audit.is_d1, self._rng)
         rows = min(self._limits.learned, round(_LEARNED * split.size))
         selection = self._fresh(split.learn_from(rows)).release()
-        self._learning.append(_without_levels(selection))
+        self._learning.append(without_levels(selection))
         self._warnings += filter(None, [narrowed(selection.outcomes)])
         if all_equal(audit.outcomes):
             self._warnings.append(constant(selection.outcomes.word(0), audit.arms, self._alpha))
@@ -348,7 +343,7 @@ class _RecordedRun:
                 outcomes, is_d1 = draws.outcomes, draws.is_d1
                 counts.add([Tally(by_input(one, outcomes, is_d1)) for one in counts.counters])
                 counts.rare.add(rare(counts.rare.rare_filter, outcomes, is_d1, 2 * MOST_RARE))
-                self._learning.append(_without_levels(draws))
+                self._learning.append(without_levels(draws))
             spent += len(rows)
             candidates, tables = counts.candidates()
             objective = replace(objective, coming=split.left())
@@ -374,8 +369,8 @@ class _RecordedRun:
         sorted_by: column by which the rows of an input are sorted, for inputs that are.
         """
         audit, rule = self._audit, learned.portfolio
-        singles, warnings = single_outputs(audit.claim, selection, point)
-        self._warnings += warnings
+        singles = single_outputs(audit.claim, selection, point)
+        self._warnings += not_counted(audit.claim, singles)
         game, pair = split.rest()
         use_pair = singles is None and self._prefers_pair(rule, point, selection, game, pair)
         rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
@@ -442,10 +437,6 @@ class _RecordedRun:
         return better > usual
 
 
-def _without_levels(draws: SelectionDraws) -> Tally:
-    return Tally(by_arm(np.zeros(draws.size, dtype=np.intp), 1, draws.is_d1))
-
-
 def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
     """Return the counts to expect for `arms` draws of d1 and of d2, rounded down.
 
@@ -455,38 +446,20 @@ def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
     return Tally(np.floor(shares * arms).astype(np.int64))
 
 
-class Split(ABC):
-    """A random order of the rows: the first rows are learned from, the rest certify.
-
-    The order depends on the seed and on the inputs of the rows, never on the outputs.
-
-    size: number of rows that can be learned from.
-    """
-
-    size: int
-    _taken = 0
-
-    @abstractmethod
-    def learn_from(self, rows: int) -> Rows:
-        """Return the indices of the next rows to learn from: about `rows` rows."""
-
-    @abstractmethod
-    def left(self) -> int:
-        """Return the number of rows that are left for the game (docs/method.md §2)."""
-
-    @abstractmethod
-    def rest(self) -> tuple[Rows, Rows]:
-        """Return the indices of the certifying rows for the game, and for the pair of bounds.
-
-        Call it once, after the last row was taken to learn from.
-        """
+# A split orders the rows at random: the first rows are learned from, the rest certify. The order
+# depends on the seed and on the inputs of the rows, never on the outputs. Both kinds of split have
+# size: number of rows that can be learned from.
+# learn_from: returns the indices of the next rows to learn from, about as many as asked for.
+# left: returns the number of rows that are left for the game (docs/method.md §2).
+# rest: returns the indices of the certifying rows, for the game and for the pair of bounds. It is
+# called once, after the last row was taken to learn from.
 
 
-class TossedSplit(Split):
+class TossedSplit:
     """The split of rows whose inputs were picked by fair coins."""
 
     def __init__(self, is_d1: NDArray[np.bool_], rng: np.random.Generator) -> None:
-        self.size = len(is_d1)
+        self.size, self._taken = len(is_d1), 0
         self._order = rng.permutation(self.size)
 
     def learn_from(self, rows: int) -> Rows:
@@ -501,7 +474,7 @@ class TossedSplit(Split):
         return rows, rows
 
 
-class FixedSplit(Split):
+class FixedSplit:
     """The split of rows whose numbers of d1 and of d2 were fixed.
 
     Learning takes equal numbers of rows of d1 and d2, as predicted bounds assume. The game takes
@@ -512,7 +485,7 @@ class FixedSplit(Split):
         arms = [np.flatnonzero(is_d1 == arm) for arm in (True, False)]
         self._d1, self._d2 = (rng.permutation(rows) for rows in arms)
         self.size = 2 * min(len(self._d1), len(self._d2))
-        self._rng = rng
+        self._rng, self._taken = rng, 0
 
     def learn_from(self, rows: int) -> Rows:
         # At least one row of each input, or a caller that asks for single rows would never end.
@@ -530,3 +503,6 @@ class FixedSplit(Split):
         while not (0 <= heads <= len(d1) and coins - heads <= len(d2)):
             heads = int(self._rng.binomial(coins, 0.5))
         return np.concatenate([d1[:heads], d2[: coins - heads]]), np.concatenate([d1, d2])
+
+
+Split = TossedSplit | FixedSplit

@@ -68,22 +68,21 @@ def request(spec: AuditSpec) -> Request:
         asked[VARIABLE] = [seed, digest(seed)]
     for name, file in _files(spec):
         with file.open("rb") as opened:
-            found = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()
-        asked[f"{_CODE}{name}"] = ["", found[:24]]
+            content = hashlib.file_digest(opened, hashlib.blake2b).hexdigest()
+        asked[f"{_CODE}{name}"] = ["", content[:24]]
     return asked
 
 
 def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> str:
     """Describe the differences between an earlier request and the present one; "" if equal."""
     names = [name for name in {**then, **now} if _differ(name, then, now)]
-    found = "; ".join(_difference(name, then.get(name), now.get(name)) for name in names)
-    return f"{found} ({_FIXED})" if {"samples", "time"} & set(names) else found
+    words = "; ".join(_difference(name, then.get(name), now.get(name)) for name in names)
+    return f"{words} ({_FIXED})" if {"samples", "time"} & set(names) else words
 
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
     if name.startswith(_CODE) or name == VARIABLE:
-        # A file that only one of the two runs has found, and a hash seed that only one of them has
-        # fixed, do not count as a difference.
+        # A file, or a fixed hash seed, that only one of the two runs has is no difference.
         return name in then and name in now and then[name][1] != now[name][1]
     # An option that is missing in a request had its default: that version of dpaudit did not have
     # the option.
@@ -192,8 +191,7 @@ def _file(name: str) -> Path | None:
     """Return the file of an import path or a program; None for a module without a file."""
     module, colon, _ = name.rpartition(":")
     if not colon:
-        found = shutil.which(name)
-        return Path(found or name)
+        return Path(shutil.which(name) or name)
     if is_file(module):
         return Path(module)
     with suppress(DpauditError):  # the audit itself reports a target that cannot be imported

@@ -49,6 +49,10 @@ class PairSearch(Protocol):
         ...
 
 
+def _conflict(*parts: str) -> UsageError:
+    return UsageError(*parts, code="options-conflict")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
     """One audit: does a pair of inputs refute the privacy claim for the target?
@@ -107,16 +111,11 @@ class AuditSpec:
     def __post_init__(self) -> None:
         verify(claim=self.claim)
         if not self.pairs and self.search is None:
-            raise UsageError(
-                f"audit {self.name!r} has no pair of datasets; give d1 and d2",
-                code="option-missing",
-            )
+            why = f"audit {self.name!r} has no pair of datasets; give d1 and d2"
+            raise UsageError(why, code="option-missing")
+        exact = Name("exact")
         if self.search is not None and self.exact:
-            raise UsageError(
-                *("a search draws, and ", Name("exact"), " makes no draws; "),
-                "give one of them",
-                code="options-conflict",
-            )
+            raise _conflict("a search draws, and ", exact, " makes no draws; give one of them")
         verify(**{one.name: getattr(self, one.name) for one in owned("audit")})
         check_executor(self.executor, self.workers)
         if self.resume and self.journal is None:
@@ -124,53 +123,43 @@ class AuditSpec:
             raise UsageError(
                 Name("resume"), why, Name("journal"), " DIR as well", code="option-missing"
             )
-        if self.require_power is not None:
-            self._check_power()
-        if self.require_rare is not None:
-            self._check_rare(self.require_rare)
+        for name in ("require_power", "require_rare"):
+            if getattr(self, name) is not None:
+                self._check_required(Name(name))
         for name in ("floating_point", "timing", "attacks"):
             if self.exact and getattr(self, name):
                 why = " makes no draws; give one of them"
-                parts = Name(name), " needs draws, and ", Name("exact"), why
-                raise UsageError(*parts, code="options-conflict")
+                raise _conflict(Name(name), " needs draws, and ", exact, why)
         try:
             compose([self.claim] * self.runs)
         except ClaimError as error:
             why = f"={self.runs} leaves nothing to test: "
             raise ClaimError(Name("repeat"), why, *error.parts, code=error.code) from error
 
-    def _check_power(self) -> None:
-        self._refuse_with_allow_underpowered("require_power")
-        if all(point.epsilon == 0 for point in self.tested.points()):
-            why = " is a multiple of the claimed ε, which is 0 here; leave it out"
-            raise UsageError(Name("require_power"), why, code="options-conflict")
-
-    def _check_rare(self, probability: float) -> None:
-        self._refuse_with_allow_underpowered("require_rare")
-        least = min(point.delta for point in self.tested.points())
-        why: tuple[str, ...] = ()
-        if self.tested.counts_single_outputs:
-            why = (
-                " is not known for the probabilistic definition; claim approximate DP, which it ",
-                "implies, or leave it out",
-            )
-        elif self.bound != "game":
-            why = (
-                *(" with ", Name("bound")),
-                f" is not known for {self.bound}; leave one of them out",
-            )
-        elif probability <= least:
-            why = (
+    def _check_required(self, name: Name) -> None:
+        """Raise UsageError if `require_power` or `require_rare` cannot be met, for any draws."""
+        if self.allow_underpowered:
+            allowed, why = Name("allow_underpowered"), ", not both: they ask for opposites"
+            raise _conflict("give ", name, " or ", allowed, why)
+        claim, points = self.tested, self.tested.points()
+        if name == "require_power":
+            if all(point.epsilon == 0 for point in points):
+                why = " is a multiple of the claimed ε, which is 0 here; leave it out"
+                raise _conflict(name, why)
+            return
+        probability, least = self.require_rare or 0.0, min(point.delta for point in points)
+        if claim.counts_single_outputs:
+            why = " is not known for the probabilistic definition; claim approximate DP, which it "
+            raise _conflict(name, why, "implies, or leave it out")
+        if self.bound != "game":
+            why = f" is not known for {self.bound}; leave one of them out"
+            raise _conflict(name, " with ", Name("bound"), why)
+        if probability <= least:
+            raise _conflict(
+                name,
                 f"={probability:g} is at most the δ of the claim, {least:.3g}, which allows such "
                 "outputs, so that no number of draws refutes them; give a larger probability",
             )
-        if why:
-            raise UsageError(Name("require_rare"), *why, code="options-conflict")
-
-    def _refuse_with_allow_underpowered(self, name: str) -> None:
-        if self.allow_underpowered:
-            allowed, why = Name("allow_underpowered"), ", not both: they ask for opposites"
-            raise UsageError("give ", Name(name), " or ", allowed, why, code="options-conflict")
 
     @property
     def draws_ahead(self) -> bool:

@@ -13,16 +13,13 @@ import math
 import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate, FixedTest
-from dpaudit.certificates.evidence import (
-    BETTING_SHARE,
-    CERTIFICATION_SHARE,
-    detectable_rare_of_any,
-)
+from dpaudit.certificates.evidence import BETTING_SHARE, CERTIFICATION_SHARE, detectable_rare_of_any
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 from dpaudit.inputs.records import are_equal
@@ -34,30 +31,24 @@ from dpaudit.wording import counted
 
 
 def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
-    """Return the message that an audit could not refute its claim, or lacks the required power.
-
-    Returns None if the audit refuted its claim, or could have with the required power.
-    """
+    """Return the message that an audit could not refute its claim, or lacks the required power."""
     if any(one.refuted for one in certificates):
         return None
     budgets = [one.budget for one in certificates if spec.time is not None]
     reason = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
     if reason is not None or not certificates:
         return reason
-    reasons = []
-    if spec.require_power is not None:
-        reasons.append(too_weak(certificates, spec.require_power))
-    if spec.require_rare is not None:
-        points = spec.tested.points()
-        reasons.append(misses_rare(certificates, spec.require_rare, points, spec.command))
-    return "; ".join(filter(None, reasons)) or None
+    factor, rare, points = spec.require_power, spec.require_rare, spec.tested.points()
+    weak = None if factor is None else too_weak(certificates, factor)
+    missed = None if rare is None else misses_rare(certificates, rare, points, spec.command)
+    return "; ".join(filter(None, (weak, missed))) or None
 
 
 def foreseen(spec: AuditSpec) -> str | None:
     """Return the message that an audit cannot refute its claim, from its specification alone.
 
-    The reasons are equal inputs, and too few draws. Returns None if there is no such reason. With a
-    time limit, the number of draws is not known yet and is not checked.
+    The reasons are equal inputs, and too few draws. With a time limit, the number of draws is not
+    known yet and is not checked.
     """
     # `repr` too, since 1 == True although they are different inputs.
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
@@ -69,38 +60,30 @@ def foreseen(spec: AuditSpec) -> str | None:
 def too_few(spec: AuditSpec, samples: int) -> str | None:
     """Return the message that `samples` draws cannot refute the claim, with the number that can.
 
-    Returns None if the claim could be refuted by draws that all reveal their input.
+    Assumed is the best case: every draw reveals its input.
     """
     points = spec.tested.points()
     if any(_can_refute(point, samples, spec.alpha) for point in points):
         return None
     point = min(points, key=lambda point: _enough(point, spec.alpha))
-    words = (
-        f"{counted(samples, 'draw')} cannot refute {_words(point)} even if every draw tells d1 and "
-        "d2 apart"
-    )
+    remedy = f"; at least {_enough(point, spec.alpha):,} could (samples)"
     if no_draws_could(point, spec.alpha):
-        return f"{words}, and no number of draws could"
-    return f"{words}; at least {_enough(point, spec.alpha):,} could (samples)"
+        remedy = ", and no number of draws could"
+    return _cannot_refute(counted(samples, "draw"), point, remedy, " even if every draw")
 
 
 def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
     """Return the message that a pair has less power than `require_power` asks for.
 
-    The message names the least leak ε that the weakest pair would have detected. Returns None if
-    that leak is at most `factor` times the claimed ε. Certificates at ε = 0 are ignored.
+    The message names the least leak ε that the weakest pair would have detected, if that leak is
+    above `factor` times the claimed ε. Certificates at ε = 0 are ignored.
     """
-    ratios = {
-        most_powerful(one).detectable_epsilon / one.point.epsilon: one
-        for one in certificates
-        if one.point.epsilon > 0
-    }
-    worst = max(ratios, default=0.0)
+    leaks = [(most_powerful(one).detectable_epsilon, one) for one in certificates]
+    weak = [(e / one.point.epsilon, e, one) for e, one in leaks if one.point.epsilon > 0]
+    worst, least, weakest = max(weak, key=itemgetter(0), default=(0.0, 0.0, certificates[0]))
     if worst <= factor:
         return None
-    weakest = ratios[worst]
     of = f" on {weakest.pair}" if len(certificates) > 1 else ""
-    least = most_powerful(weakest).detectable_epsilon
     seen = f"only leaks of ε ≥ {least:.4g}" if math.isfinite(least) else "no leak"
     return (
         f"it would have caught {seen}{of}, but {factor:g} times the claim is ε = "
@@ -126,32 +109,32 @@ def misses_rare(
     """Return the message that an audit lacks the power that `require_rare` asks for.
 
     The message names the least probability of an output, given by one input alone, that would have
-    been detected, and the number of draws needed. Returns None if an output of the probability
-    asked for would have been detected on all pairs.
+    been detected, and the number of draws needed.
 
     probability: probability of the output, from `require_rare`.
     points: points (ε, δ) of the claim.
     command: command line that repeats the audit; decides how the message writes options.
     """
-    weak = [one for one in certificates if _caught_from(one) > probability]
+    caught = [(one.detectable_rare, one) for one in certificates]
+    caught = [(math.inf if least is None else least, one) for least, one in caught]
+    weak = [(least, one) for least, one in caught if least > probability]
     if not weak:
         return None
-    worst = max(weak, key=_caught_from)
-    of = f" on {worst.pair}" if len(certificates) > 1 else ""
+    worst, weakest = max(weak, key=itemgetter(0))
+    of = f" on {weakest.pair}" if len(certificates) > 1 else ""
     shown = "no output of only one input"
-    if math.isfinite(_caught_from(worst)):
-        least = f"{_caught_from(worst):.3g}"
-        shown = f"an output of only one input if its probability is {least} or more"
+    if math.isfinite(worst):
+        shown = f"an output of only one input if its probability is {worst:.3g} or more"
     asked = _option("require_rare", f"{probability:g}", command)
     text = f"too few draws{of} for {asked}: they show {shown}"
     allowing = min(one.delta for one in points)
     if allowing >= probability:
         return f"{text}; no number of draws could, since δ = {allowing:.3g} allows such outputs"
-    needed = [draws_for_rare(one, probability, points) for one in weak]
-    numbers = [number for number in needed if number is not None]
-    if len(numbers) < len(needed):
+    needed = [draws_for_rare(one, probability, points) for _, one in weak]
+    if None in needed:
         return f"{text}; no number of draws could"
-    return f"{text}. Use {_option('samples', f'{max(numbers):_}', command)}."
+    most = max(number for number in needed if number is not None)
+    return f"{text}. Use {_option('samples', f'{most:_}', command)}."
 
 
 def _option(name: str, value: str, command: str | None) -> str:
@@ -163,11 +146,6 @@ def _option(name: str, value: str, command: str | None) -> str:
     if any(word.endswith((".yaml", ".yml")) for word in target):
         return f"{name}: {value}"
     return f"--{name.replace('_', '-')} {value}"
-
-
-def _caught_from(certificate: Certificate) -> float:
-    least = certificate.detectable_rare
-    return math.inf if least is None else least
 
 
 def draws_for_rare(
@@ -261,7 +239,7 @@ def rounded(number: int) -> int:
 def event_could_not(certificate: Certificate) -> str | None:
     """Return the message that too few draws were in the event to refute the claim.
 
-    Returns None if draws that all reveal their input could refute the claim.
+    Assumed is the best case: every one of these draws reveals its input.
     """
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
@@ -269,10 +247,8 @@ def event_could_not(certificate: Certificate) -> str | None:
     seen = fixed.correct + fixed.wrong
     of = "" if seen == fixed.draws else " in the event"
     remedy = "no number could" if no_draws_could(point, fixed.alpha) else "more draws help"
-    return (
-        f"{counted(seen, 'draw')}{of} cannot refute {_words(point)}, even if every one tells d1 "
-        f"and d2 apart ({remedy})"
-    )
+    words, even = f"{counted(seen, 'draw')}{of}", ", even if every one"
+    return _cannot_refute(words, point, f" ({remedy})", even)
 
 
 def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
@@ -294,25 +270,21 @@ def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
 def kept_too_few(certificate: Certificate) -> str | None:
     """Return the message that a recording left too few draws to the exact test.
 
-    Returns None if the claim is refuted, or could be by draws that all reveal their input.
+    Assumed is the best case: every one of these draws reveals its input.
     """
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
     if certificate.refuted or fixed.draws >= needed:
         return None
     remedy = ", and no number could" if no_draws_could(point, fixed.alpha) else "; record more"
-    return (
-        f"the {fixed.draws:,} recorded outputs kept for the exact test cannot refute "
-        f"{_words(point)} even if every one tells d1 and d2 apart{remedy}"
-    )
+    kept = f"the {fixed.draws:,} recorded outputs kept for the exact test"
+    return _cannot_refute(kept, point, remedy)
 
 
 def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> str | None:
     """Return the message that the guesses about canaries are too few to refute the claim.
 
-    Returns None if the claim could be refuted by this number of correct guesses.
-
-    seen: numbers of canaries and of guesses.
+    Assumed is the best case: all guesses are right.  seen: numbers of canaries and of guesses.
     """
     best = Guesses(seen.canaries, seen.guesses, seen.guesses)
     point = claim.point()
@@ -320,8 +292,8 @@ def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> st
         return None
     hopeless = no_guesses_could(point, 1 - confidence)
     remedy = ", and no number could" if hopeless else "; guess about more canaries"
-    words = f"{counted(seen.guesses, 'guess')} cannot refute {_words(point)}"
-    return f"{words} even if all are right{remedy}"
+    guesses = f"{counted(seen.guesses, 'guess')} cannot refute {_words(point)}"
+    return f"{guesses} even if all are right{remedy}"
 
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
@@ -339,6 +311,12 @@ def _enough(point: ProfilePoint, alpha: float) -> int:
     """Return the smallest budget, in draws, that can refute a point."""
     budgets = range(2, 2 * MAXIMUM_SAMPLES)
     return 2 + bisect_left(budgets, True, key=lambda draws: _can_refute(point, draws, alpha))
+
+
+def _cannot_refute(
+    draws: str, point: ProfilePoint, remedy: str, even: str = " even if every one"
+) -> str:
+    return f"{draws} cannot refute {_words(point)}{even} tells d1 and d2 apart{remedy}"
 
 
 def _words(point: ProfilePoint) -> str:

@@ -301,25 +301,25 @@ def changed_witness(test: DivergenceTest, **changes: Any) -> DivergenceTest:
 CHANGES: dict[str, tuple[Callable[[DivergenceTest], DivergenceTest], str]] = {
     "witness": (
         lambda test: changed_witness(test, values=tuple(one / 2 for one in test.witness.values)),
-        "lower of the divergence",
+        "divergence.lower",
     ),
     "direction": (
         lambda test: changed_witness(test, from_d1=not test.witness.from_d1),
-        "lower of the divergence",
+        "divergence.lower",
     ),
     "stake": (
         lambda test: changed_witness(test, stakes=tuple(one / 2 for one in test.witness.stakes)),
-        "lower of the divergence",
+        "divergence.lower",
     ),
     "order": (lambda test: changed_witness(test, order=1.9), "cannot be recomputed"),
     "levels": (
         lambda test: changed_witness(test, values=test.witness.values[:-1]),
         "cannot be recomputed",
     ),
-    "lower": (lambda test: replace(test, lower=test.lower + 0.02), "lower of the divergence"),
-    "allowed": (lambda test: replace(test, allowed=0.7), "allowed of the divergence"),
-    "alpha": (lambda test: replace(test, alpha=2 * test.alpha), "alpha of the divergence"),
-    "p-value": (lambda test: replace(test, p_value=test.p_value / 2), "p_value of the divergence"),
+    "lower": (lambda test: replace(test, lower=test.lower + 0.02), "divergence.lower"),
+    "allowed": (lambda test: replace(test, allowed=0.7), "divergence.allowed"),
+    "alpha": (lambda test: replace(test, alpha=2 * test.alpha), "divergence.alpha"),
+    "p-value": (lambda test: replace(test, p_value=test.p_value / 2), "divergence.p_value"),
 }
 
 
@@ -334,8 +334,8 @@ def test_a_changed_divergence_is_noticed(refuted: AuditResult, name: str) -> Non
 def test_a_divergence_that_was_taken_out_is_noticed(refuted: AuditResult) -> None:
     without = replace(certificate(refuted), divergence=None)
     found = " ".join(recheck(with_certificates(refuted, without)))
-    assert "alpha of the exact test" in found
-    assert "p-value" in found
+    assert "fixed.alpha" in found
+    assert "p_value" in found
 
 
 def test_a_divergence_belongs_to_a_claim_that_limits_it(refuted: AuditResult) -> None:

@@ -161,12 +161,12 @@ def _another_belief(one: Certificate) -> Certificate:
 CHANGES: dict[str, tuple[Callable[[Certificate], Certificate], str]] = {
     "tally": (_another_tally, "draws of block"),
     "belief": (_another_belief, "wealth"),
-    "p-value": (lambda one: replace(one, p_value=1e-30), "p-value"),
-    "bound": (lambda one: replace(one, epsilon_lower=3.0), "ε at least"),
-    "share": (lambda one: replace(one, alpha_betting=0.5), "share for betting"),
+    "p-value": (lambda one: replace(one, p_value=1e-30), "p_value"),
+    "bound": (lambda one: replace(one, epsilon_lower=3.0), "epsilon_lower"),
+    "share": (lambda one: replace(one, alpha_betting=0.5), "alpha_betting"),
     "guesses": (
         lambda one: replace(one, fixed=replace(one.fixed, guesses=(1,) * len(one.guesses))),
-        "of the exact test",
+        "fixed.",
     ),
     "budget": (lambda one: replace(one, budget=1), "within the budget"),
     "refuted": (lambda one: replace(one, refuted=False), "refuted"),

@@ -90,7 +90,7 @@ def test_a_result_without_detectable_rare_outputs_fails() -> None:
         changed = with_certificates(result, replace(one, detectable_rare=rare))
         found = [finding for read in from_json(to_json([changed])) for finding in recheck(read)]
         assert len(found) == 1
-        assert "rare outputs" in found[0]
+        assert "detectable_rare" in found[0]
 
 
 def test_bettors_that_change_during_the_run_fail() -> None:

@@ -102,7 +102,7 @@ def test_a_file_says_so_and_a_forged_one_is_noticed() -> None:
     assert recheck(result) == []
     lower = replace(unseen(result), delta=1e-9)
     (finding,) = recheck(with_certificates(result, replace(one, unseen=lower)))
-    assert "delta of what was new" in finding
+    assert "unseen.delta" in finding
 
 
 def test_a_run_that_goes_on_from_a_journal_says_the_same(tmp_path: Path) -> None:
