@@ -115,9 +115,9 @@ def misses_rare(
     points: points (ε, δ) of the claim.
     command: command line that repeats the audit; decides how the message writes options.
     """
-    caught = [(one.detectable_rare, one) for one in certificates]
-    caught = [(math.inf if least is None else least, one) for least, one in caught]
-    weak = [(least, one) for least, one in caught if least > probability]
+    caught = ((one.detectable_rare, one) for one in certificates)
+    every = ((math.inf if least is None else least, one) for least, one in caught)
+    weak = [(least, one) for least, one in every if least > probability]
     if not weak:
         return None
     worst, weakest = max(weak, key=itemgetter(0))
