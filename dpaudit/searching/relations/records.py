@@ -179,7 +179,7 @@ class Replace(Relation):
         if isinstance(self.inner, Lists) and self.inner.is_vector:
             is_list = isinstance(d1, list) and isinstance(d2, list)
             return is_list and holds(d1, d2, Adjacency("hamming", self.most))
-        return Relation._relates(self, d1, d2)
+        return super()._relates(d1, d2)
 
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
         return _with_a_record_replaced(dataset, by)
@@ -237,11 +237,11 @@ class Hamming(Replace):
     """Up to a number of records are replaced, each in its place."""
 
     def __init__(self, space: Space, adjacency: Adjacency) -> None:
-        Replace.__init__(self, space, adjacency)
+        super().__init__(space, adjacency)
         self.most = int(adjacency.distance)
 
     def problem(self, space: Space) -> str:
-        return Replace.problem(self, space) if isinstance(space, Lists) else _NO_LIST
+        return super().problem(space) if isinstance(space, Lists) else _NO_LIST
 
     def _relates(self, d1: Any, d2: Any) -> bool:
         return Relation._relates(self, d1, d2)

@@ -107,7 +107,7 @@ class Steps(Relation):
 
     def lattice(self) -> list[Any]:
         if isinstance(self.inner, Own):
-            return Relation.lattice(self)
+            return super().lattice()
         return list(distinct(self._grid()))
 
     def _grid(self) -> Iterator[Any]:

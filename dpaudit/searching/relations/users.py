@@ -25,7 +25,7 @@ class OneUser(Relation):
     grows: ClassVar[bool] = True
 
     def __init__(self, space: Space, adjacency: Adjacency) -> None:
-        Relation.__init__(self, space, adjacency)
+        super().__init__(space, adjacency)
         assert adjacency.users is not None
         self.users: Users = adjacency.users
         self.item = space.of_record()
