@@ -4,6 +4,7 @@
 runs `dpaudit/processes/worker.py`, reads requests from its standard input and writes replies to its
 standard output. Outputs of single draws are written to shared memory, so that no finished draw is
 lost if the process ends. A dataset is sent to the process once, and named by a number from then on.
+`ByProcess` is the base of `Isolated` and of `Command` (command.py), whose process is a program.
 """
 
 from __future__ import annotations

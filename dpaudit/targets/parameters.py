@@ -344,7 +344,7 @@ def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
         return (takes, both, ", else ", given)
     or_batch: tuple[str, ...] = ()
     if _COUNT.fullmatch(missing):
-        batch = Given(f"batch_arg={missing!r}", f"--batch-arg {missing} (batch_arg: {missing})")
+        batch = _option("batch_arg", missing)
         or_batch = (", or ", batch, " if it sets the number of outputs")
     or_dataset = (", or ", _option("data_arg", missing), " if it takes the dataset")
     return ("; give ", given, *or_batch, *or_dataset)

@@ -89,7 +89,7 @@ MEANT: list[tuple[tuple[str, ...], str]] = [
     (("m.py:GaussCount.release", *ASKED, "--isolate"), "m.py:GaussCount --call release"),
     (
         ("m.py:counted", *ASKED),
-        "--param n=VALUE (YAML: params: {n: VALUE}), or --batch-arg n (batch_arg: n)",
+        "--param n=VALUE (YAML: params: {n: VALUE}), or --batch-arg n (YAML: batch_arg: n)",
     ),
     (
         ("m.py:make", *ASKED, "--factory", "--param", "scale=2"),

@@ -154,16 +154,14 @@ def check_executor(executor: Executor | str | None, asked: Workers) -> None:
 
 
 def _check_workers(name: str, address: str, given: str, workers: int) -> None:
-    conflict: tuple[str, ...] = ()
-    if name == "serial" and workers > 1:
+    if workers > 1 and name == "serial":
         draws = f"{given} draws in this process; for "
-        conflict = (Name("executor"), draws, Name("workers"), f"={workers} give processes")
-    elif address and workers > 1:
+        remedy = f"={workers} give processes"
+        raise UsageError(Name("executor"), draws, Name("workers"), remedy, code="options-conflict")
+    if workers > 1 and address:
         where = f"{given}: the number of workers is set where they are started; leave "
-        conflict = (Name("workers"), f"={workers} with ", Name("executor"), where)
-        conflict = (*conflict, Name("workers"), " out")
-    if conflict:
-        raise UsageError(*conflict, code="options-conflict")
+        parts = Name("workers"), f"={workers} with ", Name("executor"), where
+        raise UsageError(*parts, Name("workers"), " out", code="options-conflict")
 
 
 def threads_refused() -> UsageError:
