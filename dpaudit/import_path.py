@@ -74,10 +74,13 @@ def split(path: str) -> tuple[str, str]:
     """
     module_name, colon, attribute = path.rpartition(":")
     if not colon:
-        raise _without_colon(path)
-    if "::" in path:
-        why = f"target {path!r}: write one colon, {_with_one_colon(path)}"
-        raise TargetError(why, code="import-path-invalid")
+        is_missing = path.endswith(".py") and not Path(path).is_file()
+        code = "module-not-found" if is_missing else "import-path-invalid"
+        raise TargetError(_why_without_colon(path), code=code)
+    if "::" in path:  # pytest's notation, `file.py::Class::method`
+        module_name, _, attribute = path.partition("::")
+        plain = f"{module_name}:{attribute.replace('::', '.').replace(':', '.')}"
+        raise TargetError(f"target {path!r}: write one colon, {plain}", code="import-path-invalid")
     if module_name and "(" in attribute:
         named = f"{module_name}:{attribute.partition('(')[0]}"
         why = f"target {path!r}: name the function alone, without a call, {named}"
@@ -130,18 +133,6 @@ def list_names(names: Iterable[str]) -> str:
     return f" There is: {', '.join(names[:LISTED])}{others}." if names else ""
 
 
-def _with_one_colon(path: str) -> str:
-    """Return the import path for a path in pytest's notation, `file.py::Class::method`."""
-    module_name, _, attribute = path.partition("::")
-    return f"{module_name}:{attribute.replace('::', '.').replace(':', '.')}"
-
-
-def _without_colon(path: str) -> TargetError:
-    if path.endswith(".py") and not Path(path).is_file():
-        return TargetError(_why_without_colon(path), code="module-not-found")
-    return TargetError(_why_without_colon(path), code="import-path-invalid")
-
-
 def _why_without_colon(path: str) -> str:
     if path.endswith(".py"):
         if not Path(path).is_file():
@@ -164,8 +155,10 @@ def _why_without_colon(path: str) -> str:
     if there:
         return f"target {path!r} is {there}, not a Python file; write path/to/file.py:function"
     head, _, tail = path.rpartition(".")
-    if head and _is_package(head) and not hasattr(_named_module(head), tail):
-        return _no_such_module(path, path)
+    if head and _is_module(head):
+        package = _named_module(head)
+        if hasattr(package, "__path__") and not hasattr(package, tail):
+            return _no_such_module(path, path)
     example = _in_file(path)
     if not example and not all(part.isidentifier() for part in path.split(".")):
         return _NO_PATH.format(path)
@@ -189,10 +182,6 @@ def _is_module(name: str) -> bool:
     with suppress(Exception, SystemExit):  # the code of a parent package may raise anything
         return importlib.util.find_spec(name) is not None
     return False
-
-
-def _is_package(name: str) -> bool:
-    return _is_module(name) and hasattr(_named_module(name), "__path__")
 
 
 def _inside(module: ModuleType) -> str:

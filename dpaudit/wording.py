@@ -165,14 +165,14 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
 
         near = difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR)
     if not near and letters == _LETTERS - 1 and wrong.isalpha():
-        near = [name for name in names if _lacks_a_letter(wrong, name)]
+        # The names that become the wrong name without one of their letters, except the first.
+        near = [
+            name
+            for name in names
+            if wrong in {name[:place] + name[place + 1 :] for place in range(1, len(name))}
+        ]
         near = near if len(near) == 1 else []
     return near[0] if near else None
-
-
-def _lacks_a_letter(wrong: str, name: str) -> bool:
-    """Return whether `wrong` is `name` without one of its letters, other than the first letter."""
-    return any(wrong == name[:place] + name[place + 1 :] for place in range(1, len(name)))
 
 
 def _parts(name: str) -> tuple[str, str]:

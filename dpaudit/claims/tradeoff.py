@@ -393,16 +393,13 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     own = claim.own_tradeoff(alpha)
     if own is not None:
         return own
-    return max(_lines(epsilon, delta, alpha) for epsilon, delta in _points(claim))
-
-
-def _lines(epsilon: float, delta: float, alpha: float) -> float:
-    factor = math.exp(epsilon)
-    return max(0.0, 1 - delta - factor * alpha, (1 - delta - alpha) / factor)
+    lines = ((1 - d - e * alpha, (1 - d - alpha) / e) for e, d in _points(claim))
+    return max(0.0, *map(max, lines))
 
 
 @lru_cache(maxsize=32)
 def _points(claim: PrivacyClaim) -> tuple[tuple[float, float], ...]:
+    """Return pairs of e^ε and δ(ε) for the ε of a grid and of the claim's points."""
     own = [min(point.epsilon, 700.0) for point in claim.points()]
     grid = [_LARGEST_EPSILON * (step / _STEPS) ** 2 for step in range(_STEPS + 1)]
-    return tuple((epsilon, claim.profile(epsilon)) for epsilon in {*own, *grid})
+    return tuple((math.exp(epsilon), claim.profile(epsilon)) for epsilon in {*own, *grid})

@@ -249,7 +249,9 @@ def _climb(
         return start
     while step >= finest:
         # After a stride to a point with p > alpha, later strides are at most half as long.
-        stride = max(step, min(_gap(p - test.gamma, alpha - test.gamma) - caution, reach))
+        # Distance of p from alpha in standard deviations; a p below 10⁻⁹ counts as 10⁻⁹.
+        gap = float(ndtri(alpha - test.gamma) - ndtri(max(p - test.gamma, 1e-9)))
+        stride = max(step, min(gap - caution, reach))
         candidate = start + stride * spread
         p_candidate = test.p_value(*point(candidate), alpha) if candidate < end else 1.0
         if p_candidate <= alpha:
@@ -259,14 +261,6 @@ def _climb(
         else:
             step /= 2
     return start
-
-
-def _gap(p: float, alpha: float) -> float:
-    """Return how far p lies below alpha, in standard deviations: Φ⁻¹(alpha) - Φ⁻¹(p).
-
-    Φ is the standard normal distribution function; a p below 10⁻⁹ counts as 10⁻⁹.
-    """
-    return float(ndtri(alpha) - ndtri(max(p, 1e-9)))
 
 
 def _normal_bound(test: ScoreTest, point: _Point, end: float, alpha: float) -> tuple[float, float]:

@@ -197,17 +197,14 @@ class ScoreTest:
         if epsilon > _LARGEST_EPSILON or spared >= 1:
             return None
         ratio = math.exp(epsilon)
-        grid = self._grid_below((1 - spared) / (1 + ratio))
+        cap = (1 - spared) / (1 + ratio)  # largest w that leaves room for c = e^ε w + s
+        low, high = min(self._low, cap), min(self._high, cap)
+        grid = _even_grid(self.draws, low, high, self._terms)
         critical = _critical_correct(
             grid.edges[:-1], self.draws, ratio, spared, self.score(epsilon, spared)
         )
         path = _Path.between(critical, grid.edges, self.draws)
         return _Tail(grid, critical, path, self.draws, ratio, spared)
-
-    def _grid_below(self, cap: float) -> _Grid:
-        """Return the table for the interval of w, with both ends limited to at most `cap`."""
-        low, high = min(self._low, cap), min(self._high, cap)
-        return _even_grid(self.draws, low, high, self._terms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

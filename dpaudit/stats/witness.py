@@ -133,7 +133,10 @@ def divergence_lower(witness: Witness, counts: Counts, alpha: float) -> float:
     The bound exceeds the true divergence with probability at most alpha.
     """
     needed = -math.log(alpha)
-    low, high = 0.0, _most(witness)
+    x, y = witness.raised
+    # `high` is an upper limit of the bound (6.7) for any counts.
+    power = witness.order / (witness.order - 1)
+    low, high = 0.0, float(power * math.log(x.max()) - math.log(y.min())) + 1e-9
     if log_wealth(witness, counts, low, needed) < needed:
         return 0.0
     for _ in range(_STEPS):
@@ -215,7 +218,8 @@ def log_wealth(
         lower = min(closed, float(least[is_open].min(initial=math.inf)))
         if not is_open.any() or (needed is not None and not lower < needed <= best):
             return lower
-        edges = _split(edges[:, is_open])
+        finer = np.linspace(*edges[:, is_open], _PARTS + 1)  # splits each interval in equal parts
+        edges = np.stack([finer[:-1].ravel(), finer[1:].ravel()])
     return lower
 
 
@@ -264,22 +268,6 @@ def best_stakes(
         stake = min(math.sqrt(2 * needed / variance), most)
         gap = needed / stake + stake * variance / 2
     return (slope * stake, stake), power * math.log(mean) - math.log(other + gap)
-
-
-def _split(edges: FloatArray) -> FloatArray:
-    """Split each interval of a grid in `_PARTS` equal parts.
-
-    edges: lower and upper ends of the intervals, (2, intervals).
-    """
-    finer = np.linspace(edges[0], edges[1], _PARTS + 1)
-    return np.stack([finer[:-1].ravel(), finer[1:].ravel()])
-
-
-def _most(witness: Witness) -> float:
-    """Return an upper limit of the bound (6.7) for any counts, in nats."""
-    x, y = witness.raised
-    power = witness.order / (witness.order - 1)
-    return float(power * math.log(x.max()) - math.log(y.min())) + 1e-9
 
 
 def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
