@@ -218,7 +218,8 @@ def log_wealth(
         lower = min(closed, float(least[is_open].min(initial=math.inf)))
         if not is_open.any() or (needed is not None and not lower < needed <= best):
             return lower
-        finer = np.linspace(*edges[:, is_open], _PARTS + 1)  # splits each interval in equal parts
+        # Split each of these intervals in equal parts.
+        finer = np.linspace(edges[0, is_open], edges[1, is_open], _PARTS + 1)
         edges = np.stack([finer[:-1].ravel(), finer[1:].ravel()])
     return lower
 
