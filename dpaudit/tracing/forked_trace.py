@@ -85,20 +85,16 @@ def _telling(found: Any) -> Trace | None:
 
 
 def _cut(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace:
-    """Return a trace that shows nothing but that it was ended."""
+    note = f"{CUT}: they take longer than the {SECONDS:g} seconds that a report waits"
+    return _empty(target.describe(), describe_pair(d1, d2), claim, note)
+
+
+def _empty(target: str, pair: str, claim: PrivacyClaim, *notes: str) -> Trace:
+    """Return a trace without runs."""
     return Trace(
-        target=target.describe(),
-        pair=describe_pair(d1, d2),
-        claim=claim.describe(),
-        findings=(),
-        sites=(),
-        total=None,
-        exceeds=False,
-        not_understood=(),
-        excerpts=(),
-        runs=0,
-        notes=(f"{CUT}: they take longer than the {SECONDS:g} seconds that a report waits",),
-    )
+        target, pair, claim.describe(), findings=(), sites=(), total=None, exceeds=False,
+        not_understood=(), excerpts=(), runs=0, notes=notes,
+    )  # fmt: skip
 
 
 def _trace_and_leave(
@@ -163,35 +159,19 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
     is_unlike = keeps_state or not (certificate.reproducible or was_cut)
     if is_unlike and (trace is None or _may_be_stored(trace)):
         why = _CANNOT_BE_TRACED if keeps_state else _UNSEEN
-        trace = replace(_empty(result, certificate), notes=(why,))
+        trace = _empty(result.target, certificate.pair, result.claim, why)
     if trace is not None and trace.causes:
         return trace
     found = _raised(certificate)
     if found is None:
         return trace
-    trace = trace or _empty(result, certificate)
+    trace = trace or _empty(result.target, certificate.pair, result.claim)
     return replace(trace, findings=(found, *trace.findings))
 
 
 def _may_be_stored(trace: Trace) -> bool:
     """Return whether a trace saw no noise, which may have been drawn in earlier calls."""
     return not trace.sites and all(one.kind in _STORED for one in trace.causes)
-
-
-def _empty(result: AuditResult, certificate: Certificate) -> Trace:
-    return Trace(
-        target=result.target,
-        pair=certificate.pair,
-        claim=result.claim.describe(),
-        findings=(),
-        sites=(),
-        total=None,
-        exceeds=False,
-        not_understood=(),
-        excerpts=(),
-        runs=0,
-        notes=(),
-    )
 
 
 def _raised(certificate: Certificate) -> Finding | None:

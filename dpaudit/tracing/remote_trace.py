@@ -218,17 +218,7 @@ def _nothing(over: str | None) -> Runs:
 def _apart(one: Any, other: Any) -> Coupled:
     """Return a pair of runs with these exceptions, one of them None."""
     comparison = Comparison(
-        hidden=[],
-        chosen=[],
-        differing={},
-        parted=None,
-        uneven=[],
-        twice=[],
-        moved=(),
-        unused=[],
-        errors=(one, other),
-        ends=(None, None),
-        picks=False,
-        ranges=False,
-    )
+        hidden=[], chosen=[], differing={}, control_flow=None, uneven=[], twice=[], moved=(),
+        unused=[], errors=(one, other), ends=(None, None), picks=False, ranges=False,
+    )  # fmt: skip
     return Coupled(True, 0, comparison, None, ["raises"], [], [])

@@ -73,7 +73,7 @@ def of_rare_branches(case: Case) -> Iterator[Finding]:
     are no certain causes: the other input may have such a value on another branch."""
     points = () if case.claim is None else case.claim.points()
     allowed = min((point.delta for point in points), default=0.0)
-    for one in case.runs.seldom:
+    for one in case.runs.rare:
         if one.chance <= allowed:
             continue
         has, has_not = (f"d{which}" for which in (one.which + 1, 2 - one.which))

@@ -34,8 +34,8 @@ def of_noise(case: Case) -> Iterator[Finding]:
         yield from _of_call(call, case, [*others, *coins])
 
 
-def _of_call(one: Call, case: Case, beside: Sequence[Piece]) -> Iterator[Finding]:
-    """Yield what is wrong with the noise of one call. beside: the noise of the other calls."""
+def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding]:
+    """Yield what is wrong with the noise of one call. others: the noise of the other calls."""
     runs, claim, changed = case.runs, case.claim, case.changed
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
         return  # `of_parameters` yields the finding
@@ -59,7 +59,7 @@ def _of_call(one: Call, case: Case, beside: Sequence[Piece]) -> Iterator[Finding
     if any(over):
         every = [piece for pieces in over for piece in pieces]
         piece = max(every, key=lambda one: (math.isinf(one.shift), cost_of(one)))
-        yield _too_little(one, piece, claim, changed, beside, is_cause=is_cause)
+        yield _too_little(one, piece, claim, changed, others, is_cause=is_cause)
         return
     released = [[piece for piece in pieces if piece.released] for pieces in seen]
     worst = max(released, key=cost_together, default=[])
@@ -78,7 +78,7 @@ def _of_call(one: Call, case: Case, beside: Sequence[Piece]) -> Iterator[Finding
             f"{unit} = {number(total)}"
         )
         is_split = all(map(math.isfinite, worst[0].scales))
-        larger = enlarged(worst, claim, beside) if is_split else ""
+        larger = enlarged(worst, claim, others) if is_split else ""
         words += _set_on(one)
         is_cause = not (is_sampled or _has_random_scale(seen))
         yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one), total)
@@ -136,7 +136,7 @@ def _too_little(
     piece: Piece,
     claim: PrivacyClaim | None,
     changed: Changes | None,
-    beside: Sequence[Piece],
+    others: Sequence[Piece],
     *,
     is_cause: bool,
 ) -> Finding:
@@ -173,7 +173,7 @@ def _too_little(
     if whole is not None:
         change += f", {WHOLE[whole.is_replaced]}"
     words = f"`{one.line.code}`{size} hides {change}{cost}{_set_on(one)}"
-    remedy = enlarged([piece], claim, beside)
+    remedy = enlarged([piece], claim, others)
     if remedy and whole is not None:
         remedy = f"{clipping(piece, claim, whole)}{remedy}"
     return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)

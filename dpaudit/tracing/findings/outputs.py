@@ -52,7 +52,7 @@ def of_thresholds(case: Case) -> Iterator[Finding]:
     """Yield parts of the output that only one input has, with a probability above the claimed δ."""
     claim = case.claim
     for pair in case.runs.coupled:
-        for one in pair.appearing:
+        for one in pair.threshold_leaks:
             chance = tail(one.law, one.scale, one.margin)
             points = () if claim is None else claim.points()
             allowed = min((point.delta for point in points), default=1.0)
@@ -81,7 +81,9 @@ def _raises(pair: Coupled) -> Finding:
     words = f"{happens} {which} alone, whatever the noise{said}"
     end = next((one for one in pair.comparison.ends if one is not None), None)
     line = shown(place or end or Place("?", 0, "", ""))
-    others = () if pair.comparison.parted is None else (shown(pair.comparison.parted.place),)
+    others = (
+        () if pair.comparison.control_flow is None else (shown(pair.comparison.control_flow.place),)
+    )
     return Finding("exception", True, line, words, GIVE_AN_OUTPUT, others, math.inf)
 
 
@@ -97,13 +99,13 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
     said = f"{name}{more}{alone}"
     if not alone:
         said += f" is {one} for d1 and {other} for d2, whatever the noise"
-    parted, ends = comparison.parted, comparison.ends
-    if parted is not None and ends[0] is not None and ends[1] is not None:
-        ways = [one for one in parted.ways if one is not None]
+    flow, ends = comparison.control_flow, comparison.ends
+    if flow is not None and ends[0] is not None and ends[1] is not None:
+        following = [one for one in flow.next_lines if one is not None]
         if (ends[0].file, ends[0].line) != (ends[1].file, ends[1].line):
-            words = f"`{parted.place.code}` decides on data without noise: {said}"
+            words = f"`{flow.place.code}` decides on data without noise: {said}"
             remedy = "decide on noised values alone, or go the same way for all data"
-            line, others = shown(parted.place), list(map(shown, ways))
+            line, others = shown(flow.place), list(map(shown, following))
             return Finding("control-flow", True, line, words, remedy, tuple(others), math.inf)
     others = [shown(place) for place, *_ in comparison.uneven]
     if comparison.uneven and "nothing" in (first, second):
@@ -117,8 +119,8 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
         end = () if ends[0] is None else (shown(ends[0]),)
         return Finding("no-noise", True, shown(place), words, remedy, end, math.inf)
     line = shown(ends[0] or Place("?", 0, "", ""))
-    if parted is not None:
-        others.append(shown(parted.place))
+    if flow is not None:
+        others.append(shown(flow.place))
     remedy = "add noise to it, or do not release it"
     if "nothing" in (first, second) or name.endswith((".index", ".shape")):
         which = 1 if first == "nothing" else 0

@@ -82,18 +82,18 @@ def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
 
 
 def enlarged(
-    pieces: Sequence[Piece], claim: PrivacyClaim | None, beside: Sequence[Piece] = ()
+    pieces: Sequence[Piece], claim: PrivacyClaim | None, others: Sequence[Piece] = ()
 ) -> str:
     """Return the scale that would satisfy the claim, or another remedy; empty if unknown.
 
-    beside: the noise of other lines, which spends part of the claim.
+    others: the noise of other lines, which spends part of the claim.
     """
     if claim is None or any(one.cost is not None for one in pieces):
         return ""
     law, scale = pieces[0].law, max(pieces[0].scales)
     if law == "normal" and all(point.delta == 0 for point in claim.points()):
         return "Gaussian noise satisfies no pure ε: use Laplace noise, or claim a δ above 0"
-    costly = [one for one in beside if one.value != 0]
+    costly = [one for one in others if one.value != 0]
     together, alone = _enlargement(pieces, claim, costly), _enlargement(pieces, claim)
     times = alone if together is None else together
     if times is None:
@@ -104,14 +104,14 @@ def enlarged(
 
 
 def _enlargement(
-    pieces: Sequence[Piece], claim: PrivacyClaim, beside: Sequence[Piece] = ()
+    pieces: Sequence[Piece], claim: PrivacyClaim, others: Sequence[Piece] = ()
 ) -> float | None:
     """Return the factor for the scale that satisfies the claim, by bisection; None if there is
-    none, or if it is not known. beside: noise that stays as it is."""
-    if beside and (
-        len({one.unit for one in (*pieces, *beside)}) > 1
-        or any(one.value is None for one in beside)
-        or sum_exceeds(beside, claim)
+    none, or if it is not known. others: noise that stays as it is."""
+    if others and (
+        len({one.unit for one in (*pieces, *others)}) > 1
+        or any(one.value is None for one in others)
+        or sum_exceeds(others, claim)
     ):
         return None
     law, scale = pieces[0].law, max(pieces[0].scales)
@@ -122,7 +122,7 @@ def _enlargement(
         larger = [
             replace(one, scales=(times * one.scales[0], times * one.scales[1])) for one in pieces
         ]
-        return not sum_exceeds([*larger, *beside], claim) and not any(
+        return not sum_exceeds([*larger, *others], claim) and not any(
             exceeds(one, claim) for one in larger
         )
 

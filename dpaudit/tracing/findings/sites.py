@@ -77,7 +77,7 @@ def _total(
     """Return the cost of all sites together, in words, and whether it exceeds the claim."""
     if any(pair.comparison.uneven for pair in runs.coupled):
         return None, False  # what one input alone draws has no cost
-    if runs.selected or runs.seldom or unexplained(runs):
+    if runs.selected or runs.rare or unexplained(runs):
         return None, False  # what no noise hides is in no sum
     pieces = [one.worst for one in calls]
     coins = [one.cost for one in coin_sites(runs)]

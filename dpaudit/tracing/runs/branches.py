@@ -220,10 +220,10 @@ _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
 # Branches that are tried, rarest first, the seconds for them, and the runs of either input on each
 # branch, with their first seed.
-_WAYS, _SECONDS_FOR_BRANCHES, _RUNS_OF_A_BRANCH, _SEED = 24, 1.0, 24, 4_000
+_BRANCHES, _SECONDS_FOR_BRANCHES, _RUNS_OF_A_BRANCH, _SEED = 24, 1.0, 24, 4_000
 
 
-class Seldom(NamedTuple):
+class OnRareBranch(NamedTuple):
     """A value that one input has in every run on a rare branch, and the other input never has.
 
     coin, falls, chance: the line of the coin, its outcome in words, and its probability.  part,
@@ -240,7 +240,7 @@ class Seldom(NamedTuple):
     place: Place | None
 
 
-class _Way(NamedTuple):
+class _Branch(NamedTuple):
     """Another outcome of a coin, or of a choice of few outcomes. chance: the probability that it
     occurs at least once on this line in a run."""
 
@@ -250,12 +250,12 @@ class _Way(NamedTuple):
     falls: str
 
 
-def seldom(
+def on_rare_branches(
     coupler: Coupler,
     firsts: Sequence[Run],
     couple: Callable[[Run, bool], Coupled],
     runs: FreeRuns,
-) -> Iterator[tuple[Seldom, Coupled]]:
+) -> Iterator[tuple[OnRareBranch, Coupled]]:
     """Yield values that only one input has on rare branches, with a coupled pair that shows each;
     for a second at most.
 
@@ -266,47 +266,54 @@ def seldom(
     seen: set[tuple[Spot, Any]] = set()
     with suppress(TooLong):
         for forward, first in zip((True, False), firsts):
-            for way in sorted(_ways(first.recorder), key=lambda way: way.chance)[:_WAYS]:
-                if (way.moment[1], way.value) in seen:
+            for branch in sorted(_branches(first.recorder), key=lambda branch: branch.chance)[
+                :_BRANCHES
+            ]:
+                if (branch.moment[1], branch.value) in seen:
                     continue
-                overrides: dict[Entry, Any] = {(way.moment, 0): way.value}
+                overrides: dict[Entry, Any] = {(branch.moment, 0): branch.value}
                 turned = own.run(not forward, overrides, has_lines=True)
-                coin = turned.recorder.by_moment.get(way.moment)
+                coin = turned.recorder.by_moment.get(branch.moment)
                 if isinstance(coin, Choice) and not _are_lone(turned.recorder)(coin):
                     continue
                 pair = couple(turned, forward)
                 if pair.absorbed is not None:
                     continue  # the other input may have it too, which its turn shows
-                seen.add((way.moment[1], way.value))
+                seen.add((branch.moment[1], branch.value))
                 laws = [one.probabilities for one in pair.comparison.chosen]
                 if not pair.noised or any(one != other for one, other in laws):
                     continue
                 found = _of_one_alone(own, pair, overrides, runs)
                 if found is not None:
-                    yield _seldom(way, found, pair), pair
+                    yield _on_rare_branch(branch, found, pair), pair
 
 
-def _seldom(way: _Way, found: tuple[str, int, str], pair: Coupled) -> Seldom:
+def _on_rare_branch(branch: _Branch, found: tuple[str, int, str], pair: Coupled) -> OnRareBranch:
     which = found[1]
     ends = pair.comparison.ends if pair.forward else pair.comparison.ends[::-1]
     error = next((one for one in pair.comparison.errors if one is not None), None)
-    place = place_of(way.moment[1])
+    place = place_of(branch.moment[1])
     is_raised = found[0] == "raises"
-    return Seldom(
-        place, way.falls, way.chance, *found, error if is_raised else None, ends[which] or ends[0]
+    return OnRareBranch(
+        place,
+        branch.falls,
+        branch.chance,
+        *found,
+        error if is_raised else None,
+        ends[which] or ends[0],
     )
 
 
-def _ways(recorder: Recorder) -> Iterator[_Way]:
+def _branches(recorder: Recorder) -> Iterator[_Branch]:
     """Yield the branches of a run, the first for each line and outcome. Only single coins count
     whose number has no other use, which might contradict the flipped outcome."""
     left: dict[tuple[Spot, Any], float] = {}
-    found: dict[tuple[Spot, Any], _Way] = {}
+    found: dict[tuple[Spot, Any], _Branch] = {}
 
     def add(moment: Moment, value: Any, chance: float, falls: str) -> None:
         key = moment[1], value
         left[key] = left.get(key, 1.0) * (1 - chance)
-        found.setdefault(key, _Way(moment, value, chance, falls))
+        found.setdefault(key, _Branch(moment, value, chance, falls))
 
     is_lone = _are_lone(recorder)
     for coin in recorder.choices:
@@ -322,9 +329,9 @@ def _ways(recorder: Recorder) -> Iterator[_Way]:
                     is_itself = draw.law in _NUMBERS
                     falls = f"is {outcome}" if is_itself else f"picks option {outcome + 1}"
                     add(draw.moment, outcome, chance, falls)
-    for key, way in found.items():
+    for key, branch in found.items():
         if left[key] < 1:
-            yield way._replace(chance=1 - left[key])
+            yield branch._replace(chance=1 - left[key])
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .exact_enumeration import decisions, epsilon, law_of_ways, merged, output_of
+from .exact_enumeration import decisions, epsilon, law_of_branches, merged, output_of
 from .flatten import Missing, same
 from .places import place_of, places_of
 from .running import same_output
@@ -233,13 +233,19 @@ class Conditional:
         laws = []
         for which in (0, 1):
 
-            def way(fixed: Outcomes, which: int = which) -> Run:
+            def branch(fixed: Outcomes, which: int = which) -> Run:
                 return run_with(which, {**rest, **fixed})
 
-            ways: list[tuple[Outcomes, Any]] = []
-            law = law_of_ways(way, pinned=rest.keys(), lenient=True, part=name, every=ways)
+            branches: list[tuple[Outcomes, Any]] = []
+            law = law_of_branches(
+                branch, pinned=rest.keys(), lenient=True, part=name, every=branches
+            )
             is_whole = law is not None and math.fsum(law.values()) > 1 - 1e-9
-            if law is None or not is_whole or (is_new and _depends(ways, which, name, run_with)):
+            if (
+                law is None
+                or not is_whole
+                or (is_new and _depends(branches, which, name, run_with))
+            ):
                 self._known[decisive] = None
                 return None
             laws.append(law)
@@ -293,11 +299,11 @@ def _gap(both: list[Run], name: str) -> Any:
 
 
 def _depends(
-    ways: list[tuple[Outcomes, Any]], which: int, name: str, run_with: Callable[..., Run]
+    branches: list[tuple[Outcomes, Any]], which: int, name: str, run_with: Callable[..., Run]
 ) -> bool:
     """Return whether a part of the output depends on other noise than these outcomes."""
     for number in range(_CHECKING):
-        fixed, output = ways[number % len(ways)]
+        fixed, output = branches[number % len(branches)]
         if output_of(run_with(which, fixed, number + 1), name) != output:
             return True
     return False

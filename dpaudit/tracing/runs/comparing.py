@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .places import Line, Spot
     from .recording import Recorder
     from .running import Run
-    from .threshold_leaks import Appearing
+    from .threshold_leaks import ThresholdLeak
 
 
 class Hidden(NamedTuple):
@@ -65,21 +65,21 @@ class Chosen(NamedTuple):
     callers: tuple[Place, ...]
 
 
-class Parted(NamedTuple):
-    """Where the control flow of two runs differs. place: the last common line.  ways: the next line
-    of each run; None if there is none."""
+class ControlFlow(NamedTuple):
+    """Where the control flow of two runs differs. place: the last common line.  next_lines: the
+    next line of each run; None if there is none."""
 
     place: Place
-    ways: tuple[Place | None, Place | None]
+    next_lines: tuple[Place | None, Place | None]
 
 
 class Comparison(NamedTuple):
     """The differences of two runs.
 
     hidden, chosen: noise and choices.  differing: parts of the output that differ, with both values
-    as text.  parted: where the control flow differs, or None.  uneven: primitives that draw another
-    number of values, with both numbers.  twice: noise that hides two values whose shifts differ:
-    where it is drawn, and both uses.  moved: spots at which a noised value meets data again; empty
+    as text.  control_flow: where the control flow differs, or None.  uneven: primitives that draw
+    another number of values, with both numbers.  twice: noise that hides two values whose shifts
+    differ: where it is drawn, and both uses.  moved: spots at which noised values meet data; empty
     in results.  unused: draws without a use.  errors, ends: exception, and last line, of each run.
     picks: whether records may be picked at random.  ranges: whether a uniform number has another
     range.
@@ -88,7 +88,7 @@ class Comparison(NamedTuple):
     hidden: list[Hidden]
     chosen: list[Chosen]
     differing: dict[str, tuple[str, str]]
-    parted: Parted | None
+    control_flow: ControlFlow | None
     uneven: list[tuple[Place, str, int, int]]
     twice: list[tuple[Place, Place, Place]]
     moved: frozenset[Spot] | tuple[()]
@@ -104,8 +104,8 @@ class Coupled(NamedTuple):
 
     forward: whether d1 came first.  seed: of the noise.  absorbed: coins that explain the
     difference of the outputs, or None.  bare, noised: differing parts of the output without noise,
-    and with noise; "raises" stands for an exception.  appearing: parts that only the second input
-    has, if its noise passes a threshold.
+    and with noise; "raises" stands for an exception.  threshold_leaks: parts that only the second
+    input has, if its noise passes a threshold.
     """
 
     forward: bool
@@ -114,7 +114,7 @@ class Coupled(NamedTuple):
     absorbed: Absorbed | None
     bare: list[str]
     noised: list[str]
-    appearing: list[Appearing]
+    threshold_leaks: list[ThresholdLeak]
 
 
 # Primitives that may pick records.
@@ -189,7 +189,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
         ],
         chosen=_chosen(first.recorder, second.recorder),
         differing=_differing(first, second),
-        parted=parted(first, second),
+        control_flow=control_flow_of(first, second),
         uneven=_uneven(first.recorder, second.recorder),
         twice=twice(first, [one for one in pairs if id(one[0]) in shown]),
         moved=frozenset(moved_at(first.recorder, second.recorder, pairs)),
@@ -510,7 +510,7 @@ def _steps(one: Use, other: Use) -> Any:
     return np.where(np.isfinite(moved), moved, 0.0)
 
 
-def parted(first: Run, second: Run) -> Parted | None:
+def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
     """Return where the control flow of two runs differs for the last time; None if it does not.
     Repetitions of loops are left out."""
     if first.lines == second.lines:
@@ -522,17 +522,21 @@ def parted(first: Run, second: Run) -> Parted | None:
     return _before_last(one, other, only)
 
 
-def _first_turn(one: list[Line], other: list[Line]) -> Parted | None:
+def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
     """Return where runs first differ that execute the same lines, some of them more often."""
     place = next(
         (place for place, lines in enumerate(zip(one, other)) if lines[0] != lines[1]),
         min(len(one), len(other)),
     )
-    ways = [lines[place] if place < len(lines) else None for lines in (one, other)]
-    return Parted(_place(one[place - 1]), (_maybe(ways[0]), _maybe(ways[1]))) if place else None
+    following = [lines[place] if place < len(lines) else None for lines in (one, other)]
+    return (
+        ControlFlow(_place(one[place - 1]), (_maybe(following[0]), _maybe(following[1])))
+        if place
+        else None
+    )
 
 
-def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Parted | None:
+def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:
     """Return the common line before the last lines that only one run executes."""
     found: tuple[int, int, Line | None] | None = None
     for which, lines in enumerate((one, other)):
@@ -546,14 +550,16 @@ def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Parted 
         if begin and (found is None or left < found[0]):
             found = left, which, lines[begin - 1]
             way = lines[begin]
-            ways: list[Line | None] = [None, None]
-            ways[which] = way
+            following: list[Line | None] = [None, None]
+            following[which] = way
             rest = (other, one)[which]
             after = [place for place, line in enumerate(rest[:-1]) if line == lines[begin - 1]]
-            ways[1 - which] = next(
+            following[1 - which] = next(
                 (rest[place + 1] for place in reversed(after) if rest[place + 1] != way), None
             )
-            best = Parted(_place(lines[begin - 1]), (_maybe(ways[0]), _maybe(ways[1])))
+            best = ControlFlow(
+                _place(lines[begin - 1]), (_maybe(following[0]), _maybe(following[1]))
+            )
     return None if found is None else best
 
 

@@ -1,5 +1,6 @@
-"""Coupled runs: on d1, then on d2 with the same noised values, for several seeds, both ways; and
-what has to be tried again before a difference may be called one."""
+"""Couples runs: on d1, then on d2 with the same noised values, and in the other order, for several
+seeds. Differences are explained, or confirmed by further runs. `written` and `read` send the runs
+from one process to another."""
 
 from __future__ import annotations
 
@@ -11,14 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .branches import FreeRuns, Seldom, Selected, hastened, seldom, selected, selects
+from .branches import (
+    FreeRuns,
+    OnRareBranch,
+    Selected,
+    hastened,
+    on_rare_branches,
+    selected,
+    selects,
+)
 from .coins import Absorbed, Flips
 from .comparing import (
     Chosen,
     Comparison,
+    ControlFlow,
     Coupled,
     Hidden,
-    Parted,
     alignment_of,
     are_picked,
     compare,
@@ -30,7 +39,7 @@ from .patching import generators_kept
 from .places import Place, place_of
 from .recording import Recorder
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
-from .threshold_leaks import Appearing, appearing
+from .threshold_leaks import ThresholdLeak, threshold_leaks
 
 if TYPE_CHECKING:
     from .places import Spot
@@ -55,7 +64,7 @@ class Runs(NamedTuple):
     seed.  not_understood: lines whose noise has no known law, and the function.  uncalled: names of
     the user's primitives that no run called.  over: why some runs were not made; None if all were.
     laws: the exact laws of the output, if all noise is a few coins.  selected: values that only one
-    input has, among parts of the output that noise selects but does not hide.  seldom: such values
+    input has, among parts of the output that noise selects but does not hide.  rare: such values
     on rare branches.
     """
 
@@ -69,7 +78,7 @@ class Runs(NamedTuple):
     over: str | None
     laws: Laws | None = None
     selected: tuple[Selected, ...] = ()
-    seldom: tuple[Seldom, ...] = ()
+    rare: tuple[OnRareBranch, ...] = ()
 
 
 @generators_kept()
@@ -105,11 +114,11 @@ def couple(
     except TooLong as error:
         over = str(error)
     firsts = every[::2]  # those on d1
-    is_told = over is not None or keeps_state or laws is not None or _not_understood(firsts)
-    rare: list[Seldom] = []
+    is_explained = over is not None or keeps_state or laws is not None or _not_understood(firsts)
+    rare: list[OnRareBranch] = []
     if pairs.adaptive is not None:
         coupled = pairs.adaptive
-    elif not is_told:
+    elif not is_explained:
         coupled += _selecting(pairs.coupler, coupled, every)
         frequent, rare = _on_branches(pairs, coupled, every)
         coupled += frequent
@@ -123,8 +132,8 @@ def couple(
         uncalled=_uncalled(firsts),
         over=over,
         laws=laws,
-        selected=() if is_told else tuple(selected(coupled, pairs.free)),
-        seldom=tuple(rare),
+        selected=() if is_explained else tuple(selected(coupled, pairs.free)),
+        rare=tuple(rare),
     )
 
 
@@ -188,10 +197,10 @@ class _Pairs:
                     if hidden:
                         comparison = _with_effects(comparison, hidden, first)
                         noised = []
-        leaks: list[Appearing] = []
+        leaks: list[ThresholdLeak] = []
         if comparison.uneven and not bare:
             never = partial(self.free.is_never, 0 if forward else 1)
-            leaks = appearing(coupler, (first, second), never)
+            leaks = threshold_leaks(coupler, (first, second), never)
         return Coupled(forward, coupler.seed, comparison, absorbed, bare, noised, leaks)
 
     @property
@@ -260,7 +269,7 @@ def _selecting(coupler: Coupler, coupled: list[Coupled], every: list[Run]) -> li
 
 def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
-) -> tuple[list[Coupled], list[Seldom]]:
+) -> tuple[list[Coupled], list[OnRareBranch]]:
     """Return pairs on frequent branches, and values that one input alone has on rare ones, if
     nothing else differs."""
     if _have_differences(coupled) or not every:
@@ -269,7 +278,7 @@ def _on_branches(
     def couple_it(first: Run, forward: bool) -> Coupled:
         return pairs.couple(pairs.turned(forward), first, forward)
 
-    found = list(seldom(pairs.coupler, every[:2], couple_it, pairs.free))
+    found = list(on_rare_branches(pairs.coupler, every[:2], couple_it, pairs.free))
     frequent = [pair for one, pair in found if one.chance >= _OFTEN]
     return frequent, [one for one, _ in found if one.chance < _OFTEN]
 
@@ -301,7 +310,7 @@ def _keeps_state(coupler: Coupler, first: Run) -> bool:
 
 
 def _constant(firsts: list[Run]) -> list[tuple[Place, str, str]]:
-    """Return the seeds that are the same in all runs, with different noise."""
+    """Return the seeds that all runs of d1 share, though their noise differs."""
     if len(firsts) < 2:
         return []
     every = [
@@ -325,8 +334,8 @@ def _not_understood(firsts: list[Run]) -> list[tuple[Place, str]]:
 _KINDS: dict[str, Any] = {
     one.__name__: one
     for one in (
-        *(Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, Parted, Place, Laws, Appearing),
-        *(Selected, Seldom),
+        *(Runs, Coupled, Absorbed, Comparison, Hidden, Chosen, ControlFlow, Place, Laws),
+        *(ThresholdLeak, Selected, OnRareBranch),
     )
 }
 # Entries of an array, and characters of anything else, among parameters that are shown alone.
@@ -334,12 +343,12 @@ _MOST, _LONGEST = 64, 200
 
 
 def written(runs: Runs) -> bytes:
-    """Return runs as JSON: a record, or a tuple, is a mapping with one key."""
+    """Return runs as JSON: each named tuple, and each tuple, is a mapping with one key."""
     return json.dumps(_plain(runs)).encode()
 
 
 def read(data: bytes) -> Runs:
-    """Return the runs that were written. Raises ValueError for anything else."""
+    """Return the runs in JSON. Raises ValueError if it is malformed."""
     try:
         found = _made(json.loads(data))
     except (TypeError, KeyError, RecursionError) as error:

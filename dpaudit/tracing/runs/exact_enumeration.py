@@ -110,7 +110,7 @@ def laws_of(coupler: Coupler) -> Laws | None:
 def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, float] | None:
     """Return the probability of each output of an input, and add its choices to `steps`."""
     every: list[tuple[Outcomes, Any]] = []
-    law = law_of_ways(partial(coupler.run, which), steps=steps, every=every)
+    law = law_of_branches(partial(coupler.run, which), steps=steps, every=every)
     if law is None or 1 - math.fsum(law.values()) > _REST:
         return None
     for number in range(max(_CHECKING, len(every))):
@@ -120,8 +120,8 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
     return law
 
 
-def law_of_ways(
-    way: Callable[[Outcomes], Run],
+def law_of_branches(
+    branch: Callable[[Outcomes], Run],
     *,
     pinned: Container[Entry] = (),
     lenient: bool = False,
@@ -132,9 +132,10 @@ def law_of_ways(
     """Return the probability of each output, from the likeliest branches; None if there is other
     noise, or if there are too many choices.
 
-    way: makes a run with given outcomes.  pinned: choices whose outcome is fixed.  lenient: whether
-    other noise is allowed, which is the same in all runs.  part: the part of the output in question
-    (default: all).  steps, every: are filled with the choices, and with the branches and outputs.
+    branch: makes a run with given outcomes.  pinned: choices whose outcome is fixed.  lenient:
+    whether other noise is allowed, which is the same in all runs.  part: the part of the output in
+    question (default: all).  steps, every: are filled with the choices, and with the branches and
+    outputs.
     """
     law: dict[Any, float] = {}
     # Branches to run: minus probability, a tie-breaker, outcomes.
@@ -144,13 +145,13 @@ def law_of_ways(
         if not begun:
             break
         _, _, fixed = heapq.heappop(begun)
-        one = way(fixed)
+        one = branch(fixed)
         path = decisions(one.recorder, lenient=lenient, pinned=pinned)
         if path is None or not fixed.keys() <= {each.entry for each in path}:
             return None
         choices += len(path)
         is_slow = number == _EARLY and math.fsum(law.values()) < _LITTLE
-        if is_slow or choices > _CHOICES or (not number and _ways(path) > _BEYOND):
+        if is_slow or choices > _CHOICES or (not number and _number_of_branches(path) > _BEYOND):
             return None
         chance = 1.0
         so_far: Outcomes = {}
@@ -180,9 +181,9 @@ def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
     return found
 
 
-def _ways(way: Sequence[Decision]) -> float:
+def _number_of_branches(branch: Sequence[Decision]) -> float:
     """Return a lower bound on the number of branches."""
-    return math.prod(1 / max(chance for _, chance in each.outcomes) for each in way)
+    return math.prod(1 / max(chance for _, chance in each.outcomes) for each in branch)
 
 
 def _probability(one: Decision) -> float:

@@ -27,7 +27,7 @@ class Missing:
     """Stands for a part that is missing."""
 
 
-def leaves(output: Any) -> dict[str, Any]:
+def flatten(output: Any) -> dict[str, Any]:
     """Return the parts of an output by their names, such as `output[1]`."""
     found: dict[str, Any] = {}
     for name, value in _parts("output", output, 0):

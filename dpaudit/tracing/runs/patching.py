@@ -134,43 +134,30 @@ def replaced(
         np.random.seed(seed % 2**32)
         if _torch() is not None:
             _torch().manual_seed(seed)
-        with _exchanged(recorder, followed, parts, seed, primitives, keeps_builtins):
+        undo: list[Callable[[], None]] = []
+        try:
+            last = _last_module()
+            known, kept = _replace(primitives.replacements(recorder), undo)
+            undo.append(functools.partial(_take_back, _names(last), last, kept))
+            references = _References(recorder, followed, known, seed, undo)
+            # First, so that their streams do not depend on what else is loaded.
+            for part in parts:
+                references.look_at(part, 0)
+            for module in followed.modules(parts):
+                references.look_into(vars(module))
+                if not keeps_builtins:
+                    for name, value in _BUILTINS.items():
+                        if name not in vars(module):
+                            setattr(module, name, value)
+                            undo.append(functools.partial(_restore, module, name, _MISSING))
             yield
-
-
-@contextmanager
-def _exchanged(
-    recorder: Recorder,
-    followed: Followed,
-    parts: Sequence[Any],
-    seed: int,
-    primitives: Primitives,
-    keeps_builtins: bool,
-) -> Iterator[None]:
-    undo: list[Callable[[], None]] = []
-    try:
-        last = _last_module()
-        known, kept = _replace(primitives.replacements(recorder), undo)
-        undo.append(functools.partial(_take_back, _names(last), last, kept))
-        references = _References(recorder, followed, known, seed, undo)
-        # First, so that their streams do not depend on what else is loaded.
-        for part in parts:
-            references.look_at(part, 0)
-        for module in followed.modules(parts):
-            references.look_into(vars(module))
-            if not keeps_builtins:
-                for name, value in _BUILTINS.items():
-                    if name not in vars(module):
-                        setattr(module, name, value)
-                        undo.append(functools.partial(_restore, module, name, _MISSING))
-        yield
-    finally:
-        recorder.is_open = False
-        while undo:
-            # Whatever an object of the user's does when it is set, all others are as before.
-            with suppress(Exception):
-                while undo:
-                    undo.pop()()
+        finally:
+            recorder.is_open = False
+            while undo:
+                # Whatever an object of the user's does when it is set, all others are as before.
+                with suppress(Exception):
+                    while undo:
+                        undo.pop()()
 
 
 def _replace(

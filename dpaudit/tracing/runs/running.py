@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .events import TooLong
-from .flatten import leaves, same
+from .flatten import flatten, same
 from .patching import replaced
 from .places import Followed, Lines, watched
 from .recording import Recorder
@@ -166,9 +166,13 @@ def run(
     is_strict: bool = False,
 ) -> Run:
     """Run a mechanism once, on a copy of a dataset; for the other arguments see `Coupler.run`."""
+    repetition = None
+    if reference is not None or overrides:
+        before = {} if reference is None else reference.recorder.by_moment
+        repetition = Repetition(before, overrides, alignment)
     recorder = Recorder(
         subject.followed,
-        _repetition(reference, overrides, alignment),
+        repetition,
         subject.check,
         is_strict=is_strict,
         severed=subject.severed,
@@ -202,7 +206,7 @@ def run(
         except _FAILURES as failure:
             error = type(failure).__name__, _message(failure), _raised_at(failure, subject.followed)
         recorder.is_open = False
-        parts_of = {} if error else leaves(output)
+        parts_of = {} if error else flatten(output)
     return Run(recorder, lines, parts_of, error)
 
 
@@ -213,16 +217,6 @@ def same_output(one: Run, other: Run) -> bool:
         and other.parts.keys() == one.parts.keys()
         and all(same(value, other.parts[key]) for key, value in one.parts.items())
     )
-
-
-def _repetition(
-    reference: Run | None, overrides: Mapping[Any, Any] | None, alignment: Mapping[Any, Any] | None
-) -> Repetition | None:
-    """Return the values that a run repeats; None if there are none."""
-    if reference is None and not overrides:
-        return None
-    before = {} if reference is None else reference.recorder.by_moment
-    return Repetition(before, overrides, alignment)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ class _Compared(NamedTuple):
         return 1 if self.factor > 0 else -1
 
 
-class Appearing(NamedTuple):
+class ThresholdLeak(NamedTuple):
     """A part of the output that only one input has, if its noise exceeds a margin.
 
     draw, compared: where the noise is drawn and compared.  law, scale: of the noise.
@@ -61,9 +61,9 @@ class Appearing(NamedTuple):
     callers: tuple[Place, ...]
 
 
-def appearing(
+def threshold_leaks(
     coupler: Coupler, runs: tuple[Run, Run], is_never: Callable[[str], bool]
-) -> list[Appearing]:
+) -> list[ThresholdLeak]:
     """Return the parts of the output that only the second input has, if its noise passes a
     threshold.
 
@@ -84,7 +84,7 @@ def appearing(
 
     # Parts that the first input may have, for any noise of its own.
     known = marks(first)
-    for pushes in _ways(ours):
+    for pushes in _forced(ours):
         known.update(marks(pushed(0, pushes)))
     for sign in (1, -1):
         known.update(_far_out(pushed, ours, sign))
@@ -99,11 +99,11 @@ def appearing(
             # With other noise, too: else it is less likely, as for the winner of several.
             seeds = range(_OTHERS, _OTHERS + _OFTEN)
             if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
-                found.append(_appearing(one, alone[0], sign))
+                found.append(_leak(one, alone[0], sign))
     return found
 
 
-def _ways(ours: Sequence[_Compared]) -> Iterator[list[tuple[_Compared, int]]]:
+def _forced(ours: Sequence[_Compared]) -> Iterator[list[tuple[_Compared, int]]]:
     """Yield comparisons to force, with signs: one at a time, then in pairs if there are few."""
     for one in ours:
         yield from ([(one, sign)] for sign in (1, -1))
@@ -120,13 +120,13 @@ def _far_out(
     also the comparisons that come about only then."""
     every = {one.entry: one for one in ours}
     for _ in range(_ROUNDS):
-        way = pushed(0, [(one, sign) for one in every.values()])
-        found = islice(_compared(way), 2 * _MOST)
+        forced = pushed(0, [(one, sign) for one in every.values()])
+        found = islice(_compared(forced), 2 * _MOST)
         more = {one.entry: one for one in found if one is not None}
         if more.keys() <= every.keys():
             break
         every.update(more)
-    return marks(way)
+    return marks(forced)
 
 
 def marks(one: Run) -> dict[str, None]:
@@ -141,8 +141,8 @@ def marks(one: Run) -> dict[str, None]:
     return found
 
 
-def _appearing(one: _Compared, part: str, sign: int) -> Appearing:
-    return Appearing(
+def _leak(one: _Compared, part: str, sign: int) -> ThresholdLeak:
+    return ThresholdLeak(
         place_of(one.draw.moment[1]),
         place_of(one.use.moment[1]),
         part,

@@ -1,4 +1,4 @@
-"""Ways that a coin seldom opens, such as an output for debugging."""
+"""Branches that a coin rarely takes, such as an output for debugging."""
 
 from __future__ import annotations
 
@@ -276,5 +276,5 @@ def test_of_many_coins_that_do_nothing_a_trace_is_quick_to_say_so() -> None:
 def test_it_is_sent_from_another_process() -> None:
     target = CallableTarget(function=plain)
     runs = couple(subject_of(target), *PAIR, 3)
-    assert len(runs.seldom) == 1
-    assert coupling.read(coupling.written(runs)).seldom == runs.seldom
+    assert len(runs.rare) == 1
+    assert coupling.read(coupling.written(runs)).rare == runs.rare
