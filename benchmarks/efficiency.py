@@ -39,7 +39,7 @@ from dpaudit.outcomes import from_raw
 
 ALPHA = 0.01
 MANY, FEW = 1_000_000, 10_000
-# A claim of this share of the true ε is to be refuted, within so many times the limit.
+# Claim to refute, as a share of the true ε, and the largest budget, as a multiple of the limit.
 CLAIMED_SHARE, BUDGET = 0.75, 25
 # No audit draws more: what needs more by the limit alone is left out.
 MOST = 10_000_000
@@ -113,7 +113,7 @@ class Watched:
         return float(correct), float(wrong)
 
     def following(self) -> AbstractContextManager[Any]:
-        """Take notice of the rule that an audit freezes inside."""
+        """Record the rule that an audit freezes."""
         usual = pair_audit.limited_divergence
 
         def noticed(claim: Any, learned: Learned, *given: Any) -> Any:
@@ -214,7 +214,7 @@ def refuting(specimen: Specimen, seeds: int, seconds: float) -> tuple[float, flo
 
 
 def measured(specimen: Specimen, seeds: int, seconds: float) -> Measured:
-    """Measure one specimen, for about three times so many seconds."""
+    """Measure one specimen, for about three times `seconds` seconds."""
     oracle = Oracle(specimen.law, ALPHA, specimen.delta)
     many, few = (
         repeated(partial(run, specimen, size, oracle.rule(size)), seeds, seconds)

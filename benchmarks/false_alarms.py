@@ -776,7 +776,7 @@ BATCHES = (
 
 
 def play(case: Case, runs: int, nominal: float, seed: np.random.SeedSequence) -> int:
-    """Return how many of so many runs refuted the true claim; of costly ones, of fewer."""
+    """Return the number of runs that refuted the true claim; costly cases run less often."""
     rng = np.random.default_rng(seed)
     return sum(case.run(nominal, rng) for _ in range(case.runs(runs)))
 

@@ -1,5 +1,5 @@
 """Audits whose processes are killed at random moments, until they come to an end: is the result
-that of an audit that nobody disturbed?
+that of an undisturbed audit?
 
 python -m benchmarks.fault_drill [--runs 200] [--seed 0] [--first RUN]
 
@@ -88,7 +88,7 @@ def undisturbed(settings: Mapping[str, Any], folder: Path) -> tuple[str, float]:
     start = time.perf_counter()
     audit = begin(settings, file)
     if os.waitpid(audit, 0)[1] != 0:
-        raise RuntimeError("an audit failed that nobody had disturbed")
+        raise RuntimeError("an undisturbed audit failed")
     return file.read_text(), time.perf_counter() - start
 
 

@@ -421,8 +421,7 @@ def _gone(place: Place, chosen: list[Run], *, quick: bool) -> list[Difference]:
 
 
 def _unlike_undisturbed(place: Place, records: dict[str, Any]) -> list[Difference]:
-    """Return where audits that went on with a cut journal came to another result than those that
-    nobody disturbed."""
+    """Return where audits that continued a truncated journal differ from undisturbed audits."""
     found = []
     for run in every_run():
         if run.journals is None or run.name not in records:

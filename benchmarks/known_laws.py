@@ -16,7 +16,7 @@ from benchmarks.oracle import RatioLaw, masses_between, of_sum
 
 FloatArray = NDArray[np.float64]
 
-# Densities are followed so many scales away from their centres, to where e^-x is below 10⁻¹⁷.
+# Densities are cut off this many scales from their centres, where e^-x is below 10⁻¹⁷.
 _SCALES = 40.0
 _DEVIATIONS = 9.0
 _LATTICE = 512
@@ -155,7 +155,7 @@ def sparse_vector_law(
 def prefix_sums(
     dataset: Sequence[float], epsilon: float, *, size: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return all sums of the first so many numbers, each number with noise of scale 1/ε."""
+    """Return all prefix sums, each number with noise of scale 1/ε."""
     noise = rng.laplace(0.0, 1 / epsilon, (size, len(dataset)))
     return np.cumsum(np.asarray(dataset) + noise, axis=1)
 

@@ -2,7 +2,7 @@
 
 The oracle knows log dP/dQ of every output. It guesses d1 above one threshold on it, d2 below
 another, abstains between them, and spends every draw on the same exact bound as an audit
-(docs/method.md §2). Nobody who plays that game does better, by the lemma of Neyman and Pearson.
+(docs/method.md §2). No other player of that game does better, by the lemma of Neyman and Pearson.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Density = Callable[[FloatArray], FloatArray]
 
 # δ(ε) is a sum that rounds, and may be constant from the true ε on.
 _ROUNDING = 1e-9
-# Log-ratios that agree to so many decimals are one.
+# Log-ratios that agree to this number of decimals count as equal.
 _DECIMALS = 9
 # Cells between two kinks of a density.
 _FINE = 20_000
@@ -109,7 +109,7 @@ def masses_between(edges: Sequence[float], p: Density, q: Density) -> FloatArray
 
 
 def of_sum(one: RatioLaw, times: int, step: float) -> RatioLaw:
-    """Return the law for so many independent outputs, whose log-ratios add up.
+    """Return the law of several independent outputs, whose log-ratios add up.
 
     The log-ratios of one output must be finite multiples of `step`.
     """
@@ -157,11 +157,11 @@ class Oracle:
     delta: float = 0.0
 
     def bound(self, draws: float) -> float:
-        """Return the bound to expect of `draws` from the best pair of thresholds for so many."""
+        """Return the expected bound on `draws` draws with the best pair of thresholds."""
         return max(0.0, self._best(draws)[0])
 
     def rule(self, draws: float) -> Rule:
-        """Return the best pair of thresholds for so many draws."""
+        """Return the best pair of thresholds for a number of draws."""
         return self._rules.rule(self._best(draws)[1], self.law)
 
     def luck(self, rule: Rule, correct: int, wrong: int, draws: int) -> float:
@@ -183,7 +183,7 @@ class Oracle:
     def _of_guesses(
         self, draws: int, two_guesses: bool, abstains: bool, correct: float, wrong: float
     ) -> float:
-        """Return the bound of so many guesses, which may be expectations."""
+        """Return the bound that follows from numbers of guesses, which may be expectations."""
         if self.delta == 0:
             return float(_pure_bound(correct, wrong, self.alpha))
         made = round(wrong)

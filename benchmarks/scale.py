@@ -36,7 +36,7 @@ MECHANISMS = {
 }
 WORKERS = 2
 LEAST = 1_000
-# From so many draws on, learning costs the same.
+# From this number of draws on, the cost of learning is constant.
 LEARNS = 800_000
 LEARNED = 100_000
 PAIR = NeighbouringPair(0.0, 1.0)
@@ -62,7 +62,7 @@ class Model:
         return once + draws * self.draw + blocks * (self.block + self.bet)
 
     def wall(self, draws: int, blocks: int, workers: int, cores: int) -> float:
-        """Return how long it takes where the processes share so many cores."""
+        """Return the seconds that an audit takes where its processes share this number of cores."""
         drawing, betting = draws * self.draw + blocks * self.block, blocks * self.bet
         share = max(drawing / workers, betting, (drawing + betting) / cores)
         return self.start + self.ready + self.learn + share

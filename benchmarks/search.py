@@ -1,7 +1,7 @@
 """What a search finds on mechanisms with a planted worst pair: `python -m benchmarks.search`.
 
 Of every one, the space and the relation are given, and no pair. `--catalogue`: edge cases alone.
-`--correct`: how often the correct counterparts are refuted, with so many seeds each. `--patterns`:
+`--correct N`: how often the correct counterparts are refuted, with N seeds each. `--patterns`:
 whether the pair that is found certifies as much as the best of the eight patterns of answers.
 """
 

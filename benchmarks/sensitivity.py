@@ -26,7 +26,7 @@ Rows = list[Any]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A function, its sensitivity (worked out by hand), and a smaller one that somebody claims."""
+    """A function, its sensitivity (worked out by hand), and a smaller claimed one."""
 
     name: str
     function: Callable[[Any], Any]

@@ -38,7 +38,7 @@ class Mechanism:
     def looks(
         self, draws: int, looks: int, rng: np.random.Generator, *, sorted_by_arm: bool = False
     ) -> IntArray:
-        """Return counts (looks, levels, 2) of so many equal parts of a block.
+        """Return counts (looks, levels, 2) of equal parts of a block.
 
         sorted_by_arm: all draws of d1 come before those of d2, as no block may be looked at.
         """
@@ -142,7 +142,7 @@ DETAILED_LAPLACE = Mechanism(
 )
 RANDOMIZED_RESPONSE = Mechanism("randomised response", _randomized_response(1.0), 1.0)
 REVEALING = _revealing(1.0, 0.05)
-# So many answers that some are seen of one input alone.
+# Enough answers that some are given by one input alone.
 REVEALING_IN_DETAIL = Mechanism(
     "reveal or randomise, in detail", _detailed(REVEALING.table, np.full(DETAILS, 1 / DETAILS)),
     REVEALING.epsilon, REVEALING.delta,

@@ -112,7 +112,7 @@ def _link_documents(*event: Any) -> None:
 
 
 def _leave_out_constructors(*event: Any) -> tuple[str, None] | None:
-    """Results are made by audits: how is nobody's interface."""
+    """Leave the constructor of results out: only audits make results."""
     _, what, _, made, *_ = event
     is_result = what == "class" and made.__module__.startswith("dpaudit.certificates.")
     return ("", None) if is_result else None

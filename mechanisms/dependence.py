@@ -19,7 +19,7 @@ _SHORT, _NOISE = 701, 0.6180339887498949
 
 @satisfies("none")
 def fixed_seed(dataset: float, size: int) -> NDArray[np.float64]:
-    """Dependent draws: seeds its generator anew in every call, so the noise repeats."""
+    """Dependent draws: seeds its generator again in every call, so that the noise repeats."""
     return dataset + np.random.default_rng(2_024).laplace(size=size)
 
 

@@ -89,7 +89,7 @@ def _fixed_pmf(dataset: str) -> dict[bytes, float]:
 def fixed_key(dataset: str, *, size: int) -> list[bytes]:
     """Broken: AES-128-GCM with one key and one nonce, fixed in the program; ε = ∞.
 
-    Nobody needs the key: equal messages give equal outputs.
+    The key is not needed: equal messages give equal outputs.
     """
     return [_fixed(dataset)] * size
 

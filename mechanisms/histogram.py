@@ -1,6 +1,6 @@
 """People's favourite food, in their own words: a histogram whose categories the answers decide.
 
-Noise on the counts does not hide that somebody wrote "Escargots": the category itself does. Only
+Noise on the counts does not hide that a person wrote "Escargots": the category itself does. Only
 categories whose noisy count exceeds a threshold are released (Korolova et al. 2009), which fails
 with a small probability, δ.
 

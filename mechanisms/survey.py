@@ -1,7 +1,7 @@
 """The drug survey: two coins decide between the truth and a random answer (Warner 1965).
 
 Heads: the truth. Tails: a second coin answers, Yes for heads. `mechanisms.poll.Estimator` gives the
-share of users from the answers: 4,000 Yes of 10,000 speak for 30 %.
+share of users from the answers: 4,000 Yes of 10,000 give an estimate of 30 %.
 """
 
 from __future__ import annotations

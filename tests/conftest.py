@@ -24,7 +24,7 @@ for _variable in (
 ):
     os.environ.pop(_variable, None)
 
-# The suite starts some hundreds of programs. Each would compile the package anew, half a second,
+# The suite starts some hundreds of programs. Each would compile the package again, half a second,
 # where this is set, as it is in many containers; and pytest would rewrite the assertions of all
 # tests in every run, six seconds of each worker.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,8 +1,8 @@
 """Workers that are forks of a process which has imported what they import.
 
-Each is as a worker that was spawned, with its own environment, working directory and global
-generators, but for the seed of hashes, which all forks of one process share. It starts in a fifth
-of the time, and imports a test's module without pytest and dpaudit anew.
+Each behaves like a spawned worker, with its own environment, working directory and global
+generators. Only the hash seed is shared by all forks of one process. A fork starts in a fifth of
+the time, and does not import pytest and dpaudit again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from dpaudit.sampling.executors import processes
 
-# Nothing of the tests: what a mechanism's module remembers begins anew in every worker.
+# No module of the tests: the state of a mechanism's module starts empty in every worker.
 PRELOADED = (
     *("tests.forked", "numpy", "scipy.special", "pytest", "hypothesis", "concurrent.futures"),
     *("dpaudit.auditing.engine", "dpaudit.auditing.recheck", "dpaudit.attacks.trees"),

@@ -1,9 +1,9 @@
 """The warm process: it imports once what `dpaudit` imports, and forks for each program asked of it.
 
-A script of its own, which warm.py starts. A program that is forked here begins as one that was
-started anew: with its own arguments, environment, working directory, standard streams, signals,
-`__main__` and `sys.path`, and the code of `python -c` or of the console script. What Python settles
-when it starts it has from this process: options, encodings, the seed of hashes.
+A script of its own, which warm.py starts. A forked program starts like a
+new one: with its own arguments, environment, working directory, standard streams, signals,
+`__main__` and `sys.path`, and the code of `python -c` or of the console script. It inherits the
+settings that Python fixes at its start: options, encodings, the hash seed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ PRELOADED = (
     "dpaudit.tracing.forked_trace",
     "hypothesis.strategies",  # takes as long as all others, wherever pairs are drawn at random
 )
-# What Python reads when it starts; where one of these differs, a program must be started anew.
+# Variables that Python reads when it starts; where one of them differs, a new program must start.
 _AT_START = ("PYTHON", "LC_", "LANG")
 _PATH = "PYTHONPATH"
-# So long a trace may take that nobody has asked for, in place of two seconds.
+# Time limit of the trace that follows a violation, in place of two seconds.
 _FOR_A_TRACE = 10.0
 # The exit code where there is no program: none that dpaudit has.
 FAILURE = 99
@@ -133,7 +133,7 @@ def _become(
         for one in (os.environ, environment)
     )
     if before != now:
-        print(f"start this program anew: {before} was, {now} is", file=sys.stderr)  # noqa: T201
+        print(f"start a new program: {before} was, {now} is", file=sys.stderr)  # noqa: T201
         sys.exit(FAILURE)
     searched = [path for path in sys.path[1:] if path not in _searched_first(os.environ)]
     os.environ.clear()

@@ -29,7 +29,7 @@ def largest(answers: Sequence[float], rng: np.random.Generator) -> int:
 
 
 def largest_in_a_loop_quarter(answers: Sequence[float], rng: np.random.Generator) -> int:
-    """Broken: likewise, one by one."""
+    """Broken: noise of scale ½, where 2 is needed; a loop keeps the largest."""
     best, winner = -math.inf, -1
     for place, answer in enumerate(answers):
         noisy = answer + rng.exponential(0.5)
@@ -73,7 +73,7 @@ def sparse_without_noise(answers: Sequence[float], rng: np.random.Generator) -> 
 
 
 def sparse_without_any(answers: Sequence[float], rng: np.random.Generator) -> int:
-    """Broken: the noise is on a threshold that nobody looks at."""
+    """Broken: the noise is on a threshold that is never compared."""
     noisy = THRESHOLD + rng.laplace(scale=2.0)
     for place, answer in enumerate(answers):
         if answer >= THRESHOLD:

@@ -146,7 +146,7 @@ def not_seeded(data: Sequence[float]) -> float:
 
 
 def seeded_globally(data: Sequence[float]) -> float:
-    """Broken: likewise, by the global generator."""
+    """Broken: seeds the global generator in every call."""
     random.seed(1234)
     return len(data) + random.choice((-1, 1)) * random.expovariate(1.0)
 

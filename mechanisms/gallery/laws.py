@@ -16,7 +16,7 @@ from mechanisms.truth import satisfies
 
 Records = Sequence[tuple[float, float]]
 
-# Beyond so many times the scale, or questions in a row, probabilities are below 10⁻¹⁷.
+# Beyond 40 times the scale, or 40 questions in a row, probabilities are below 10⁻¹⁷.
 _FAR = 40
 
 

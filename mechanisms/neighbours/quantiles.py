@@ -40,7 +40,7 @@ def ties_have_a_length(
     """Broken: pieces between two equal values get a length of ¼, so as not to be empty.
 
     Adjacency: add-remove. [5] gives any y in [0, 10] with density 1/10. [5, 5] has a piece [5, 5¼]
-    that nobody should see, with weight ¼, beside 2 · 5/e: there, where the last piece begins as
+    that should be empty, with weight ¼, beside 2 · 5/e: there, where the last piece begins as
     well, the density is (1 + 1/e)/(10/e + ¼), and the true ε is ln 3.4814 = 1.2475 at ε = 1.
     Harmless: values that are ¼ apart, and from the bounds.
     """

@@ -46,7 +46,10 @@ class Browser:
         still: bool = False,
         script: bool = True,
     ) -> None:
-        """Open a page anew. still: for somebody who wants nothing to move."""
+        """Open a page in a new tab.
+
+        still: as for a reader who asks for reduced motion.
+        """
         self.driver.get("about:blank")
         self.command("Emulation.setScriptExecutionDisabled", value=not script)
         metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}

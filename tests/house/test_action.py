@@ -170,7 +170,7 @@ def test_a_violation_fails_the_step_and_is_there_to_be_uploaded(folder: Path) ->
     ran = run_action(
         folder,
         config="audits.yaml\n\nwrong audits.yaml\n",
-        args="--seed 3 -k 'not nobody'",
+        args="--seed 3 -k 'not missing'",
         version="0.1.0",
         packages="diffprivlib==0.6.6\nscikit-learn",
     )

@@ -46,8 +46,8 @@ def share(count_comparison: Callable[[], None]) -> Interval:
 
 @pytest.fixture(scope="session")
 def is_above(count_comparison: Callable[[], None]) -> IsAbove:
-    """Return the function that tells from (alarms, one for each run; runs; nominal rate) whether
-    the rate lies above nominal, by the `Rule` of so many runs."""
+    """Return a function of (alarms, one for each run; runs; nominal rate) that decides whether the
+    rate lies above nominal, by the `Rule` for this number of runs."""
 
     def decide(alarms: Iterable[bool], runs: int, nominal: float) -> bool:
         count_comparison()

@@ -90,8 +90,8 @@ def test_its_invalid_twin_is_caught_by_the_same_check(case: Case, is_above: IsAb
     assert is_above(alarms(case), runs_of(case), NOMINAL)
 
 
-# Whole audits are dear, and each kind of bound is tried above: so many find a rate of 0.7. (What is
-# certified on the draws that it was learned from refutes with 0.95.)
+# Number of whole audits, which are slow: each kind of bound is tried above, and 24 detect a
+# false-alarm rate of 0.7. (A rule certified on its own learning draws refutes with rate 0.95.)
 FEW = 24
 # A long vector takes seconds an audit; below, a short one is taken for long. Trees learn the same
 # with --full, which is tried with randomised response.
@@ -146,7 +146,7 @@ def test_a_rate_is_above_if_all_runs_say_so_and_not_after_a_few_that_make_it_unl
 
 @pytest.mark.parametrize("runs", [FEW, 40, 300, 1_000])
 def test_what_fewer_runs_cost_is_no_power(runs: int) -> None:
-    """Exactly, for every rate: over all that may come up in so many runs."""
+    """Exactly, for every rate: sum over all outcomes of the runs."""
     rates = np.linspace(0.02, 0.98, 97)
     rule = Rule(runs, NOMINAL)
     # By rate and number of alarms, the probability that runs have come so far.

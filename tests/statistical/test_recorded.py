@@ -18,7 +18,7 @@ from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.stats import one_run
 from dpaudit.stats.one_run import Guesses
 
-# So many find the twin all but surely, which refutes with 0.84.
+# Enough runs to catch the twin, which refutes with probability 0.84, almost surely.
 NOMINAL, SEED, RUNS = 0.1, 20_245, 60
 Interval = Callable[[int, int], tuple[float, float]]
 IsAbove = Callable[[Iterable[bool], int, float], bool]
