@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test check browser package libraries lowest docs docs-links benchmarks gallery clean
+.PHONY: audit test check browser package libraries lowest docs docs-links pictures benchmarks gallery clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -58,6 +58,10 @@ browser: .venv/installed-browser
 		echo "make browser needs $$program, which is not installed; on Debian:" \
 		"apt-get install chromium chromium-driver" >&2; exit 1; }; done
 	$(BIN)/python -m pytest tests/browser
+
+# The pictures of README.md, in docs/pictures, taken in Chromium.
+pictures: .venv/installed-browser
+	$(BIN)/python docs/site/pictures.py
 
 benchmarks: .venv/installed-test
 	@echo 'Run one with .venv/bin/python -m benchmarks.NAME; its figures go into benchmarks/RESULTS.md:'
