@@ -29,7 +29,17 @@ from dpaudit.auditing.options import (
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed, PairSearch
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
-from dpaudit.config.problems import Locate, Path, PlacedError, about, problem, refusal, reported
+from dpaudit.config.problems import (
+    Locate,
+    Path,
+    PlacedError,
+    about,
+    conflict,
+    missing,
+    problem,
+    refusal,
+    reported,
+)
 from dpaudit.config.project import NO_PROJECT, Project
 from dpaudit.config.schema import SEARCH_KEYS, check_audit_keys, check_keys, check_types
 from dpaudit.config.targets import Folder, Settings, parse_duration, target_of
@@ -109,7 +119,7 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _spec(given: Settings, base: Folder) -> AuditSpec:
     if "samples" in given and "time" in given:
-        raise problem(("time",), *TWO_BUDGETS, code="options-conflict")
+        raise conflict(("time",), *TWO_BUDGETS)
     options = {
         one.name: _read(one, given[one.name], base) for one in owned("audit") if one.name in given
     }
@@ -147,9 +157,7 @@ def _name(target: AnyTarget) -> str:
 def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
     """Return the claim for the group of records, and the claim for one record if it has several."""
     if "claim" not in given:
-        raise problem(
-            (), "the audit has no claim; give e.g. claim: {epsilon: 1}", code="option-missing"
-        )
+        raise missing((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
     parameters = dict(given["claim"])
     definition = parameters.pop("definition", None)
     if definition is not None and not isinstance(definition, str):
@@ -194,21 +202,15 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
         return None
     for key in ("d1", "d2", "pairs"):
         if key in given:
-            raise problem(
-                (key,), f"give either search, or {key}, not both", code="options-conflict"
-            )
+            raise conflict((key,), f"give either search, or {key}, not both")
     if _group(given) != 1:
         why = "a search is for inputs that differ in one record; leave group out"
-        raise problem(("claim", "group"), why, code="options-conflict")
+        raise conflict(("claim", "group"), why)
     said = given["search"]
     settings = dict(said) if isinstance(said, Mapping) else {"space": said}
     check_keys(settings, SEARCH_KEYS, ("search",))
     if "space" not in settings:
-        raise problem(
-            ("search",),
-            "search has no space; give e.g. space: list of number in [0, 1]",
-            code="option-missing",
-        )
+        raise missing(("search",), "search has no space; give e.g. space: list of number in [0, 1]")
     with about("adjacency"):
         adjacency = parse_adjacency(given.get("adjacency"), base)
     # Imported here, since most audits are given their pair.
@@ -230,20 +232,14 @@ def _search(given: Settings, base: Folder) -> PairSearch | None:
 def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
     if "pairs" in given:
         if "d1" in given or "d2" in given:
-            raise problem(
-                ("pairs",), "give either pairs, or d1 and d2, not both", code="options-conflict"
-            )
+            raise conflict(("pairs",), "give either pairs, or d1 and d2, not both")
         pairs = [
             _pair(one, given, base, ("pairs", index)) for index, one in enumerate(given["pairs"])
         ]
         return tuple(_with_unique_labels(pairs, ["name" in one for one in given["pairs"]]))
     for key in ("d1", "d2"):
         if key not in given:
-            raise problem(
-                (),
-                f"the audit has no {key}; give two neighbouring datasets, d1 and d2",
-                code="option-missing",
-            )
+            raise missing((), f"the audit has no {key}; give two neighbouring datasets, d1 and d2")
     return (_pair({"d1": given["d1"], "d2": given["d2"]}, given, base, ()),)
 
 
@@ -260,11 +256,8 @@ def _with_unique_labels(
 def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> NeighbouringPair:
     form: str | None = given.get("as")
     if form in LIBRARIES and "command" in given:
-        raise refusal(
-            ("as",),
-            f"={form!r} is for a mechanism under Python; a command reads JSON",
-            code="options-conflict",
-        )
+        why = f"={form!r} is for a mechanism under Python; a command reads JSON"
+        raise conflict(("as",), Name("as"), why)
     # With another Python, data frames are made there, by its library.
     load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
     with about(*path, "d1"):

@@ -27,6 +27,16 @@ def problem(path: Path, *parts: str, code: str) -> PlacedError:
     return PlacedError(path, ConfigurationError(*parts, code=code))
 
 
+def conflict(path: Path, *parts: str) -> PlacedError:
+    """Return the error of an option that another option excludes."""
+    return problem(path, *parts, code="options-conflict")
+
+
+def missing(path: Path, why: str) -> PlacedError:
+    """Return the error of a required option that is missing."""
+    return problem(path, why, code="option-missing")
+
+
 def refusal(path: Path, why: str, code: str = "option-invalid") -> PlacedError:
     """Return a ConfigurationError whose message starts with the last key of the path."""
     return problem(path, Name(path[-1]), why, code=code)

@@ -89,39 +89,35 @@ def schema() -> dict[str, Any]:
 def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
     """Raise a PlacedError for the first unknown or misplaced key of an audit."""
     for key, value in settings.items():
-        if key in CLAIM_KEYS:
-            written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
-            raise problem(
-                (*path, key),
-                f"{key!r} belongs in claim: {{{key}: {written}}}",
-                code="key-misplaced",
-            )
-        if key in OF_THE_FILE:
-            raise problem(
-                (*path, key),
-                f"{key!r} belongs beside audits: it is about all of them",
-                code="key-misplaced",
-            )
-        if key in _OF_THE_RUN:
-            raise problem(
-                (*path, key),
-                f"{key!r} belongs to a run, not to an audit: give {flag_of(key)}",
-                code="key-misplaced",
-            )
+        place = _proper_place(key, value)
+        if place:
+            raise _misplaced((*path, key), f"{key!r} belongs {place}")
     claim = settings.get("claim")
     for key in claim if isinstance(claim, Mapping) else ():
         if key != "name" and key in AUDIT_KEYS:
-            raise problem(
-                (*path, "claim", key),
-                f"{key!r} belongs beside claim, not in it",
-                code="key-misplaced",
-            )
+            raise _misplaced((*path, "claim", key), f"{key!r} belongs beside claim, not in it")
     check_keys(settings, AUDIT_KEYS, path)
     for name, known in (("pairs", PAIR_KEYS), ("compose", TARGET_KEYS)):
         entries = settings.get(name)
         for index, entry in enumerate(entries if isinstance(entries, list) else []):
             if isinstance(entry, Mapping):
                 check_keys(entry, known, (*path, name, index))
+
+
+def _proper_place(key: str, value: Any) -> str:
+    """Return where a key belongs that an audit does not have but another place does, else ""."""
+    if key in CLAIM_KEYS:
+        written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
+        return f"in claim: {{{key}: {written}}}"
+    if key in OF_THE_FILE:
+        return "beside audits: it is about all of them"
+    if key in _OF_THE_RUN:
+        return f"to a run, not to an audit: give {flag_of(key)}"
+    return ""
+
+
+def _misplaced(path: Path, why: str) -> PlacedError:
+    return problem(path, why, code="key-misplaced")
 
 
 def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> None:

@@ -187,46 +187,41 @@ def _looked_up(name: str, values: Values, path: Path) -> Any:
     why = f"the audit has no matrix; give it one, e.g. {example}"
     if values:
         why = f"the matrix has {', '.join(values)}"
-    raise problem(
+    raise _invalid(
         path,
         f"unknown reference ${{{name}}}: {why}.{did_you_mean(name, values)}"
         f" For the text itself write $${{{name}}}",
-        code="matrix-invalid",
     )
+
+
+def _invalid(path: Path, why: str) -> PlacedError:
+    return problem(path, why, code="matrix-invalid")
 
 
 def _check(matrix: Any, plain: Mapping[str, Any]) -> None:
     if not isinstance(matrix, Mapping):
-        raise problem(
-            ("matrix",),
-            "matrix must be a mapping such as {epsilon: [0.1, 1, 4]}",
-            code="matrix-invalid",
-        )
+        raise _invalid(("matrix",), "matrix must be a mapping such as {epsilon: [0.1, 1, 4]}")
     used = set(_references(plain))
     for name, axis in matrix.items():
         if not isinstance(axis, list) or not axis:
-            raise problem(
-                ("matrix", name),
-                f"matrix: {name}={axis!r} must be a list of values, not empty",
-                code="matrix-invalid",
+            raise _invalid(
+                ("matrix", name), f"matrix: {name}={axis!r} must be a list of values, not empty"
             )
         if name not in used:
-            raise problem(
+            raise _invalid(
                 ("matrix", name),
                 f"matrix: {name!r} is never used; refer to it as ${{{name}}}, "
                 f'e.g. claim: {{epsilon: "${{{name}}}"}}',
-                code="matrix-invalid",
             )
     lengths = [len(axis) for axis in matrix.values()]
     count = math.prod(lengths)
     if count > _MOST:
         product = " × ".join(f"{length:,}" for length in lengths)
         how = f" ({product})" if len(lengths) > 1 else ""
-        raise problem(
+        raise _invalid(
             ("matrix",),
             f"matrix: {count:,} combinations{how} are {count:,} audits, but a matrix may have at "
             f"most {_MOST:,}; leave values out, or write several audits that vary fewer of them",
-            code="matrix-invalid",
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.config.problems import Path, about, problem, refusal
+from dpaudit.config.problems import Path, about, conflict, missing, refusal
 from dpaudit.errors import ConfigurationError, Name
 from dpaudit.import_path import located
 from dpaudit.inputs.files import near_file
@@ -80,9 +80,7 @@ def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
         if key in given:
             remedy = "give one of them" if key == "mechanism" else "give it in the entries"
             why = f" of its own; {remedy}"
-            raise problem(
-                (key,), "an audit with compose has no ", Name(key), why, code="options-conflict"
-            )
+            raise conflict((key,), "an audit with compose has no ", Name(key), why)
     parts = [
         _single(_entry(one, given), base, ("compose", place))
         for place, one in enumerate(given["compose"])
@@ -102,7 +100,7 @@ def _single(given: Settings, base: Folder, path: Path) -> SingleTarget:
     for key, what in (("command", "a command"), ("python", "python")):
         if key in given and given.get("isolate") is False:
             why = f"{what} already runs in a separate process; leave out isolate"
-            raise problem((*path, "isolate"), why, code="options-conflict")
+            raise conflict((*path, "isolate"), why)
     if "command" in given:
         return _command(given, limits, base, path)
     target = _imported(given, base, path)
@@ -127,13 +125,7 @@ def _limits(given: Settings, path: Path) -> Limits:
 def _command(given: Settings, limits: Limits, base: Folder, path: Path) -> CommandTarget:
     for key in (*PYTHONIC, "python"):
         if key in given:
-            raise problem(
-                (*path, key),
-                "a command has no ",
-                Name(key),
-                "; leave out one of them",
-                code="options-conflict",
-            )
+            raise conflict((*path, key), "a command has no ", Name(key), "; leave out one of them")
     batch = given.get("batch_arg")
     if batch not in (None, "none", "size"):
         why = f"={batch!r} must be size or none for a command, because its requests have a size"
@@ -194,11 +186,7 @@ def _program(name: str, base: Folder, key: str) -> str:
 def _imported(given: Settings, base: Folder, path: Path) -> ImportedTarget:
     if "mechanism" not in given:
         what = "an entry of compose" if path else "the audit"
-        raise problem(
-            path,
-            f"{what} has no mechanism; give its import path, package.module:attr",
-            code="option-missing",
-        )
+        raise missing(path, f"{what} has no mechanism; give its import path, package.module:attr")
     return ImportedTarget(
         path=located(given["mechanism"], base),
         init=_arguments("init", given.get("init"), base, path),

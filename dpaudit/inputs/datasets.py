@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.inputs.decoding import check_read, decoded
 from dpaudit.inputs.files import (
+    Reader,
     near_file,
     read_columns,
     read_npy,
     read_rows,
     read_text,
+    reader_for,
     why_unreadable,
 )
 from dpaudit.inputs.values import ARRAYS, IMPORT, LIBRARIES, array, frame, resolved, written
-from dpaudit.wording import did_you_mean, shortened
+from dpaudit.wording import shortened
 
 _log = logging.getLogger(__name__)
-
-Reader = Callable[[Path], Any]
 
 FILE = "@"
 
@@ -81,19 +81,12 @@ def _dereferenced(
 
 
 def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
-    reader = readers.get(Path(name).suffix.lower())
     places = [Path(name)] if base is None else [Path(name), base / name]
-    if reader is None:
-        if any(one.is_dir() for one in places):
-            raise DatasetError(
-                f"dataset @{name} is a folder; name a file in it", code="file-unreadable"
-            )
-        near = "" if Path(name).suffix else near_file(Path(name))
+    if Path(name).suffix.lower() not in readers and any(one.is_dir() for one in places):
         raise DatasetError(
-            f"dataset @{name}: files of type {Path(name).suffix or 'unknown'!r} are not read; "
-            f"known: {', '.join(readers)}.{near or did_you_mean(Path(name).suffix, readers)}",
-            code="file-type-unknown",
+            f"dataset @{name} is a folder; name a file in it", code="file-unreadable"
         )
+    reader = reader_for(name, readers, f"dataset @{name}")
     # Readers refuse files that are not regular, except folders.
     file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import DatasetError, DpauditError
 from dpaudit.import_path import describe_mode, describe_non_file
-from dpaudit.wording import counted, did_you_mean_file
+from dpaudit.wording import counted, did_you_mean, did_you_mean_file
 
+Reader = Callable[[Path], Any]
 CsvRows = list[list[str]]
 # Most bytes that are read from a pipe, which need not end.
 MOST_PIPED = 1 << 28
@@ -32,6 +33,26 @@ _MISSING = frozenset({"None", "NA", "N/A", "n/a", "<NA>", "null", "NULL", "NaT"}
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
 # A line after the last one of a CSV file; a quotation mark that is never closed swallows it.
 _END = "\ufdd0"
+
+
+def malformed(why: str) -> DatasetError:
+    return DatasetError(why, code="file-malformed")
+
+
+def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
+    """Return the function that reads files with the suffix of `name`.
+
+    readers: functions by suffix.  file: the file in messages.  Raises DatasetError.
+    """
+    suffix = Path(name).suffix
+    if suffix.lower() in readers:
+        return readers[suffix.lower()]
+    near = did_you_mean(suffix, readers) if suffix else near_file(Path(name))
+    raise DatasetError(
+        f"{file}: files of type {suffix or 'unknown'!r} are not read; known: "
+        f"{', '.join(readers)}.{near}",
+        code="file-type-unknown",
+    )
 
 
 def opened(file: Path) -> BinaryIO:
@@ -127,10 +148,9 @@ def read_npy(file: Path) -> NDArray[Any]:
         with opened(file) as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
     except (ValueError, EOFError):
-        raise DatasetError(
+        raise malformed(
             "not a complete array of numbers or text as numpy.save writes it (pickled objects are "
-            "refused); save it again with numpy.save, as plain numbers",
-            code="file-malformed",
+            "refused); save it again with numpy.save, as plain numbers"
         ) from None
 
 
@@ -177,15 +197,14 @@ def lines(file: Path, delimiter: str = ",") -> Iterator[list[str]]:
                 if row == [_END]:
                     return
                 if row and row[-1].endswith(_END):
-                    raise DatasetError(
+                    raise malformed(
                         f"the quotation mark in line {line} is never closed; close it, or take it "
-                        "out",
-                        code="file-malformed",
+                        "out"
                     )
                 yield row
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise DatasetError(f"line {line} is not CSV: {error}", code="file-malformed") from None
+            raise malformed(f"line {line} is not CSV: {error}") from None
 
 
 def _rows(file: Path) -> CsvRows:
@@ -194,9 +213,8 @@ def _rows(file: Path) -> CsvRows:
         raise DatasetError("the file has no rows", code="file-empty")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
-            raise DatasetError(
-                f"row {number} has {counted(len(row), 'cell')}, the first one has {len(rows[0])}",
-                code="file-malformed",
+            raise malformed(
+                f"row {number} has {counted(len(row), 'cell')}, the first one has {len(rows[0])}"
             )
     return rows
 
@@ -209,10 +227,9 @@ def _check_missing(rows: CsvRows) -> None:
         missing = sorted(words & _MISSING)
         if missing and words - _MISSING and all(map(_is_number, words - _MISSING)):
             name = repr(rows[0][place].strip()) if first else str(place + 1)
-            raise DatasetError(
+            raise malformed(
                 f"the column {name} holds {missing[0]} among numbers; leave the cell of a missing "
-                "value empty",
-                code="file-malformed",
+                "value empty"
             )
 
 
@@ -229,9 +246,7 @@ def header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     for name in names:
         if names.count(name) > 1:
-            raise DatasetError(
-                f"two columns have the name {name!r}; give each its own name", code="file-malformed"
-            )
+            raise malformed(f"two columns have the name {name!r}; give each its own name")
     return names
 
 

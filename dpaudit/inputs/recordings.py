@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import DatasetError
 from dpaudit.inputs import files
 from dpaudit.inputs.decoding import decoded
-from dpaudit.inputs.files import opened, read_npy, reading
+from dpaudit.inputs.files import malformed, opened, read_npy, reader_for, reading
 from dpaudit.stats.one_run import Guesses
 from dpaudit.wording import counted, did_you_mean, install_command, shortened, shown
 
@@ -33,10 +33,9 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
     """Return the outputs for d1 and for d2, each from a file of its own. Raises DatasetError."""
     one, other = _read(first), _read(second)
     if _shape(one) != _shape(other):
-        raise DatasetError(
+        raise _invalid(
             f"{first} holds {_shape(one)} and {second} {_shape(other)}; "
-            "both must hold outcomes of the same mechanism",
-            code="recording-invalid",
+            "both must hold outcomes of the same mechanism"
         )
     if isinstance(one, dict) and isinstance(other, dict):
         _check_names(first, one)
@@ -53,10 +52,7 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
     arms = _column(file, table, column)
     rest = {name: values for name, values in table.items() if name != column}
     if not rest:
-        raise DatasetError(
-            f"{file} has the column {column!r} only; add one with the outcomes",
-            code="recording-invalid",
-        )
+        raise _invalid(f"{file} has the column {column!r} only; add one with the outcomes")
     _check_names(file, rest)
     is_d1 = [_arm(file, column, value) for value in _plain(arms)]
     return _rows(rest), np.array(is_d1, dtype=bool)
@@ -78,16 +74,14 @@ def read_guesses(file: Path) -> Guesses:
     return Guesses(len(included), len(made), sum(one is guess for one, guess in made))
 
 
+def _invalid(why: str) -> DatasetError:
+    return DatasetError(why, code="recording-invalid")
+
+
 def _read(file: Path) -> Raw | Columns:
-    reader = _READERS.get(file.suffix.lower())
     if file.is_dir():
         raise DatasetError(f"{file} is a folder; name a file in it", code="file-unreadable")
-    if reader is None:
-        raise DatasetError(
-            f"{file}: files of type {file.suffix or 'unknown'!r} are not read; known: "
-            f"{', '.join(_READERS)}.{did_you_mean(file.suffix, _READERS)}",
-            code="file-type-unknown",
-        )
+    reader = reader_for(str(file), _READERS, str(file))
     with reading(file):
         found = reader(file)
     if len(next(iter(found.values()), []) if isinstance(found, dict) else found) == 0:
@@ -116,10 +110,9 @@ def _read_csv(file: Path) -> Columns:
 def _header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     if names and all(isinstance(_cell(name), float) for name in names):
-        raise DatasetError(
+        raise malformed(
             f"the first line holds numbers ({shortened(','.join(names), _SHOWN)}), not the names "
-            "of the columns; add a first line with names",
-            code="file-malformed",
+            "of the columns; add a first line with names"
         )
     return files.header(names)
 
@@ -129,10 +122,9 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
         if not row:
             continue
         if len(row) != len(header):
-            raise DatasetError(
+            raise malformed(
                 f"line {number} has {counted(len(row), 'cell')}, the header has {len(header)}; "
-                "every row must have a cell for each column",
-                code="file-malformed",
+                "every row must have a cell for each column"
             )
         yield row
 
@@ -174,7 +166,7 @@ def _read_parquet(file: Path) -> Columns:
         with opened(file) as stream:
             table = parquet.read_table(stream)
     except pyarrow.ArrowException as error:
-        raise DatasetError(f"not a Parquet file: {error}", code="file-malformed") from error
+        raise malformed(f"not a Parquet file: {error}") from error
     return {name: _arrow(table.column(name)) for name in table.column_names}
 
 
@@ -209,10 +201,9 @@ def _check_names(file: Path, table: Columns) -> None:
     """Raise DatasetError for a column without a name, such as the index that pandas writes."""
     if len(table) > 1 and "" in table:
         place = list(table).index("") + 1
-        raise DatasetError(
+        raise _invalid(
             f"{file}: column {place} has no name; leave it out if it only numbers the rows "
-            "(pandas: to_csv(..., index=False)), else name it in the first line",
-            code="recording-invalid",
+            "(pandas: to_csv(..., index=False)), else name it in the first line"
         )
 
 
@@ -223,10 +214,9 @@ def _named(file: Path, found: Raw | Columns) -> Columns:
     if isinstance(found, list) and all(isinstance(row, dict) for row in found):
         names = dict.fromkeys(name for row in found for name in row)
         return {name: [row.get(name) for row in found] for name in names}
-    raise DatasetError(
+    raise _invalid(
         f"{file} has no named columns; give .csv, .parquet, .jsonl with an object per line, or "
-        ".npy of a structured array",
-        code="recording-invalid",
+        ".npy of a structured array"
     )
 
 
@@ -268,10 +258,9 @@ def _plain(values: Raw) -> list[Any]:
 def _arm(file: Path, column: str, value: Any) -> bool:
     found = _ARMS.get(value) if isinstance(value, str | int | float) else None
     if found is None or isinstance(value, bool):
-        raise DatasetError(
+        raise _invalid(
             f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 for "
-            "outputs of d1 and 2 for outputs of d2",
-            code="recording-invalid",
+            "outputs of d1 and 2 for outputs of d2"
         )
     return found
 
@@ -280,8 +269,7 @@ def _choice(file: Path, column: str, value: Any) -> bool:
     if isinstance(value, str | int | float) and value in (*_IN, *_OUT):
         return value in _IN
     empty = ", or empty where nothing was guessed" if column == GUESS else ""
-    raise DatasetError(
+    raise _invalid(
         f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 (in) or 0 "
-        f"(out){empty}",
-        code="recording-invalid",
+        f"(out){empty}"
     )
