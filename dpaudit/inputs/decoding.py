@@ -85,7 +85,7 @@ def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "eit
         try:
             return parse_json(text)
         except MisleadingJson as error:
-            raise DatasetError(f"{name}: {error}", code=error.code) from None
+            raise DatasetError(f"{name} cannot be read: {error}", code=error.code) from None
         except RecursionError:
             raise DatasetError(
                 f"{name} is nested too deeply, with hundreds of levels of lists; make it flatter",

@@ -83,7 +83,7 @@ def _read(file: Path) -> Raw | Columns:
         raise DatasetError(f"{file} is a folder; name a file in it", code="file-unreadable")
     reader = reader_for(str(file), _READERS, str(file))
     with reading(file):
-        found = reader(file)
+        found: Raw | Columns = reader(file)
     if len(next(iter(found.values()), []) if isinstance(found, dict) else found) == 0:
         raise DatasetError(f"{file} is empty; it must hold one output per row", code="file-empty")
     return found
