@@ -19,8 +19,8 @@
    rule and a rule of another kind may join it. The levels also give the bettors their beliefs.
 
 `learn` learns from draws that are kept, `learn_again` from draws that are only counted.
-`auditing/counting.py` has the loop over counted draws, and asks the functions after `best_point`
-when to end it. Nothing here touches validity: the draws that certify a rule are drawn after the
+`auditing/counting.py` has the loop over counted draws; the functions after `best_point` decide when
+it ends. Nothing here touches validity: the draws that certify a rule are drawn after the
 rule is frozen. docs/method.md §5 has the mathematics in the same order.
 """
 
@@ -57,10 +57,9 @@ from dpaudit.levels.portfolio import Learned, Tried
 from dpaudit.levels.rules import RuleTable, evened, predicted_delta, predicted_growth
 from dpaudit.levels.shrinkage import Clusters, sample_shares
 
-# Scorers that are always on, the simple ones first: of equally good candidates the first one wins.
-SCORERS: tuple[Scorer, ...] = (
-    one_dimensional,
-    single_columns,
+# Scorers over several columns, left out where outcomes have few values. A reader cannot check the
+# event of a score by hand.
+_OF_SEVERAL_COLUMNS: tuple[Scorer, ...] = (
     additive,
     innovations,
     prefixes,
@@ -69,15 +68,16 @@ SCORERS: tuple[Scorer, ...] = (
     mean_differences,
     parts,
     kinds,
+)
+# Scorers that are always on, the simple ones first: of equally good candidates the first one wins.
+SCORERS: tuple[Scorer, ...] = (
+    one_dimensional,
+    single_columns,
+    *_OF_SEVERAL_COLUMNS,
     represented,
     atoms,
 )
 
-# Scorers over several columns, left out where outcomes have few values. A reader cannot check the
-# event of a score by hand.
-_OF_SEVERAL_COLUMNS = (
-    additive, innovations, prefixes, banded, logistic, mean_differences, parts, kinds
-)  # fmt: skip
 # Outcomes with few values are listed one by one, since no score tells more. Few means at most 8
 # values, each seen in 50 draws on average; the first 2,000 draws must show at most 8 values, too.
 _FEW_VALUES, _DRAWS_PER_VALUE, _FIRST_DRAWS = 8, 50, 2_000
@@ -136,6 +136,18 @@ def learn(
     return freeze(best, candidates, objective, skipped, tables, stage=stage)
 
 
+def _has_few_values(selection: SelectionDraws) -> bool:
+    """Return whether outcomes have at least two columns and at most 8 values, with at least 50
+    draws per value on average."""
+    if len(selection.outcomes.columns) < 2:
+        return False
+    first = selection.outcomes.take(slice(_FIRST_DRAWS))
+    if len(np.unique(first.keys())) > _FEW_VALUES:
+        return False
+    values = len(np.unique(selection.outcomes.keys()))
+    return values <= _FEW_VALUES and selection.size >= values * _DRAWS_PER_VALUE
+
+
 def learn_again(
     candidates: Sequence[Candidate],
     objective: Objective,
@@ -182,16 +194,7 @@ def best_point(
     return max(claim.points(), key=multiple)
 
 
-def _has_few_values(selection: SelectionDraws) -> bool:
-    """Return whether outcomes have at least two columns and at most 8 values, with at least 50
-    draws per value on average."""
-    if len(selection.outcomes.columns) < 2:
-        return False
-    first = selection.outcomes.take(slice(_FIRST_DRAWS))
-    if len(np.unique(first.keys())) > _FEW_VALUES:
-        return False
-    values = len(np.unique(selection.outcomes.keys()))
-    return values <= _FEW_VALUES and selection.size >= values * _DRAWS_PER_VALUE
+# The functions below decide when `auditing/counting.py` ends learning from counts.
 
 
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:

@@ -53,7 +53,7 @@ def test_a_digitiser_is_a_binary_search(name: str, rng: np.random.Generator) -> 
     digitise = Digitiser(edges, values)
     expected = values[np.searchsorted(edges, numbers, side="right")]
     assert np.array_equal(digitise(numbers), expected)
-    for times in (1, 5):  # many are counted in another way than few
+    for times in (1, 5):  # one piece, and several
         counts = digitise.counts(np.tile(numbers, times), len(values) + 2)
         assert np.array_equal(counts, times * np.bincount(expected, minlength=len(values) + 2))
 
