@@ -39,15 +39,12 @@ class JointLevels(LevelMap):
     sides: for each side rule, its level map and its guess at each of its levels.
     extra: (extra levels, rules), the guesses of all rules at the additional levels, main rule
         first.
-    place: the number of the additional level of each combination of guesses. The combination is
-        read as a number in base 3 (see `_number`).
     """
 
     main: LevelMap
     main_guesses: IntArray
     sides: tuple[tuple[LevelMap, IntArray], ...]
     extra: IntArray
-    place: IntArray
 
     @classmethod
     def of(
@@ -61,9 +58,7 @@ class JointLevels(LevelMap):
         every = [np.unique(one).tolist() for one in (guesses, *(own for _, own in sides))]
         combined = [one for one in product(*every) if any(one[1:])]
         extra = np.array(combined, dtype=np.int64).reshape(len(combined), len(every))
-        place = np.zeros(3 ** len(every), dtype=np.int64)
-        place[_number(extra.T)] = np.arange(len(extra))
-        return cls(main, guesses, tuple(sides), extra, place)
+        return cls(main, guesses, tuple(sides), extra)
 
     @property
     def levels(self) -> int:
@@ -82,22 +77,12 @@ class JointLevels(LevelMap):
         if rows.size:
             level = level.copy()
             each = [self.main_guesses[level[rows]], *(one[rows] for one in guessed)]
-            level[rows] = self.main.levels + self.place[_number(np.stack(each))]
+            is_same = np.all(np.stack(each, axis=1)[:, None] == self.extra, axis=2)
+            level[rows] = self.main.levels + is_same.argmax(axis=1)
         return level
 
     def words(self, chosen: NDArray[np.bool_]) -> str:
         return self.main.words(chosen[: self.main.levels])
-
-
-def _number(guesses: IntArray) -> IntArray:
-    """Return each combination of guesses as a number in base 3, (combinations,); a guess of d2 is
-    digit 2.
-
-    guesses: (rules, combinations), each 1 (d1), 0 (none) or -1 (d2).
-    """
-    digits = guesses % 3
-    weights = 3 ** np.arange(len(digits))[::-1]
-    return np.asarray(weights @ digits)
 
 
 # Share of the error probability of the exact test for the rare rule. If learning finds no rare
