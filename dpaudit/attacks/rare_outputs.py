@@ -105,9 +105,12 @@ class RareTable:
         self._column = np.append(np.repeat(np.arange(len(sizes)), np.array(sizes, int) - 1), -1)
         self._number = np.concatenate([*(np.arange(1, size) for size in sizes), [OTHER]])
         self._is_tail: Mask = np.concatenate([*(own.is_tail[1:] for own in self.columns), [False]])
-        places = [*zip(self._numbers, sizes, strict=True), (self._is_other.astype(np.intp), 2)]
-        tallies = [by_arm(numbers, size, kept.is_d1)[1:] for numbers, size in places]
-        self._counts: IntArray = np.concatenate(tallies)
+        self._tallies = [
+            by_arm(numbers, size, kept.is_d1)
+            for numbers, size in zip(self._numbers, sizes, strict=True)
+        ]
+        others = by_arm(self._is_other.astype(np.intp), 2, kept.is_d1)
+        self._counts: IntArray = np.concatenate([*(own[1:] for own in self._tallies), others[1:]])
 
     @classmethod
     def of(cls, selection: SelectionDraws, often: int) -> RareTable:
@@ -143,8 +146,13 @@ class RareTable:
     @cached_property
     def _shares(self) -> FloatArray:
         """The expected share of d1 in each cell, and the variance of that share: (2, cells)."""
-        single, tail = (law.expected(self._counts) for law in self._laws)
-        return np.where(self._is_tail, tail, single)
+        result = []
+        # Column by column, since rounding depends on the size of an array, and decides between
+        # cells with equal counts.
+        for counts, column in zip(self._tallies, self.columns, strict=True):
+            single, tail = (law.expected(counts) for law in self._laws)
+            result.append(np.where(column.is_tail, tail, single)[:, 1:])
+        return np.concatenate([*result, self._laws[0].expected(self._counts[-1:])], axis=1)
 
     def order(self) -> list[Candidate]:
         """Return a list with one order of outcomes, by the at most four columns that have the cells
