@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,7 @@ def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
     """Return the function that measures the distance of two outputs in plain Python. adjacency: the
     kind of relation, which decides what one step between two datasets is."""
     if norm == RECORDS:
-        return _changed if adjacency in _CHANGING else _added
+        return partial(_records_apart, is_changing=adjacency in _CHANGING)
     total = _TOTALS[norm]
 
     def distance(first: Plain, second: Plain) -> Distance:
@@ -159,16 +160,14 @@ _TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
 }
 
 
-def _added(first: tuple[Hashable, ...], second: tuple[Hashable, ...]) -> Distance:
-    """Return how many records have to be added or removed."""
+def _records_apart(
+    first: tuple[Hashable, ...], second: tuple[Hashable, ...], *, is_changing: bool
+) -> Distance:
+    """Return how many records have to be added or removed; if a record may be changed in one step,
+    how many have to be changed, added or removed."""
     ours, theirs = Counter(first), Counter(second)
-    return Distance(float((ours - theirs).total() + (theirs - ours).total()))
-
-
-def _changed(first: tuple[Hashable, ...], second: tuple[Hashable, ...]) -> Distance:
-    """Return how many records have to be replaced, added or removed."""
-    ours, theirs = Counter(first), Counter(second)
-    return Distance(float(max((ours - theirs).total(), (theirs - ours).total())))
+    gone, new = (ours - theirs).total(), (theirs - ours).total()
+    return Distance(float(max(gone, new) if is_changing else gone + new))
 
 
 def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
