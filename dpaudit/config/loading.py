@@ -123,14 +123,14 @@ class Document:
         self.lines = dict(_lines(node))
         self.misread = list(dict.fromkeys(_misread(node, text)))
         self.doubted = list(dict.fromkeys(_doubted(node)))
-        for number, said in self.doubted:
-            _log.warning("%s:%d: %s", path, number, said)
+        for number, warning in self.doubted:
+            _log.warning("%s:%d: %s", path, number, warning)
 
     def misread_problems(self) -> list[ConfigurationError]:
         """Return an error for each string that looks like another value, such as None."""
         return [
-            ConfigurationError(f"{self.path}:{line}: {said}", code="value-misread")
-            for line, said in self.misread
+            ConfigurationError(f"{self.path}:{line}: {why}", code="value-misread")
+            for line, why in self.misread
         ]
 
     def strict_problems(self, specs: Iterable[AuditSpec]) -> list[ConfigurationError]:
@@ -139,8 +139,8 @@ class Document:
             return []
         failing = "(strict: this warning fails the run)"
         return [
-            ConfigurationError(f"{self.path}:{line}: {said} {failing}", code="strict-warning")
-            for line, said in self.doubted
+            ConfigurationError(f"{self.path}:{line}: {why} {failing}", code="strict-warning")
+            for line, why in self.doubted
         ]
 
     def line(self, path: Path) -> int | None:
@@ -218,8 +218,8 @@ def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
         written = text[value.start_mark.index : value.end_mark.index]
         if len(written) > LONGEST or written.startswith("!"):  # !!str says that it is a text
             continue
-        for said in refused(written, construct(value), value, in_file=True):
-            yield line_of(key), f"{key.value}: {said}"
+        for why in refused(written, construct(value), value, in_file=True):
+            yield line_of(key), f"{key.value}: {why}"
 
 
 def _doubted(node: Any) -> Iterator[tuple[int, str]]:

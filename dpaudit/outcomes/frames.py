@@ -1,9 +1,9 @@
-"""Data frames, series and Arrow tables as plain parts: for Python 3.8 and later, without imports of
-dpaudit, since drawing processes run this file too.
+"""Data frames, series and Arrow tables as plain values.
 
-A frame or a series of pandas, Polars or Arrow that a process sends back is a `Frame` or a `Series`
-of plain values, so that the process that reads it needs none of these libraries. They are not
-imported here: a mechanism that returns one has done so.
+Processes that draw run this file too, so it works in Python 3.8 and imports nothing of dpaudit.
+They send frames and series of pandas, Polars and Arrow as `Frame` and `Series`, so that the reading
+process does not need these libraries. This module does not import them: a mechanism that returns
+their objects has imported them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ _SERIES = {
 
 
 class Frame:
-    """The columns of a data frame by name, each a list or, with an index that says more than the
-    place, a dict. word: what it is, as `a DataFrame`."""
+    """A data frame. word: its type, such as `a DataFrame`.
+
+    columns: by name, each a list or, with an index other than 0, 1, 2, ..., a dict.
+    """
 
     def __init__(self, word: str, columns: dict[Any, Entries]) -> None:
         self.word, self.columns = word, columns
@@ -40,8 +42,7 @@ class Frame:
 
 
 class Series:
-    """The entries of a series, as of a column of a frame. word: its type, with that of its
-    entries."""
+    """A series. word: its type and dtype.  entries: as a column of `Frame`."""
 
     def __init__(self, word: str, entries: Entries) -> None:
         self.word, self.entries = word, entries
@@ -59,7 +60,7 @@ def is_series(kind: type) -> bool:
 
 
 def as_frame(value: Any) -> Frame:
-    """Return a data frame or a table with plain columns; repeated names come with a number."""
+    """Return a data frame or a table with plain columns; repeated names get a number."""
     library = _library(type(value), _FRAMES)
     if library == "pandas":
         keys = _distinct(value.columns.tolist())
@@ -89,8 +90,8 @@ def as_series(value: Any) -> Series:
 
 
 def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
-    """Return a moment, a duration or a missing value of pandas as what it is called and plain
-    parts; None for any other value."""
+    """Return the kind and plain parts of a moment, a duration or a missing value of pandas; None
+    for any other value."""
     pandas = sys.modules.get("pandas")
     name = type(value).__name__
     missing = () if pandas is None else (getattr(pandas, "NA", None), getattr(pandas, "NaT", None))
@@ -106,9 +107,11 @@ def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
 
 
 def content(value: Any) -> bytes:
-    """Return bytes that change with a value: the hashes of the rows of a pandas object, else the
-    pickle. pandas pickles an object otherwise once it was read, since it keeps what it computed.
-    Raises whatever hashing, or pickling, raises."""
+    """Return bytes that change with a value: hashes of a pandas object's rows, else the pickle.
+
+    The pickle of a pandas object changes when the object is read, because pandas caches results.
+    Raises the errors of hashing or pickling.
+    """
     kind = type(value)
     if "pandas" not in (_library(kind, _FRAMES), _library(kind, _SERIES)):
         return pickle.dumps(value)
@@ -120,7 +123,7 @@ def content(value: Any) -> bytes:
 
 
 def _library(kind: type, names: dict[str, list[str]]) -> str | None:
-    """Return the library that a type is from; None for a type that `names` does not list."""
+    """Return the library of a type; None for a type that `names` does not list."""
     for library, classes in names.items():
         module: Any = sys.modules.get(library)
         for one in classes if module is not None else ():
@@ -142,7 +145,7 @@ def _entries(series: Any) -> Entries:
 
 
 def _distinct(keys: list[Any]) -> list[Any]:
-    """Return keys made unique: a repeated one is paired with the number of its earlier copies."""
+    """Return unique keys: a repeated key becomes a pair with the number of its earlier copies."""
     if len(set(keys)) == len(keys):
         return keys
     seen: Counter[Any] = Counter()

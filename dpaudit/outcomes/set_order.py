@@ -1,8 +1,8 @@
-"""Whether keys stand in an order that a set of them has: for Python 3.8 and later, without imports
-of dpaudit, since drawing processes run this file too.
+"""Whether the keys of a dict are in an order that a set of them may have.
 
-The order of a set of texts follows from the hash seed of the process. A mechanism that iterates
-over a set reveals nothing by it, so all orders that such a set can have count as one.
+The order of a set of strings follows from the hash seed of the process. A mechanism that iterates
+over a set reveals nothing by that order, so all orders that a set may have count as one. Processes
+that draw run this file too, so it works in Python 3.8 and imports nothing of dpaudit.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# Up to this many keys, sets are built with every order of insertion: 24 at most.
+# Most keys for which sets are built in every order of insertion, of which there are at most 24.
 _FEW_KEYS = 4
 # CPython's table of a set (Objects/setobject.c): 8 slots for up to four elements; a table that is
 # three fifths full grows to more than four times as many slots as elements. A copy of a set may
 # have half as many slots, and a set that lost elements two or four times as many.
 _FEWEST_SLOTS, _SIZES = 8, (0.5, 1, 2, 4)
 _LINEAR_PROBES, _PERTURB_SHIFT = 9, 5
-# Free slots that a key may come to if its own slot is taken: the first one, or the second if
-# another displaced key has taken that. With more, few keys would be certain to be in a slot.
+# Free slots in which a key may be if its own slot is taken: the first, or the second if another
+# displaced key has taken the first. With more, few keys would be certain to be in a slot.
 _FREE_SLOTS = 2
 # Of two keys, the table of 8 slots alone: in three of eight hash seeds, that of 32 slots has their
 # other order, and then no order of two keys would reveal anything.
@@ -34,9 +34,9 @@ _FEWEST_KEYS_OF_LARGER_TABLES = 3
 
 
 def hash_seed() -> str | None:
-    """Return the seed of the hashes of texts, PYTHONHASHSEED; None if every process draws its own.
+    """Return the hash seed of strings, PYTHONHASHSEED; None if every process draws its own.
 
-    A variable that was set to 0 after the start of this process does not count.
+    The value 0 does not count if it was set after the start of this process.
     """
     if not sys.flags.hash_randomization:
         return "0"
@@ -45,11 +45,11 @@ def hash_seed() -> str | None:
 
 
 def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
-    """Return whether an order of keys reveals nothing: a set of them can have it in this process,
-    or their hashes differ from process to process, so that the orders of sets differ, too, and
-    equal seeds would not give equal results.
+    """Return whether an order of keys counts as the order of a set, and so reveals nothing.
 
-    texts: whether texts were hashed with the seed of this process.
+    This is so if a set of these keys may have the order in this process, or if their hashes differ
+    between processes, where equal seeds would not give equal results.
+    texts: whether strings were hashed with the hash seed of this process.
     """
     is_fixed = texts and hash_seed() is not None
     return not all(_has_known_hash(key, is_fixed) for key in keys) or _can_be_of_a_set(keys)
@@ -64,11 +64,11 @@ def _has_known_hash(key: Any, is_fixed: bool) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
-    """Return whether a set of these keys, in this process, can have them in this order.
+    """Return whether a set of these keys may have this order in this process.
 
-    Of three keys and more, those that collide may stand anywhere, so that the answer is also True
-    for orders that no set has. It is False for about one in a thousand orders of sets of more than
-    fifteen keys, and for orders due to collisions with other elements, which the set has lost.
+    Of three or more keys, those that collide may be anywhere, so that the answer is also True for
+    orders that no set has. It is wrongly False for about 1 in 1,000 orders of sets of more than 15
+    keys, and for orders due to collisions with elements that were removed from the set.
     """
     if len(keys) < 2 or tuple(set(keys)) == keys:
         return True
@@ -96,7 +96,7 @@ def _slots(elements: int) -> int:
 
 
 def _rises(hashes: list[int], slots: int) -> bool:
-    """Return whether the keys that are surely in their own slots come in the order of these."""
+    """Return whether the keys that are certain to be in their own slots come in slot order."""
     mask = slots - 1
     owners: dict[int, list[int]] = {}
     for key, number in enumerate(hashes):
@@ -119,7 +119,7 @@ def _rises(hashes: list[int], slots: int) -> bool:
 
 
 def _probes(number: int, mask: int) -> Iterator[int]:
-    """Yield the slots that are tried for a hash, as long as they are not the same again."""
+    """Yield the slots that CPython tries for a hash, until they repeat."""
     slot, perturb = number & mask, number
     for _ in range(mask + 1):
         probes = _LINEAR_PROBES if slot + _LINEAR_PROBES <= mask else 0
