@@ -1,7 +1,7 @@
 """Small tools for p-values.
 
-`bisect_interval` and `smallest_alpha` find where a test starts to refute, `holm` and `holm_levels`
-test several hypotheses together, and `chi_squared` tests the independence of contingency tables.
+`bisect_interval` and `smallest_alpha` find where a test starts to refute, `holm` tests several
+hypotheses together, and `chi_squared` tests the independence of contingency tables.
 """
 
 from __future__ import annotations
@@ -41,41 +41,22 @@ def smallest_alpha(refuted: Callable[[float], bool]) -> float:
     return math.exp(bisect_interval(lambda log_alpha: refuted(math.exp(log_alpha)), -700.0, 0.0)[1])
 
 
-def holm(p_values: ArrayLike, alpha: float, size: int | None = None) -> NDArray[np.bool_]:
+def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
     """Return, for each p-value, whether Holm's step-down procedure rejects its hypothesis.
 
     alpha: upper limit for the probability that any true hypothesis is rejected.
-    size: number of all hypotheses, if some have no p-value; a hypothesis without a p-value is not
-    rejected. Default: the number of p-values.
 
-    Valid under any dependence between the p-values. Source: Holm 1979.
+    Valid under any dependence between the p-values. Source: Holm 1979. Batches of audits use
+    statsmodels (auditing/familywise.py), whose import takes longer than a single audit.
 
     >>> holm([0.01, 0.04, 0.03], 0.05).tolist()
     [True, False, False]
     """
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
-    whole = len(p) if size is None else size
-    left = np.arange(whole, whole - len(p), -1)
     rejected = np.empty(len(p), dtype=bool)
-    rejected[order] = np.logical_and.accumulate(p[order] <= alpha / left)
+    rejected[order] = np.logical_and.accumulate(p[order] <= alpha / np.arange(len(p), 0, -1))
     return rejected
-
-
-def holm_levels(p_values: ArrayLike, alpha: float, size: int) -> list[float]:
-    """Return, for each p-value, the level at or below which Holm's procedure rejects.
-
-    alpha, size: as in `holm`; `size` must be at least the number of p-values.
-
-    >>> [round(one, 4) for one in holm_levels([0.01, 0.04, 0.03], 0.05, 3)]
-    [0.0167, 0.025, 0.025]
-    """
-    p = np.asarray(p_values, dtype=float)
-    rejected = int(holm(p, alpha, size).sum())
-    levels = np.full(len(p), alpha / max(1, size - rejected))
-    order = np.argsort(p, kind="stable")[:rejected]
-    levels[order] = alpha / np.arange(size, size - rejected, -1)
-    return [float(level) for level in levels]
 
 
 def chi_squared(
