@@ -50,7 +50,7 @@ _MOST_COLUMNS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Guesses:
-    """Cells that only one input gave, the most probable of one input alone first.
+    """Cells that only one input gave, in falling order of the probability that this is no luck.
 
     cell: (guesses,), index of each cell in the arrays of the table.
     is_d1: (guesses,), whether d1 gave it.
@@ -295,7 +295,7 @@ class RareTable:
                 replace(self.columns[place], only=self._numbers_in(guesses.cell, place))
                 for place in places
             )
-        # `OTHER` is a joint number, too.
+        # Joint numbers start one earlier than the ranges, since number 0 belongs to `OTHER`.
         start = {
             place: own.start - 1 for place, own in zip(places, joint_ranges(columns), strict=True)
         }

@@ -150,7 +150,8 @@ def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
     share = _predicted_shares(candidate, selection)[:rows]
     surprise, variance = selection.is_d1[:rows] - share, share * (1 - share)
     groups = np.stack([equal_mass_groups(one.take(slice(rows)), _GROUPS) for one in columns])
-    # Nats that the candidate explains; a pair must add 2 % of them.
+    # Log-likelihood gain of the candidate over a coin flip, in nats. Trees are worth fitting if two
+    # columns together add 2 % of it.
     known = max(0.0, float(np.log(2 * (1 - np.abs(surprise))).sum()))
     least = _SHARE_OF_PAIR * known
     return any(

@@ -79,11 +79,13 @@ class PairAudit:
         users_attacks: tuple[Scorer, ...] = (),
         compare: Callable[[Refutation], Redrawn | None] = lambda refutation: None,
     ) -> None:
-        """Prepare the audit of the pair of an empty ledger.
+        """Prepare the audit of one pair of inputs.
 
+        ledger: the draws and bets of this pair; no draw has been made yet.
         users_attacks: the user's own attacks.
-        compare: called with a refutation; compares it with draws of new processes. Returns None if
-        no comparison is asked for, and raises MechanismError if the processes differ.
+        compare: called with a refutation before it is final; compares it with draws of new
+            processes. Returns None if no comparison is asked for, and raises MechanismError if the
+            processes differ.
         """
         spec = ledger.spec
         self._ledger, self._spec, self._plan = ledger, spec, ledger.plan

@@ -86,8 +86,8 @@ _NO_REFIT_BEFORE = 1.2
 _REFIT_EACH_BLOCK_UNTIL = 1_000
 # A run that continues after a refutation (--full) refits whenever draws have grown by this factor.
 _REFIT_GROWTH_OF_FULL_RUNS = 8
-# A run with --full, or with a claim of several points, does not fit before 1/16 of the buffer is
-# filled.
+# First fit of a run with --full, or of a claim of several points: when 1/16 of the buffer is full.
+# Earlier fits would be replaced before a bet depends on them.
 _FIRST_REFIT_OF_FULL_RUNS = 16
 
 # With a time limit, learning ends after 1/8 of the time, in analogy to 1/8 of the draws.

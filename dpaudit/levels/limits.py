@@ -3,7 +3,7 @@ rules."""
 
 # Largest number of columns for scorers that relate columns to each other: more take seconds.
 MOST_COLUMNS = 128
-# Largest number of values, and of labels, of a column with a cell of their own.
+# Largest number of values of a column, and of its labels, that get a cell each.
 MOST_CELLS = 4_096
 # Number of first draws that show the form of outcomes, such as which columns depend on each other.
 FIRST_DRAWS = 4_096

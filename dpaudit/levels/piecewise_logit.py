@@ -385,8 +385,11 @@ def _averaged(
 
 
 def _centred(position: FloatArray, ahead: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return the position minus the constant that makes it, read as log-odds, predict the observed
-    number of draws of d1."""
+    """Return log-odds shifted by a constant, such that they predict the observed number of draws of
+    d1.
+
+    position: log-odds of d1 by level.  ahead: draws of d1 by level.  draws: all draws by level.
+    """
     for _ in range(_NEWTON_STEPS):
         share = probability(position)
         step = float((ahead - draws * share).sum() / max(TINY, draws @ (share * (1 - share))))
