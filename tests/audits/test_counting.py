@@ -19,14 +19,14 @@ from dpaudit.reports.text import render
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json
 
-# A leak that d1 alone gives, beside noise that attains ε, in so many draws.
+# An output of probability P that only d1 gives, next to noise that attains ε; draws of the audit.
 P, EPSILON = 1e-3, 1.1
 CLAIM, SAMPLES = ApproximateDP(EPSILON, P / 10), 200_000
 # A value that too few of the kept draws show.
 RARER = 3e-4
 RARER_CLAIM = ApproximateDP(EPSILON, RARER / 10)
 TRUTH = 1 / (1 + math.exp(-EPSILON))
-# What is said where room was made.
+# Part of the message about dropped rare outputs.
 ROOM = "came up more often than others"
 # In these, no leak below is found by the draws that are kept.
 SEEDS = (1, 2)
@@ -204,7 +204,7 @@ def test_room_is_made_alike_by_workers_and_when_continued(
 
 @pytest.fixture
 def enough_kept(monkeypatch: pytest.MonkeyPatch, few_kept: None) -> None:
-    """Keep as many as are needed for sequences to be learned anew from what is counted."""
+    """Keep enough draws for sequences to be learned again from counts."""
     monkeypatch.setattr(schedule, "MAX_BUFFERED_DRAWS", 10_000)
 
 
@@ -260,8 +260,7 @@ def test_draws_that_change_while_they_are_counted_are_an_error() -> None:
 
 def test_a_stream_that_never_stops_being_new_stays_within_bounds() -> None:
     def changing(dataset: int, size: int, rng: np.random.Generator) -> Any:
-        """Give what nobody has seen before, from some draw on, and more of it than
-        there is room for."""
+        """Return only new outputs from some draw on, and more of them than there is room for."""
         made[0] += size
         found = answer(dataset, size, rng)
         return found if made[0] < 6_000 else found + rng.random(size)

@@ -36,8 +36,8 @@ from tests.result_files import from_json, to_json
 from tests.sent import batch
 
 ALPHA = 0.01
-# Said with these probabilities on the inputs 0 and 1: D(P ‖ Q) is far larger than D(Q ‖ P).
-OFTEN, SELDOM = 0.2, 0.01
+# Probabilities of True on the inputs 0 and 1: D(P ‖ Q) is far larger than D(Q ‖ P).
+OFTEN, RARELY = 0.2, 0.01
 
 
 def shifted(x: float, size: int, rng: np.random.Generator) -> Any:
@@ -49,7 +49,7 @@ def flipped(x: int, size: int, rng: np.random.Generator) -> Any:
 
 
 def tells(x: int, size: int, rng: np.random.Generator) -> Any:
-    return rng.random(size) < (SELDOM if x else OFTEN)
+    return rng.random(size) < (RARELY if x else OFTEN)
 
 
 def constant(x: int, size: int) -> Any:
@@ -57,7 +57,7 @@ def constant(x: int, size: int) -> Any:
 
 
 def raises(x: int, rng: np.random.Generator) -> int:
-    if rng.random() < (SELDOM if x else OFTEN):
+    if rng.random() < (RARELY if x else OFTEN):
         raise ValueError("no")
     return 0
 
@@ -145,7 +145,7 @@ def test_a_tight_claim_of_randomised_response_is_not_refuted(order: float) -> No
 @pytest.mark.parametrize("order", [2.0, 6.0])
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_larger_of_both_directions_is_bounded(order: float, turned: bool) -> None:
-    truth, other = of_coins(OFTEN, SELDOM, order), of_coins(SELDOM, OFTEN, order)
+    truth, other = of_coins(OFTEN, RARELY, order), of_coins(RARELY, OFTEN, order)
     assert other < truth / 5
     inputs = (1, 0) if turned else (0, 1)
     result = dpaudit.audit(tells, *inputs, RenyiDP(order, truth), samples=60_000)
@@ -156,7 +156,7 @@ def test_the_larger_of_both_directions_is_bounded(order: float, turned: bool) ->
 
 
 def test_a_claim_about_all_orders_is_tested_at_the_one_that_says_most() -> None:
-    rho = max(of_coins(OFTEN, SELDOM, a) / a for a in np.linspace(1.001, 20, 2_000))
+    rho = max(of_coins(OFTEN, RARELY, a) / a for a in np.linspace(1.001, 20, 2_000))
     result = audited(ZeroConcentratedDP(float(rho)), tells)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert 0.75 * rho < bounds(result)[0].lower < rho
@@ -226,7 +226,7 @@ def test_a_claim_that_allows_nothing() -> None:
 
 
 def test_exceptions_are_outputs_like_others() -> None:
-    truth = of_coins(OFTEN, SELDOM, 2.0)
+    truth = of_coins(OFTEN, RARELY, 2.0)
     result = audited(RenyiDP(2, truth), raises, samples=20_000)
     assert sum(map(sum, certificate(result).failures.values())) > 1_000
     assert 0.6 * truth < divergence(result).lower < truth

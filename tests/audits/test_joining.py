@@ -453,7 +453,7 @@ def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path, spawned: No
     result = run_audit(replace(spec, workers=1))
     (found,) = result.certificates
     assert found.draws == found.budget
-    if found.schedule is not None and not found.schedule.counted:  # or it was planned anew since
+    if found.schedule is not None and not found.schedule.counted:  # otherwise planned again since
         assert found.budget == budgets[-1]
     assert as_text(run_audit(spec)) == as_text(result)
 

@@ -1,4 +1,4 @@
-"""Mechanisms whose draws no seed decides: what is said of them, and of their journals."""
+"""Mechanisms whose draws no seed controls: their notes and their journals."""
 
 from __future__ import annotations
 

@@ -143,8 +143,8 @@ def test_small_steps_of_many_columns_are_learned_from_few_draws() -> None:
     def many(dataset: float, size: int, rng: Rng) -> Batch:
         return rng.laplace(size=(size, 20)) + dataset / 20
 
-    # Which side each number is on is all there is to know; a table for each column has more cells
-    # than so few draws can tell apart.
+    # Only the sign of each deviation is informative; a table for each column has more cells than
+    # 20,000 draws can distinguish.
     assert certified(drawn(many, 20_000), many) > 0.25
 
 

@@ -1,4 +1,4 @@
-"""A budget of any size: so many blocks, never more outcomes at a time, and what it costs."""
+"""The model of cost: blocks, outcomes in memory and time for budgets of any size."""
 
 from __future__ import annotations
 

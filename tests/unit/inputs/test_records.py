@@ -1,4 +1,4 @@
-"""Pairs of long lists are said by how they differ."""
+"""Pairs of long lists are described by their difference."""
 
 from __future__ import annotations
 

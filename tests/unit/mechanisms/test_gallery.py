@@ -21,7 +21,7 @@ D1, D2 = [(1.0, 0.0), (10.0, 0.0)], [(1.0, 0.0), (0.0, 0.0)]
 
 
 def accepted(x: Fraction, terms: int = 40) -> Fraction:
-    """How often e^(-x) is said to happen, with the division as dashu/#57 describes it."""
+    """Return the probability of an e^(-x) event under the division of dashu/#57."""
     total, reached = Fraction(0), Fraction(1)
     for k in range(1, terms):
         shared = math.gcd(x.numerator, k)

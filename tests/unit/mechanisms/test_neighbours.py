@@ -1,8 +1,8 @@
-"""Planted leaks: as large as stated where they are said to be, and not in the correct counterparts.
+"""Planted leaks have the stated size on the stated pair, and their correct counterparts have none.
 
-Seeds are fixed. Were they drawn anew, this file would fail for sound code with a probability of at
+Seeds are fixed. With random seeds, this file would fail for correct code with a probability of at
 most `FAILURE_PROBABILITY`: audits that must find nothing share it equally, by their confidence.
-What frequencies are compared at six standard errors adds less than 10⁻⁷.
+Comparisons of frequencies at six standard errors add less than 10⁻⁷.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def test_one_sided_noise_alone_hides_nothing() -> None:
     [
         lambda x, rng: x + np.sqrt(2 * rng.exponential()) * rng.normal(),  # Laplace noise
         lambda x, rng: x + rng.normal(0, np.sqrt(2 * rng.exponential())),
-        lambda x, rng: x + rng.normal() * rng.normal() + rng.normal() * rng.normal(),  # likewise
+        lambda x, rng: x + rng.normal() * rng.normal() + rng.normal() * rng.normal(),  # Laplace
         lambda x: x + random.gauss(0, math.sqrt(2 * random.expovariate(1))),
     ],
 )
