@@ -140,7 +140,8 @@ class Option:
     more: str = ""
 
     def __post_init__(self) -> None:
-        sentence = f"{self.help[:1].lower()}{self.help[1:].removesuffix('.')}"
+        first = self.help.partition(". ")[0].removesuffix(".")
+        sentence = f"{first[:1].lower()}{first[1:]}"
         words = f"{self.kind.words}: {sentence}" if self.kind.words else sentence
         object.__setattr__(self, "must", self.must or words)
         if self.flag == "":
@@ -272,21 +273,23 @@ _TABLE = (
     _called("mechanism", TEXT, "An import path: package.module:attr or path/to/file.py:attr.",
         flag=None, unless="required"),
     _given("d1", DATASET,
-        "One input: any JSON or YAML value, {tuple: [0, 1]}, @file (.json, .yaml, .csv, .npy), or "
-        "import:module:name.", usual=True, must="a dataset: any value, @file or import:module:name",
+        "One input: a JSON or YAML value, or @file. Files are .json, .yaml, .csv or .npy; {tuple: "
+        "[0, 1]} is a tuple; import:module:name is a Python object.", usual=True,
+        must="a dataset: any value, @file or import:module:name",
         unless="required", more="configuration.md#values"),
     _given("d2", DATASET, "The neighbouring input, in the same form.", usual=True,
         must="the neighbouring input: any value, @file or import:module:name", unless="required"),
-    _called("params", NAMED, "A keyword argument of every call. Repeatable.", flag="--param",
+    _called("params", NAMED, "A keyword argument of every call (repeatable).", flag="--param",
         usual=True, must="a mapping of keyword arguments for every call",
         more="configuration.md#values"),
     _called("init", ARGUMENTS, "Constructor arguments, as a list or a mapping: '[1.0, 1.0]'.",
         must="a list or a mapping of constructor arguments", more="configuration.md#values"),
     _called("call", TEXT, "The method that returns outputs.", metavar="METHOD",
         must="the name of the method that returns outputs", unless="the object itself"),
-    _called("factory", SWITCH, "The target is a factory: call it to get the mechanism."),
+    _called("factory", SWITCH, "Call the target to get the mechanism."),
     _called("batch_arg", TEXT,
-        "The parameter for the number of outputs of one call; none: call once for each output.",
+        "The parameter for the number of outputs per call. With none, dpaudit calls the mechanism "
+        "once for each output.",
         metavar="NAME", unless="size, if it has one",
         must="the name of the parameter for the number of outputs of one call, or none",
         more="guides/mechanism.md#parameters-under-other-names"),
@@ -294,13 +297,14 @@ _TABLE = (
         must="the name of the parameter for the dataset", unless="the first",
         more="guides/mechanism.md#parameters-under-other-names"),
     _called("rng_arg", TEXT,
-        "The parameter for a numpy.random.Generator; none: pass no generator.", metavar="NAME",
+        "The parameter for a numpy.random.Generator. With none, dpaudit passes no generator.",
+        metavar="NAME",
         must="the name of the parameter for a numpy.random.Generator, or none",
         unless="rng, if it has one", more="guides/mechanism.md#parameters-under-other-names"),
     _called("post_process", PATH, "The import path of a function to apply to every output.",
         more="guides/attacks.md#a-score-of-your-own"),
     _called("command", Kind(Annotated[list[Words], Meta(min_length=1)] | Words, metavar="COMMAND"),
-        "Audit a program in place of a target: its command line, in quotes. "
+        "The command line of a program to audit in place of a target. "
         "docs/guides/protocol.md defines what it reads and writes.",
         must="a list of words, or a command line: a program to audit in place of mechanism",
         more="guides/protocol.md"),
@@ -322,29 +326,29 @@ _TABLE = (
         must="array (or numpy), pandas or polars: datasets become arrays or data frames",
         more="configuration.md#values"),
     _given("adjacency", Kind(str | dict[str, Any], metavar="RELATION"),
-        "The neighbouring relation: add-remove, replace, a distance such as l1:1, or another one "
-        "that dpaudit list adjacencies names. dpaudit checks d1 and d2 where it can.",
+        "The neighbouring relation, such as add-remove. dpaudit list adjacencies names all: "
+        "replace, distances such as l1:1, and others. dpaudit checks d1 and d2 where it can.",
         must="add-remove, replace, or a distance such as l1:1", unless="not stated"),
     _given("repeat", WHOLE,
-        "Treat this many independent runs on one input as one output; the claim is per run.",
+        "Independent runs that together give one output. The claim is per run.",
         must="a whole number of independent runs on one input, which together are one output; the "
              "claim is per run", default=1, more="guides/compositions.md"),
     _given("matrix", Kind(dict[str, Annotated[list[Any], Meta(min_length=1)]]),
         "A mapping from names to lists of values, which ${name} refers to; one audit for each "
         "combination, at most 5,000.", flag=None),
     _seen("on_error", _choice(*get_args(OnError)),
-        "How an exception of the mechanism counts: as an outcome, or (fail) as an error of the "
-        "audit; auto: as an outcome, unless d1 and d2 differ in type and one of them always raises "
-        "TypeError or AttributeError, which is an error.",
+        "Whether an exception of the mechanism is an outcome. outcome: always; fail: the audit "
+        "ends with an error; auto: as outcome, but if d1 and d2 differ in type and one of them "
+        "always raises TypeError or AttributeError, as fail.",
         default="auto", more="configuration.md#how-a-run-ends"),
     _seen("range", OUTPUTS,
-        "All possible outputs, exceptions by name: '[0, 1, TypeError]'. Gives an interval for ε, "
-        "not only a lower bound.",
+        "All possible outputs, such as '[0, 1, TypeError]'. Exceptions are given by name. dpaudit "
+        "then also computes an upper bound of ε.",
         must="a list of all possible outputs, exceptions by name, at least two", check=_range,
         more="guides/known-outputs.md"),
     _seen("exact", SWITCH,
-        "Do not draw: compute the result from the mechanism's own pmf(dataset, **params), a "
-        "mapping from outcomes to probabilities.",
+        "Compute the result from the mechanism's own pmf, without draws. pmf(dataset, **params) "
+        "returns a mapping from outcomes to probabilities.",
         must="true or false: whether to compute from the mechanism's own pmf",
         more="guides/known-outputs.md"),
     # Claim
@@ -356,29 +360,30 @@ _TABLE = (
             usual=one.name in ("epsilon", "delta"))
         for one in parameters() if one.has_flag
     ),
-    _parameter("group", WHOLE, "How many records d1 and d2 differ in; the claim is for one record.",
-        default=1),
+    _parameter("group", WHOLE,
+        "Number of records that d1 and d2 differ in. The claim is for one record.", default=1),
     _parameter("definition", _choice(*DEFINITIONS), "The privacy definition of the claim.",
         unless="the one that the parameters belong to, such as gaussian for --mu; approximate if "
                "--delta is above 0, else pure"),
     # Budget
     _budget("samples", WHOLE,
-        f"Draws for each pair of inputs, d1 and d2 together, at least {MINIMUM_SAMPLES:,}.",
+        f"Draws for each pair of inputs. d1 and d2 together get at least {MINIMUM_SAMPLES:,}.",
         usual=True, must=f"a whole number of draws for each pair, at least {MINIMUM_SAMPLES}",
         default=1_000_000, check=_samples),
     _budget("time", DURATION,
-        "How long to draw, such as 30s, 2m or 1h; give it or --samples, not both.",
+        "How long to draw, such as 30s, 2m or 1h. Give --time or --samples, not both.",
         usual=True, must="a duration such as 30s, 2m, 1h, or a number of seconds", check=_time),
-    _budget("confidence", NUMBER, "1 minus the probability of a false alarm, at least 0.5.",
+    _budget("confidence", NUMBER, "1 minus the false-alarm probability. At least 0.5.",
         usual=True, must="a number from 0.5 to below 1, such as 0.99", default=0.99,
         check=_confidence),
     _batch("familywise", SWITCH,
-        "Share one false-alarm probability across all audits of the file (Holm). In YAML: a "
-        "top-level key. --confidence is then that of all of them.", section="Budget",
+        "Share one false-alarm probability across all audits of a file. --confidence is then the "
+        "confidence of the whole file (Holm). In YAML, familywise is a top-level key.",
+        section="Budget",
         must="true or false: whether all audits of the file have one error probability together",
         more="configuration.md#one-error-probability-for-a-batch"),
     _budget("seed", SEED,
-        "Root of all randomness: a number, or random, which picks one and shows it.", usual=True,
+        "Seed of all random numbers. With random, dpaudit picks a seed and shows it.", usual=True,
         must="a whole number, at least 0, or random", default=0, check=_SEED,
         more="configuration.md#seeds-of-a-batch"),
     _budget("bound", _choice(*get_args(BoundMethod)), "The method that turns counts into a bound.",
@@ -386,14 +391,14 @@ _TABLE = (
     _budget("full", SWITCH, "Continue after a refutation, to tighten the bound."),
     # Processes
     _own_process("python", PROGRAM,
-        "Run the target with this Python; dpaudit need not be installed there.",
+        "Run the target with this Python. dpaudit need not be installed there.",
         must="the path of the Python interpreter that runs the mechanism",
         more="guides/versions.md"),
     _own_process("isolate", SWITCH,
-        "Run the mechanism in a separate process: a crash counts as an outcome, and limits can be "
-        "set.", more="guides/protocol.md#faults"),
+        "Run the mechanism in a separate process. A crash then counts as an outcome, and time and "
+        "memory can be limited.", more="guides/protocol.md#faults"),
     _own_process("timeout", DURATION,
-        "Time limit for one draw, such as 500ms or 5s; a draw that takes longer counts as an "
+        "Time limit for one draw, such as 500ms or 5s. A draw that takes longer counts as an "
         "outcome. Needs --isolate, --python or --command.",
         must="a duration such as 500ms or 5s, the limit for one draw; needs isolate",
         check=_time),
@@ -403,12 +408,13 @@ _TABLE = (
         must="a size such as 512MB, the limit for the mechanism's process; needs isolate",
         check=_SIZE),
     _process("workers", PROCESSES,
-        "Number of processes that draw; auto: one, and as many as there are cores once more than "
-        "some 5 seconds are left.",
+        "Number of processes that draw. With auto, dpaudit starts with one and uses all cores when "
+        "more than about 5 seconds are left.",
         must=_PROCESSES, default=1, unless="auto; in Python 1", check=_workers,
         more="guides/scale.md"),
     _process("executor", Kind(Words),
-        "Where workers run: serial, processes, dask or dask://host:8786 (docs/guides/scale.md).",
+        "Where workers run: serial, processes or dask. dask://host:8786 connects to a scheduler "
+        "(docs/guides/scale.md).",
         metavar="NAME", must="serial, processes, dask or dask://host:8786: where workers run",
         unless="serial with one worker, else processes", more="guides/scale.md"),
     # Attacks
@@ -417,7 +423,7 @@ _TABLE = (
     _attack("timing", SWITCH, "Also search the duration of each call.",
         more="guides/floating-point.md"),
     _attack("attacks", PATHS,
-        "Add an attack: an import path, or the name of an installed one. Repeatable; "
+        "An attack to add (repeatable). Give an import path, or the name of an installed attack. "
         "docs/guides/attacks.md defines the interface.", flag="--attack",
         must="a list of attacks to add: import paths, package.module:Attack, or names of "
              "installed ones", default=(), more="guides/attacks.md"),
@@ -425,53 +431,56 @@ _TABLE = (
     _report("name", TEXT, "The name of the audit in reports.", flag=None,
         must="a text, the name of the audit in reports", unless="the mechanism's"),
     _verdict("allow_underpowered", SWITCH,
-        "Exit 0, not 4, for an audit that cannot refute its claim, whatever the mechanism does "
-        "(too few draws for this ε, or equal inputs).",
+        "Exit 0, not 4, for an audit that cannot refute its claim. Such an audit has too few draws "
+        "for its ε, or equal inputs.",
         must="true or false: whether an audit that cannot fail may pass"),
     _verdict("require_power", NUMBER,
-        "Exit 4 for an audit that finds nothing and would not have caught, 9 times in 10, a leak "
-        "of this many times the claimed ε in the event that it tested, such as 1.2.",
+        "Exit 4 if a leak of this many times the claimed ε could go unnoticed. The audit then "
+        "found no violation, and its event would refute such a leak in fewer than 9 of 10 runs. "
+        "Example: 1.2.",
         must=_POWER, check=_FACTOR, metavar="FACTOR",
         more="configuration.md#how-a-run-ends"),
     _verdict("require_rare", NUMBER,
-        "Exit 4 for an audit that finds nothing and would not have caught, 9 times in 10, an "
-        "output of this probability that only one input gives, such as 1e-3.",
+        "Exit 4 if a rare output of only one input could go unnoticed. The audit then found no "
+        "violation, and would catch an output of this probability in fewer than 9 of 10 runs. "
+        "Example: 1e-3.",
         must=_PROBABILITY, check=_SHARE, metavar="PROBABILITY",
         more="configuration.md#how-a-run-ends"),
     _verdict("strict", SWITCH,
-        "Warnings fail: exit 1 for an audit that came out as expected and has a warning. Notes do "
-        "not fail it.",
+        "Exit 1 for an audit that has a warning. Notes do not count.",
         must="true or false: whether a warning fails the audit",
         more="configuration.md#how-a-run-ends"),
-    _verdict("expect", _choice(*get_args(Expectation)), "Expected verdict: exit 0 if it matches.",
+    _verdict("expect", _choice(*get_args(Expectation)),
+        "The expected verdict. Exit 0 if the audit has it.",
         must=" or ".join(get_args(Expectation))),
     _verdict("no_trace", SWITCH,
-        "Do not look for the line that leaks after a violation; a search does without traces.",
+        "Do not look for the line that leaks after a violation. A search then uses no traces "
+        "either.",
         must="true or false: whether to do without traces", more="guides/trace.md"),
     _run("json", TEXT,
-        "Write the results to this file, in full, so that dpaudit report can recheck them; '-': "
-        "to standard output, and the report to stderr.", metavar="FILE", usual=True),
+        "Save the results in this file. dpaudit report can recheck them. With '-', they go to "
+        "standard output, and the report to stderr.", metavar="FILE", usual=True),
     _run("report", PATHS,
-        "Also write the results as text, html, json, junit, markdown, sarif or github "
-        "(annotations), to a file or, without one, to standard output, and the report to stderr. "
-        "Repeatable.", metavar="FORMAT[:FILE]", more="guides/reports.md"),
+        "Also write a report (repeatable). Formats: text, html, json, junit, markdown, sarif, "
+        "github (annotations). Without a file, it goes to standard output, and the text to stderr.",
+        metavar="FORMAT[:FILE]", more="guides/reports.md"),
     _run("pattern", TEXT,
-        "Run only audits whose name contains this; 'not PATTERN': all others; =NAME: only this "
-        "one.", flag="-k", metavar="PATTERN"),
+        "Run only audits whose name contains PATTERN. 'not PATTERN' runs all others; =NAME runs "
+        "the audit of this name.", flag="-k", metavar="PATTERN"),
     _run("exitfirst", SWITCH,
-        "Stop after the first audit that fails, as --maxfail 1 does.", short="-x"),
+        "Stop after the first audit that fails, like --maxfail 1.", short="-x"),
     _run("maxfail", WHOLE,
-        "Stop once this many audits have failed; reports list the audits that were not run.",
+        "Stop after this many failed audits. Reports list the audits that were not run.",
         metavar="N", check=_AUDITS, more="guides/batch.md#stop-at-a-failure"),
     _run("journal", Kind(Words, accepts=_is_path),
-        "Record all draws in this folder, in one file for each audit, so that an interrupted run "
-        "can continue.", metavar="DIR", must="the path of a folder", more="guides/journal.md"),
+        "Record all draws in this folder. An interrupted run can then continue.",
+        metavar="DIR", must="the path of a folder", more="guides/journal.md"),
     _run("resume", SWITCH, "Continue from the journals in --journal.", more="guides/journal.md",
         must="true or false: whether to continue from the journal"),
     _run("quiet", SWITCH,
-        "Print one line for each audit, its warnings and the summary, and no progress.",
+        "Print one line for each audit. Warnings and the summary follow; progress is not shown.",
         short="-q"),
-    _run("verbose", COUNT, "Print every pair of inputs, and how the result was reached.",
+    _run("verbose", COUNT, "Show how each result was reached. All pairs are printed.",
         short="-v"),
     _run("debug", SWITCH, "Show the code and the traceback of every error."),
 )

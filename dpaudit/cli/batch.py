@@ -1,4 +1,4 @@
-"""Runs audits one after the other; what goes wrong in one is that one's outcome."""
+"""Runs audits one after the other. An error in one audit is the result of that audit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from dpaudit.certificates.result import AuditResult, Failed, Progress
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import describe_error, exit_code, print_traceback
 from dpaudit.cli.messages import folded
+from dpaudit.cli.output import make_display
 from dpaudit.cli.process import parent as watching
-from dpaudit.cli.process.collecting import undisturbed
-from dpaudit.cli.process.interruption import Requests, heeded
-from dpaudit.cli.process.leaving import kept_from_leaving
+from dpaudit.cli.process import undisturbed
+from dpaudit.cli.process.ending import Requests, heeded, kept_from_leaving
 from dpaudit.cli.process.streams import kept
-from dpaudit.cli.progress import make_display
 from dpaudit.errors import MechanismError, code_of
 from dpaudit.processes.origin import words
 from dpaudit.wording import visible
@@ -29,8 +28,8 @@ from dpaudit.wording import visible
 
 @contextmanager
 def auditing() -> Iterator[Requests]:
-    """Heed requests to end while audits run."""
-    # Imported before requests to end are exceptions: what one does to an import nobody knows.
+    """Turn signals that ask the program to end into exceptions while audits run."""
+    # Imported before signals raise exceptions, since an exception may break an import.
     with undisturbed():
         import_module("dpaudit.auditing.engine")
     from dpaudit.sampling.executors.new_processes import NewProcesses, compared_with
@@ -47,10 +46,11 @@ def auditing() -> Iterator[Requests]:
 def run_batch(
     specs: Sequence[AuditSpec], requests: Requests, *, quiet: bool, debug: bool, is_lone: bool
 ) -> Iterator[tuple[AuditResult, int]]:
-    """Yield every result, in order, as soon as it is there, and the exit code that it earns.
+    """Yield the result and the exit code of each audit, in order, when the audit has ended.
 
-    requests: to end, which end an audit under way.  debug: print the traceback of an audit that
-    could not be run.  is_lone: that one could not is for the caller to see, not a result in a list.
+    requests: signals received so far; a signal ends the running audit.  debug: print the traceback
+    of an audit that could not be run.  is_lone: raise the error of an audit that could not be run,
+    in place of yielding it as a result.
     """
     for number, spec in enumerate(specs, start=1):
         place = f" ({number} of {len(specs)})" if len(specs) > 1 else ""
@@ -78,12 +78,14 @@ def run_one(
     quiet: bool,
     check: Callable[[Progress], None] = lambda progress: None,
 ) -> AuditResult:
-    """Return the result of one audit, its progress shown meanwhile. check: may end it by what it
-    raises. Raises what the engine does."""
+    """Run one audit, show its progress, and return its result. Raises the errors of the engine.
+
+    check: called at every progress report; an exception that it raises ends the audit.
+    """
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
 
-    # Before anything is drawn, which may take hours. With -q, the verdict alone says it.
+    # Before the first draw, since drawing may take hours. With -q, only the verdict says it.
     reason = None if spec.allow_underpowered or quiet else foreseen(spec)
     if reason is not None:
         click.echo(folded(visible(f"warning: {spec.name}: under-powered: {reason}")), err=True)
@@ -102,7 +104,7 @@ def run_one(
     except MechanismError as error:
         return _not_run(spec, error, start)
     except BaseException as error:
-        requests.check()  # it may be what became of a request to end
+        requests.check()  # the error may be a consequence of a signal
         if isinstance(error, Exception) or requests.explain(error):
             raise
         return _not_run(spec, _of_the_mechanism(error), start)
@@ -111,13 +113,14 @@ def run_one(
         display.close()
     if result.command is None or result.seed == spec.seed:
         return result
-    # The seed of its journal.
+    # A resumed audit has the seed of its journal.
     command = result.command.replace(f"--seed {spec.seed}", f"--seed {result.seed}")
     return replace(result, command=command)
 
 
 def _of_the_mechanism(error: BaseException) -> MechanismError:
-    """Return the error of what ends a program, and came out of a mechanism."""
+    """Return the error for an exception of the mechanism, such as SystemExit, that would end the
+    program."""
     source = " (this was not Ctrl-C)" if isinstance(error, KeyboardInterrupt) else ""
     return MechanismError(
         f"the mechanism itself raised {words(error)}{source}, which is not an Exception and would "
@@ -128,7 +131,7 @@ def _of_the_mechanism(error: BaseException) -> MechanismError:
 
 
 def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
-    """Return the result of an audit that ended in an error. start: when it was begun."""
+    """Return the result of an audit that ended in an error. start: its time.monotonic()."""
     return AuditResult(
         name=spec.name,
         claim=spec.tested,

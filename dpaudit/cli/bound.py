@@ -14,11 +14,10 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
-from dpaudit.cli.options import option
+from dpaudit.cli.options import AuditCommand, option, repeating
 from dpaudit.cli.output import Printer
-from dpaudit.cli.process.interruption import heeded
+from dpaudit.cli.process.ending import heeded
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_claims, named_files
 from dpaudit.config.project import here
@@ -29,7 +28,7 @@ _EXAMPLE = "dpaudit bound d1.npy d2.npy --epsilon 1"
 _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
-class _Bound(RepeatableCommand):
+class _Bound(AuditCommand):
     """Knows a number below 0 from an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -58,30 +57,29 @@ Examples:
 @click.argument("files", nargs=-1, required=True, metavar="D1 D2|FILE|N R V")
 @option(
     "--arm",
-    section="What to audit",
+    section="Usual options",
     metavar="COLUMN",
-    help="One file holds the outputs of both inputs: this column says which input a row belongs "
-    "to, 1 or 2, chosen by a fair coin.",
+    help="Column with the input of each row. One file then has the outputs of both inputs; the "
+    "column has 1 or 2, chosen by a fair coin.",
 )
 @option(
     "--scores",
-    section="What to audit",
+    section="Usual options",
     is_flag=True,
-    help="Each row is the score of an attack: try only thresholds.",
+    help="Rows are scores of an attack: try only thresholds.",
 )
 @option(
     "--guesses",
-    section="What to audit",
+    section="Usual options",
     is_flag=True,
-    help="Audit one run with canaries, not recorded outputs. Give the numbers of canaries, of "
-    "guesses (in or out) and of correct guesses, or a file with the columns included and "
-    "guess.",
+    help="Audit guesses about the canaries of one run. Give the numbers of canaries, of guesses "
+    "(in or out) and of correct guesses, or a file with the columns included and guess.",
 )
 # What an adversary would answer to recorded outputs is not asked.
 @some_flags(
     *(one.name for one in owned("claim") if one.name != "adversary"),
     "confidence", "seed", "expect", "strict", "json", "report", "quiet", "verbose", "debug",
-    bound="The method that turns counts into a bound. Default: the most powerful valid one.",
+    bound="The method that turns counts into a bound. Default: the most powerful valid method.",
 )  # fmt: skip
 @click.pass_context
 def bound(
@@ -98,9 +96,11 @@ def bound(
     verbose: int,
     **flags: Any,
 ) -> int:
-    """Audit recorded outputs. The files D1 and D2 hold the outputs of two neighbouring inputs, one
-    output per row (.npy, .csv, .tsv, .jsonl, .parquet). The seed splits them into rows to learn
-    from and rows to certify with.
+    """Audit recorded outputs, or guesses about canaries.
+
+    The files D1 and D2 hold the outputs of two neighbouring inputs, one output per row (.npy,
+    .csv, .tsv, .jsonl, .parquet). The seed decides which rows choose the event and which rows
+    certify it.
     """
     stdout = ctx.with_resource(set_apart())
     settings = here().beneath(

@@ -28,16 +28,15 @@ if TYPE_CHECKING:
 @debug_option
 @click.pass_context
 def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
-    """Check configuration files as far as that can be done without a draw: keys, values, claims,
-    inputs, and whether mechanisms can be imported and made.
+    """Check configuration files without running an audit: keys, values, claims and inputs, and
+    whether mechanisms can be imported and constructed.
 
-    It imports what the audits of a file name (mechanisms, attacks, functions of claims), also of a
-    file in which another audit is wrong, and nothing of a file whose version or shape is wrong.
-    Programs (command, python) are started only where nothing else is wrong with their file; a
-    command has 10 seconds for its first line. Without arguments, it checks the files that dpaudit
-    run would run.
+    dpaudit imports the mechanisms, attacks and functions that a file names, unless its version or
+    structure is wrong. It starts programs (command, python) only if the file has no other problem;
+    a program must print its first line within 10 seconds. Without arguments, dpaudit checks the
+    files that dpaudit run would run.
 
-    Exit code 0 if nothing is wrong, else 2; every problem of every file is a line.
+    Exit code 0 if there is no problem, else 2. Every problem is reported on one line.
     """
     # PyYAML and NumPy are not imported for other commands.
     from dpaudit.config.checking import check_config

@@ -10,7 +10,7 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.group import RootGroup, guarded
 from dpaudit.cli.process import parent as watching
 from dpaudit.cli.process import streams
-from dpaudit.cli.process.leaving import leave
+from dpaudit.cli.process.ending import leave
 from dpaudit.version import __version__
 
 COMMANDS = {
@@ -20,17 +20,17 @@ COMMANDS = {
         "dpaudit.cli.search:search",
         "Find the pair of inputs that leaks most, and audit it.",
     ),
-    "trace": ("dpaudit.cli.trace:trace", "Name the line that tells two inputs apart."),
-    "plan": ("dpaudit.cli.plan:plan_", "Work out how many draws an audit needs."),
+    "trace": ("dpaudit.cli.trace:trace", "Find the line of code that leaks."),
+    "plan": ("dpaudit.cli.plan:plan_", "Compute how many draws an audit needs."),
     "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
     "sensitivity": (
         "dpaudit.cli.sensitivity:sensitivity",
-        "Search for a larger sensitivity than is claimed.",
+        "Search for a larger sensitivity than claimed.",
     ),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
-    "report": ("dpaudit.cli.report:report", "Recheck and show results that run --json wrote."),
-    "check": ("dpaudit.cli.check:check", "Check configuration files, and draw nothing."),
-    "compare": ("dpaudit.cli.compare:compare", "Compare two files of results of run --json."),
+    "report": ("dpaudit.cli.report:report", "Recheck and show saved results."),
+    "check": ("dpaudit.cli.check:check", "Check configuration files without running them."),
+    "compare": ("dpaudit.cli.compare:compare", "Compare the results of two runs."),
     "list": ("dpaudit.cli.list:list_", "List what to choose from, or the audits of a file."),
     "schema": (
         "dpaudit.cli.schema:schema",
@@ -54,10 +54,15 @@ def cli(ctx: click.Context) -> int:
     dpaudit run my.module:mechanism --d1 0 --d2 1 --epsilon 1
     dpaudit run audits.yaml
 
-    Exit codes: 0 nothing found, or every expectation met; 1 violation, expectation
-    not met, or warning with --strict; 2 usage or configuration; 3 error of the
-    mechanism or of dpaudit; 4 under-powered; 5 nothing matched; 130 interrupted;
-    143 terminated.
+    \b
+    Exit codes:
+      0  no violation, or every expectation met
+      1  violation, expectation not met, or warning with --strict
+      2  wrong usage or configuration
+      3  error of the mechanism or of dpaudit
+      4  under-powered
+      5  no audit matched
+      130 interrupted, 143 terminated
     """
     # https://no-color.org and https://force-color.org: set to any text that is not empty.
     if os.environ.get("NO_COLOR"):

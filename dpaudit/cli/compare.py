@@ -1,4 +1,4 @@
-"""`dpaudit compare`: two files of `dpaudit run --json`, and what has changed for the worse."""
+"""`dpaudit compare`: regressions between two files of `dpaudit run --json`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import click
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
-from dpaudit.cli.files import write_whole
 from dpaudit.cli.flags import some_flags
+from dpaudit.cli.options import AuditCommand
 from dpaudit.cli.report import read_results
-from dpaudit.cli.saving import STDOUT, add_at_end, destinations
+from dpaudit.cli.saving import STDOUT, add_at_end, destinations, write_whole
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.batch import unended
 from dpaudit.reports.comparison import compare as compared
@@ -23,20 +23,24 @@ _RENDERERS = {"text": render, "markdown": render_markdown}
 _FILE = click.Path(path_type=Path, allow_dash=True)
 
 
-@click.command
+@click.command(cls=AuditCommand)
 @click.argument("old", type=_FILE)
 @click.argument("new", type=_FILE)
 @some_flags(
-    report="Also write the comparison as text or markdown, to a file or, without one, to standard "
-    "output. Repeatable.",
+    report="Also write the comparison to a file (repeatable). Formats: text or markdown. Without a "
+    "file, it goes to standard output.",
 )
 @some_flags("debug")
 def compare(old: Path, new: Path, report: list[str]) -> int:
-    """Compare the results in NEW with those in OLD, files of dpaudit run --json, audit by audit.
+    """Compare the results in NEW with those in OLD, audit by audit. dpaudit run --json writes such
+    files.
 
-    Exit code 1 for a regression: a new violation, an error where there was a verdict, a vanished
-    audit, lost power, a new audit that is not as expected; 2 for files that cannot be compared,
-    and for a NEW whose run did not end; 0 otherwise.
+    \b
+    Exit codes:
+      0  no regression
+      1  regression: a new violation or error, a missing audit, less power, or a new
+         audit that is not as expected
+      2  files that cannot be compared, or a NEW whose run did not end
     """
     wanted = destinations(None, report, [old, new], formats=tuple(_RENDERERS))
     by_format = {id(FORMATS[name]): shown for name, shown in _RENDERERS.items()}
@@ -63,23 +67,23 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
             is_shown = True
         else:
             write_whole(Path(to.file), text.encode(errors="backslashreplace"))
-    # Beside a report that has standard output, as in dpaudit run.
+    # On standard error if a report is on standard output, as in dpaudit run.
     click.echo(render(comparison), nl=False, err=is_shown)
     if comparison.regressions:
         return exit_codes.VIOLATION
-    # What else NEW would have shown nobody knows: that is no pass.
+    # A run that did not end might have found a regression, so it does not pass.
     return exit_codes.USAGE if missing[1][1] else exit_codes.NOTHING_FOUND
 
 
 def _missing(results: list[AuditResult], planned: Planned) -> str:
-    """Return that a run did not end, or which audits it left out; empty for a whole run."""
+    """Return the message for a run that did not end or left out audits; "" for a complete run."""
     left_out = f"not run: {', '.join(planned.not_run)}" if planned.not_run else ""
     return unended(len(results), planned, planned.not_run) or left_out
 
 
 def _read(file: Path) -> tuple[list[AuditResult], Planned]:
-    """Return the results of a file. Raises UsageError for one that is of no use, also where it was
-    changed: no audit has failed here."""
+    """Return the results of a file. Raises UsageError also for a file that was changed, since no
+    audit has failed here."""
     try:
         return read_results(file)
     except UsageError:

@@ -1,6 +1,8 @@
-"""Completion of the command line by a shell, which asks at every press of a key and so must not
-wait for libraries that compute: stand-ins take their place in that process, which only declares
-commands and options."""
+"""Completion of the command line by a shell.
+
+The shell starts dpaudit at each press of Tab, so NumPy and SciPy are not imported: stand-ins
+replace them in that process, which only declares commands and options.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ Completer = Callable[[click.Context, click.Parameter, str], Sequence[Any]]
 
 
 def begin() -> bool:
-    """Return whether a shell asks, having prepared for that. Raises SystemExit for what no shell
-    asks."""
+    """Prepare the process if a shell asks for a completion, and return whether it does. Raises
+    SystemExit for an unknown request."""
     asked = os.environ.get(VARIABLE)
     if not asked:
         return False
@@ -41,7 +43,7 @@ def begin() -> bool:
         sys.stderr.write(f"error: {VARIABLE}={asked!r} must be one of {', '.join(_ASKED)}\n")
         raise SystemExit(2)
     if asked.endswith("_complete"):
-        # Whatever goes wrong, a line that somebody types at is not the place to say it.
+        # Errors must not appear in the line that the user is typing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     add_completion_class(_Bash)
     sys.meta_path.insert(0, _StandIns())
@@ -49,24 +51,24 @@ def begin() -> bool:
 
 
 class _Bash(BashComplete):
-    """Bash, which hands over `mine.py:f` as three words, and replaces the last of them alone."""
+    """Completion for bash, which splits `mine.py:f` into three words and replaces only the last."""
 
     _before, _is_quoted = "", False
 
     def get_completion_args(self) -> tuple[list[str], str]:
         words, number = os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
-        if len(words) <= 1:  # of a shell that hands them over otherwise
+        if len(words) <= 1:  # a shell that does not separate words by newlines
             return super().get_completion_args()
         joined: list[str] = []
         for word in words[: number + 1]:
             before = joined[-1] if joined else ""
-            # `--flag=value` is divided as well.
+            # `--flag=value` is split as well.
             is_of_flag = before.startswith("--") and (word == "=" or before.endswith("="))
             if before and (word.startswith(":") or (before.endswith(":") and word) or is_of_flag):
                 joined[-1] += word
             else:
                 joined.append(word)
-        # One that was split ends in what bash replaces.
+        # Bash replaces only the text after the last colon of a word that it has split.
         is_split = len(joined) <= number and ":" in joined[-1]
         plain = [next(iter(split_arg_string(one)), "") for one in joined]
         self._is_quoted = joined[-1][:1] in ("'", '"')
@@ -82,7 +84,7 @@ class _Bash(BashComplete):
 
 
 class _StandIns(MetaPathFinder, Loader):
-    """Finds stand-ins for heavy libraries that nobody has loaded."""
+    """Finds stand-ins for heavy libraries that are not imported yet."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         is_heavy = name.partition(".")[0] in _HEAVY
@@ -96,7 +98,7 @@ class _StandIns(MetaPathFinder, Loader):
 
 
 class _StandIn(ModuleType):
-    """A module in which there is everything, and which computes nothing."""
+    """A module that has every attribute, each of them `_Anything`."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -104,8 +106,8 @@ class _StandIn(ModuleType):
         return _Anything
 
 
-class _Whatever(type):
-    """What classes are made of that take everything for everything."""
+class _AnyOperation(type):
+    """Metaclass whose classes support every operation and return themselves."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -123,30 +125,14 @@ def _itself(cls: Any, *_: Any) -> Any:
     return cls
 
 
-_BINARY = [
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-]
-for _name in (
-    *("getitem", "neg", "pos", "abs", "invert", "lt", "le", "gt", "ge"),
-    *_BINARY,
-    *(f"r{one}" for one in _BINARY),
-):
-    setattr(_Whatever, f"__{_name}__", _itself)
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+_BINARY = (*_ARITHMETIC, "and", "or", "xor", "lshift", "rshift")
+_OTHERS = ("getitem", "neg", "pos", "abs", "invert", "lt", "le", "gt", "ge")
+for _name in (*_OTHERS, *_BINARY, *(f"r{name}" for name in _BINARY)):
+    setattr(_AnyOperation, f"__{_name}__", _itself)
 
 
-class _Anything(metaclass=_Whatever):
+class _Anything(metaclass=_AnyOperation):
     """Stands for any class, function or number."""
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
@@ -154,7 +140,7 @@ class _Anything(metaclass=_Whatever):
 
 
 def _formats(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Complete FORMAT[:FILE]; the file is left to the shell."""
+    """Complete FORMAT[:FILE]. The shell completes the file."""
     from dpaudit.reports.registry import FORMATS
 
     name, colon, file = given.partition(":")
@@ -174,13 +160,13 @@ def _relations(_: click.Context, __: click.Parameter, given: str) -> Sequence[An
     from dpaudit.inputs.adjacency import ADJACENCIES, ARGUMENTS
 
     argued = {one: f"{one}:{ARGUMENTS[one]}" if one in ARGUMENTS else one for one in ADJACENCIES}
-    shown = {argued[one]: said for one, said in ADJACENCIES.items()}
-    return [CompletionItem(one, help=said) for one, said in shown.items() if one.startswith(given)]
+    shown = {argued[one]: text for one, text in ADJACENCIES.items()}
+    return [CompletionItem(one, help=text) for one, text in shown.items() if one.startswith(given)]
 
 
 def targets(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Complete `file.py:name` by what the file defines, without importing it; leave the file itself
-    to the shell."""
+    """Complete `file.py:name` with names that the file defines, without importing it. The shell
+    completes the file."""
     file, colon, name = given.rpartition(":")
     if not colon or not file.endswith(".py"):
         return [CompletionItem(given, type="file")]
@@ -188,7 +174,7 @@ def targets(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
 
 
 def _defined(file: str) -> list[str]:
-    """Return the functions and classes of a file; without private ones, where it has others."""
+    """Return the functions and classes of a file; private names only if there are no others."""
     import ast
 
     try:
@@ -203,25 +189,24 @@ def _defined(file: str) -> list[str]:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
             found += [one.id for one in node.targets if isinstance(one, ast.Name)]
         elif isinstance(node, ast.If | ast.Try | ast.With):
-            # Appended to what is gone through: such as a function for one platform.
+            # The loop then visits the bodies, such as a function for one platform.
             nodes += [*node.body, *getattr(node, "orelse", ())]
     public = [one for one in found if not one.startswith("_")]
     return list(dict.fromkeys(public or found))
 
 
 def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]:
-    """Complete the names of the audits of the files that a line names, else of those that are run
-    by default."""
+    """Complete the names of audits: of the files named in the line, or of the project's files."""
     from dpaudit.config.loading import audit_names
     from dpaudit.config.project import here
     from dpaudit.errors import DpauditError
 
     whole = "=" if given.startswith("=") else ""
-    # Where an option still lacks its value, click leaves what stands before it in `args`.
+    # If an option still lacks its value, click leaves the words before the option in `args`.
     words = [*(ctx.params.get("targets") or ()), *ctx.args]
     named = [one for one in words if one.endswith((".yaml", ".yml"))]
     found: list[str] = []
-    with suppress(DpauditError):  # dpaudit check says what is wrong with a file
+    with suppress(DpauditError):  # dpaudit check reports errors of a file
         for file in named or here().files():
             found += audit_names(Path(file))
     rest = given.removeprefix(whole).lower()
@@ -229,16 +214,16 @@ def _audits(ctx: click.Context, _: click.Parameter, given: str) -> Sequence[Any]
 
 
 def files(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Leave it to the shell, which knows of files."""
+    """Let the shell complete files."""
     return [CompletionItem(given, type="file")]
 
 
 def folders(_: click.Context, __: click.Parameter, given: str) -> Sequence[Any]:
-    """Leave it to the shell, which knows of folders."""
+    """Let the shell complete folders."""
     return [CompletionItem(given, type="dir")]
 
 
-# By the name of the option; of those with choices, click knows.
+# Completers by the name of the option. click completes options with choices.
 COMPLETERS: Mapping[str, Completer] = {
     "report": _formats,
     "pattern": _audits,

@@ -10,9 +10,9 @@ import click
 
 from dpaudit.claims import PrivacyClaim, make_claim, parameters, posterior_bounds
 from dpaudit.claims.tradeoff import tradeoff
-from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.group import SuggestingGroup, debug_option
 from dpaudit.cli.options import NUMBER, option
+from dpaudit.cli.saving import check_writable, write_whole
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
 from dpaudit.reports.figures import Line, check_format, drawn
@@ -47,7 +47,7 @@ _figure_option = option(
     type=click.Path(path_type=Path),
     callback=_checked,
     metavar="FILE",
-    help="Also save a figure, as .png, .svg or .pdf (needs matplotlib).",
+    help="Also save a figure: .png, .svg or .pdf (needs matplotlib).",
 )
 
 

@@ -1,11 +1,11 @@
-"""Flags, from the table of options: read once, in the words of a YAML file."""
+"""Flags made from the table of options. Their values are read as in a YAML file."""
 
 from __future__ import annotations
 
 import itertools
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -37,7 +37,7 @@ Command = Callable[..., Any]
 
 _DIGITS = 100
 _CLOSING = {"[": "]", "{": "}"}
-# Warnings of values on the command line.
+# Key of a context: warnings about values on the command line.
 _MISREAD = "dpaudit.misread"
 _CLAIM = tuple(one.name for one in owned("claim"))
 
@@ -79,12 +79,12 @@ def _named_values(
 
 
 def _whole_number(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Read a whole number as people write it: 1000000, 1_000_000, 1,000,000 or 1e6."""
+    """Read a whole number: 1000000, 1_000_000, 1,000,000 or 1e6."""
     if text is None:
         return None
     try:
         number = Decimal(text.replace(",", ""))  # takes underscores, and is exact
-        if number.adjusted() >= _DIGITS:  # else all of them would be written out
+        if number.adjusted() >= _DIGITS:  # int(number) would write out all digits
             raise UsageError(
                 f"{param.opts[0]} {text!r} is too large; give at most {_DIGITS} digits",
                 code="option-invalid",
@@ -106,11 +106,11 @@ def _processes(
     try:
         return _whole_number(ctx, param, text)
     except UsageError:
-        return text  # refused, unless it is auto, with what may be given
+        return text  # the check of the option refuses any text but auto
 
 
 def _duration(_: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    """Read a duration, which stays text, as a file would have it. Raises UsageError."""
+    """Check a duration and return it as text, as in a file. Raises UsageError."""
     if text is not None:
         name = str(param.name)
         OPTIONS[name].verify(parse_duration(text, name))
@@ -118,7 +118,7 @@ def _duration(_: click.Context, param: click.Parameter, text: str | None) -> str
 
 
 def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Read a seed; draw one for `random`, here and not later, so that a batch shares it."""
+    """Read a seed. For `random`, draw a seed here, so that all audits of a batch share it."""
     if text == "random":
         drawn = DrawnSeed(secrets.randbelow(2**32))
         if not ctx.params.get("resume"):  # a journal has one already
@@ -131,7 +131,7 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
     return None if text is None else int(text)
 
 
-# How values of a kind are read; a choice is one of its words, anything else a text.
+# Arguments of click for each kind of option. All other kinds are choices or texts.
 _READERS: Mapping[Kind, dict[str, Any]] = {
     table.SWITCH: {"is_flag": True},
     table.COUNT: {"count": True},
@@ -147,24 +147,31 @@ _READERS: Mapping[Kind, dict[str, Any]] = {
     table.PATHS: {"callback": lambda *given: list(given[-1]), "multiple": True},
 }
 _USUAL_CLAIM = "--epsilon 1"
-# Values in an example of a claim; any other is its name in capitals.
+# Values in an example of a claim. The example has any other parameter's name in capitals.
 _EXAMPLES = {"epsilon": "1", "delta": "1e-5"}
 
 
-def some_flags(*wanted: str, **other_help: str) -> Callable[[Command], Command]:
-    """Return what gives a command the options that are named. other_help: of further ones."""
+def some_flags(
+    *wanted: str, usual: Collection[str] = (), **other_help: str
+) -> Callable[[Command], Command]:
+    """Return a decorator that adds options to a command.
+
+    wanted: names of options.  usual: options that the command lists as usual ones, in addition to
+    those of the table.  other_help: further options, with the help text that replaces the table's.
+    """
 
     def decorate(command: Command) -> Command:
         for name in reversed([*wanted, *other_help]):
-            command = _flag_of(OPTIONS[name], other_help.get(name))(command)
+            more = {"section": USUAL} if name in usual else {}
+            command = _flag_of(OPTIONS[name], other_help.get(name), **more)(command)
         return command
 
     return decorate
 
 
 def ignored_flags(*known: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of `dpaudit run` which a command ignores, those on
-    drawing and judging, so that it accepts a copied line. known: options that it handles itself."""
+    """Return a decorator that adds hidden options of `dpaudit run`, about drawing and judging, so
+    that a command accepts a copied line and ignores them. known: options that it has itself."""
     every = [one for one in OPTIONS.values() if one.flag and one.name not in known]
 
     def decorate(command: Command) -> Command:
@@ -186,17 +193,15 @@ def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Comm
         extra["metavar"] = one.metavar or one.kind.metavar
     default = f" Default: {one.default_words}." if one.default_words not in ("", "required") else ""
     names = [name for name in (one.short, one.flag, one.name) if name]
-    section = USUAL if one.usual else one.section
-    said = other_help or f"{one.help}{default}"
-    # The readers of others look at it.
-    is_eager = one.name == "resume"
-    extra["shell_complete"] = COMPLETERS.get(one.name)
-    return option(*names, help=said, section=section, is_eager=is_eager, **extra, **more)
+    # The reader of --seed looks at --resume, so --resume is read first.
+    extra |= {"shell_complete": COMPLETERS.get(one.name), "is_eager": one.name == "resume"}
+    extra |= {"section": USUAL if one.usual else one.section, **more}
+    return option(*names, help=other_help or f"{one.help}{default}", **extra)
 
 
 def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of an audit that flags were given for, as in a YAML file. What was not given
-    is not there, so that a file's own values, or the defaults, hold."""
+    """Return the values of the flags that were given, as keys of an audit in a YAML file. Other
+    keys are absent, so that the values of a file, or the defaults, hold."""
     explicit = {
         name: value
         for name, value in flags.items()
@@ -206,15 +211,17 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     }
     settings = {name: value for name, value in explicit.items() if name not in _CLAIM}
     for name, value in settings.items():
-        if OPTIONS[name].kind is table.NUMBER:  # here, where no file is to blame
+        if OPTIONS[name].kind is table.NUMBER:  # here, so that the message names no file
             OPTIONS[name].verify(value)
     claim = {name: explicit[name] for name in _CLAIM if name in explicit}
     return {**settings, "claim": claim} if claim else settings
 
 
 def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, example: str) -> None:
-    """Raise UsageError for flags that were not given, of the needed ones and of those that a claim
-    cannot do without. of: what is audited. example: a command with the usual claim."""
+    """Raise UsageError if a flag is missing: one of `needed`, or a parameter of the claim.
+
+    of: what is audited, for the message.  example: a command with the usual claim.
+    """
     claim = settings.get("claim", {})
     if "definition" not in claim and (clash := conflict_message(claim)):
         raise UsageError(*clash, code="options-conflict")
@@ -224,7 +231,7 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
     if claim and incomplete:
         example = example.replace(_USUAL_CLAIM, _completed(claim, definition))
     for name in needed:
-        if name in settings:  # what was given is not to be given anew
+        if name in settings:  # the value that was given need not be repeated
             example = re.sub(rf"(--{name}) ('[^']*'|\S+)", r"\1 …", example)
     if absent:
         flags, verb = ", ".join(f"--{one}" for one in absent), "is" if len(absent) == 1 else "are"
@@ -234,7 +241,7 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
 
 
 def _completed(claim: dict[str, Any], definition: str) -> str:
-    """Return flags that complete a claim, of which a part was given."""
+    """Return the flags of a claim: those that were given and those that are missing."""
     flags = [f"--definition {definition}"] if "definition" in claim else []
     for name in required_parameters(definition):
         value = claim.get(name, _EXAMPLES.get(name, name.upper()))
@@ -243,7 +250,7 @@ def _completed(claim: dict[str, Any], definition: str) -> str:
 
 
 def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
-    """Read a value. name: of the option in messages, if that says more."""
+    """Read a value. name: name of the option in messages, if it differs from the flag."""
     name = name or param.opts[0]
     with _about(name):
         try:
@@ -257,15 +264,15 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
                     code="value-malformed",
                 ) from error
             raise
-        for said in check_read(text, value, is_dataset=param.name in ("d1", "d2")):
-            warning = f"{name}: {said}"
+        for doubt in check_read(text, value, is_dataset=param.name in ("d1", "d2")):
+            warning = f"{name}: {doubt}"
             _warn(warning)
             click.get_current_context().meta.setdefault(_MISREAD, []).append(warning)
     return value
 
 
 def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
-    """Raise UsageError where reading the values of a strict audit gave a warning."""
+    """Raise UsageError if an audit is strict and reading the flags gave a warning."""
     warnings = ctx.meta.get(_MISREAD, ())
     if warnings and any(spec.strict for spec in specs):
         raise UsageError(
@@ -274,10 +281,12 @@ def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
 
 
 def warn_of_inputs(pairs: Iterable[NeighbouringPair], group: int) -> None:
-    """Warn of inputs of which one is hardly what was meant, where no result is to say so. group: of
-    how many records the claim is."""
-    said = ((*unlike_inputs(one.d1, one.d2), *several_more(one, group)) for one in pairs)
-    for warning in dict.fromkeys(itertools.chain.from_iterable(said)):
+    """Warn of pairs whose inputs look wrong, such as inputs of different types.
+
+    For commands without a result that holds the warnings.  group: records of the claim.
+    """
+    warnings = ((*unlike_inputs(one.d1, one.d2), *several_more(one, group)) for one in pairs)
+    for warning in dict.fromkeys(itertools.chain.from_iterable(warnings)):
         _warn(warning)
 
 

@@ -1,4 +1,4 @@
-"""Groups of commands: loaded when they are used, errors in one line, exit codes that mean it."""
+"""Groups of commands: loaded on first use; every error is one line and an exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 
 from dpaudit.cli import exit_codes
 from dpaudit.cli.messages import folded
-from dpaudit.cli.process.collecting import undisturbed
+from dpaudit.cli.process import undisturbed
 from dpaudit.cli.process.streams import OutputError, abandon_output
 from dpaudit.errors import DpauditError, UsageError, code_of
 from dpaudit.wording import did_you_mean, nearest, on_one_line, visible
@@ -32,7 +32,7 @@ debug_option = click.option(
 
 
 class SuggestingGroup(click.Group):
-    """A group that knows what a mistyped command was meant to be, and says which one is missing."""
+    """A group that suggests the nearest command for a mistyped name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
@@ -55,9 +55,11 @@ class SuggestingGroup(click.Group):
 
 
 class RootGroup(SuggestingGroup):
-    """The group at the top: turns every error into one line and an exit code. lazy: name ->
-    (`module:attribute` of the command, its help in one line), so that none pays for importing the
-    others."""
+    """The group at the top, which turns every error into one line and an exit code.
+
+    lazy: name -> (`module:attribute` of the command, its help in one line). A command is imported
+    when it is used.
+    """
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -104,28 +106,29 @@ class RootGroup(SuggestingGroup):
         return code
 
     def invoke(self, ctx: click.Context) -> Any:
-        # Here, inside the context, since only it knows whether --debug was given.
+        # Inside the context, which holds whether --debug was given.
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
             name = ctx.invoked_subcommand
             command = None if name is None else self.get_command(ctx, name)
-            if error.ctx is None and command is not None:  # click's parser does not know of it
+            if error.ctx is None and command is not None:  # click's parser leaves it empty
                 error.ctx = click.Context(command, info_name=name, parent=ctx)
             raise
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except BrokenPipeError:  # of which click would make exit code 1
+        except BrokenPipeError:  # click would exit with code 1
             abandon_output()
             return exit_codes.BROKEN_PIPE
-        except Exception as error:  # noqa: BLE001  # whatever a command raises is told in a line
+        except Exception as error:  # noqa: BLE001  # every error becomes one line
             if ctx.meta.get(DEBUG):
                 print_traceback(error)
             return _failed(error, debug=bool(ctx.meta.get(DEBUG)))
 
 
 def _help_width(most: int) -> int:
-    """Return how wide click would make the help: it asks shutil, which reads three compressors."""
+    """Return the width of the help, as click computes it, without importing shutil, which imports
+    three compressors."""
     columns = 0
     with suppress(KeyError, ValueError):
         columns = int(os.environ["COLUMNS"])
@@ -136,7 +139,7 @@ def _help_width(most: int) -> int:
 
 
 def guarded(command: Callable[[], Any]) -> int:
-    """Run a command; return its exit code, having shown what went wrong."""
+    """Run a command, show its error, if any, and return its exit code."""
     try:
         code = command()
         with suppress(ValueError):  # closed by the mechanism
@@ -152,7 +155,7 @@ def guarded(command: Callable[[], Any]) -> int:
     except BrokenPipeError:
         abandon_output()
         return exit_codes.BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001  # of what comes before a command
+    except Exception as error:  # noqa: BLE001  # errors before a command starts
         return _failed(error)
 
 
@@ -165,24 +168,24 @@ def _failed(error: Exception, *, debug: bool = False) -> int:
 
 
 def exit_code(error: Exception) -> int:
-    """Return the exit code that an error earns."""
+    """Return the exit code of an error."""
     if (isinstance(error, FileNotFoundError) and _is_nowhere()) or _is_forbidden(error):
         return exit_codes.USAGE
     return int(getattr(error, "exit_code", exit_codes.FAILURE))
 
 
 def error_line(error: Exception, *, debug: bool) -> str:
-    """Return an error in one line, with its code after the first word where `debug` asks for it."""
+    """Return an error in one line. debug: add its code after the first word."""
     head, colon, rest = describe_error(error).partition(":")
     return f"{head}[{code_of(error)}]{colon}{rest}" if debug else f"{head}{colon}{rest}"
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error in one line: of the user's, of the machine, or a bug of the program."""
+    """Return an error in one line: a mistake of the user, a failure of the system, or a bug."""
     if isinstance(error, DpauditError):
         from dpaudit.auditing.options import flag_of
 
-        # No file named the options that are still to be spelled.
+        # Options that no file has spelled are spelled as flags.
         return f"error: {on_one_line(''.join(error.spelled(flag_of)))}"
     text = on_one_line(str(error))
     if isinstance(error, FileNotFoundError) and _is_nowhere():
@@ -206,12 +209,12 @@ def describe_error(error: Exception) -> str:
 
 
 def _is_forbidden(error: Exception) -> bool:
-    """Return whether somebody may not look at what is there."""
+    """Return whether an error means that a file or folder may not be read."""
     return isinstance(error, PermissionError) and isinstance(error.filename, str | bytes)
 
 
 def _closed(name: str) -> str:
-    """Return what stands in the way to a path: the first folder that may not be entered."""
+    """Return the first folder on the way to a path that may not be entered, in words."""
     from pathlib import Path
 
     path = Path(name)
@@ -238,7 +241,7 @@ def print_traceback(error: BaseException) -> None:
 
 
 def _elsewhere(error: click.NoSuchOption) -> str:
-    """Return that another command has an option, or nothing."""
+    """Return a hint that another command has the option; "" if none has it."""
     from dpaudit.auditing.options import OPTIONS
 
     if inner := _inside(error):
@@ -248,8 +251,8 @@ def _elsewhere(error: click.NoSuchOption) -> str:
 
 
 def _inside(error: click.NoSuchOption) -> str | None:
-    """Return the first command of a group that has an option; of the whole program that is not
-    asked, which would import all of it."""
+    """Return the first command of a group that has the option. The root group is not searched:
+    that would import all commands."""
     context = error.ctx
     group = context.command if context else None
     if context is None or not isinstance(group, click.Group) or isinstance(group, RootGroup):
@@ -262,25 +265,25 @@ def _inside(error: click.NoSuchOption) -> str | None:
 
 
 def _show(error: click.ClickException) -> None:
-    """Show an error; for a mistake on the command line, one line that says where to read on."""
+    """Show an error. For a mistake on the command line, name the help to read."""
     if not isinstance(error, click.UsageError):
         error.show()
         return
     message = on_one_line(error.format_message())
     if isinstance(error, click.NoSuchOption):
-        # Click compares the dashes, too, which all have.
+        # Compared without dashes, which all options have in common.
         command = error.ctx.command if error.ctx else None
         options = [name for one in command.params for name in one.opts] if command else []
         known = {name.lstrip("-"): name for name in options}
         near = nearest(error.option_name.lstrip("-"), known)
         message = f"there is no option {error.option_name!r}."
         elsewhere = _elsewhere(error)
-        # Of the few options of the whole program none was meant by one of another command.
+        # An option of another command was not meant to be one of the few of the root group.
         if near is not None and not (elsewhere and isinstance(command, RootGroup)):
             message += f" Did you mean {known[near]!r}?"
         message += elsewhere
         if len(error.option_name) == len("-d"):  # the first letter of -d1
             message += " Names of several letters take two dashes, as --d1."
     path = error.ctx.command_path if error.ctx else "dpaudit"
-    said = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
-    click.echo(folded(visible(said)), err=True)
+    line = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"
+    click.echo(folded(visible(line)), err=True)

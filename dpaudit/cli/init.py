@@ -21,17 +21,23 @@ from dpaudit.claims import implied_definition, missing_parameters
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.files import check_writable, write_together
 from dpaudit.cli.flags import given_settings, some_flags
 from dpaudit.cli.group import DEBUG
-from dpaudit.cli.options import option
+from dpaudit.cli.options import USUAL, AuditCommand, option
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand
+from dpaudit.cli.saving import check_writable, write_together
 from dpaudit.cli.starting.files import CONFIG, FILES, TEST, WORKFLOW, Start, contents
-from dpaudit.cli.starting.inputs import Guess, fitting, guess
 from dpaudit.cli.starting.installed import UNKNOWN, requirement
-from dpaudit.cli.starting.needs import CLAIMED, Reading, claimed_defaults, read
+from dpaudit.cli.starting.signature import (
+    CLAIMED,
+    Guess,
+    Reading,
+    claimed_defaults,
+    fitting,
+    guess,
+    read,
+)
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.config.settings import FILL_IN
@@ -54,14 +60,15 @@ _MORE = (
     *(one for one in CLAIMED if one not in _FLAGS),
     *("group", "definition"),
 )
-# Draws of the audits that are written down: as many as take some seconds.
+# Numbers of draws for the audit that is written down. The largest that takes at most _SECONDS is
+# chosen, from the fastest of _ROUNDS rounds of _TRIALS draws for each input.
 _BUDGETS = (100_000, 10_000, 1_000)
 _SECONDS = 10.0
 _TRIALS, _ROUNDS = 3, 3
 
 
 @click.command(
-    cls=RepeatableCommand,
+    cls=AuditCommand,
     epilog="""\b
 Examples:
   dpaudit init mine.py:noisy_count
@@ -70,28 +77,26 @@ Examples:
 @click.argument("target", metavar="TARGET", shell_complete=complete_targets)
 @some_flags(*_FLAGS)
 @some_flags(
-    samples="Draws of both inputs together, over all pairs. "
-    f"Default: {_BUDGETS[0]:,}, fewer where these take long."
+    samples=f"Draws of both inputs together. Default: {_BUDGETS[0]:,}, fewer if a draw is slow."
 )
 @some_flags(*_MAKING, *_MORE)
-@option("--force", is_flag=True, help="Replace files that are there.")
-@option("--no-run", is_flag=True, help="Write the files, and audit nothing.")
+@option("--force", is_flag=True, section=USUAL, help="Replace existing files.")
+@option("--no-run", is_flag=True, section=USUAL, help="Write the files without running the audit.")
 @some_flags("debug")
 @click.pass_context
 def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags: Any) -> int:
-    """Write audits.yaml, test_privacy.py and a GitHub workflow for TARGET, a mechanism such as
-    package.module:function or path/to/file.py:function, and run a first audit.
+    """Write audits.yaml, test_privacy.py and a GitHub workflow for TARGET, and run a first audit.
 
-    What is not given is asked for on a terminal, or read from the signature; what neither says is
-    left as FILL_IN, to be filled in.
+    TARGET is package.module:function or path/to/file.py:function. dpaudit reads missing values
+    from its signature, or asks for them on a terminal. The files have FILL_IN in place of values
+    that are still unknown.
     """
     settings = given_settings(ctx, flags)
     _check_names_one(target)
     target = _from_here(target)
     stdout = ctx.with_resource(set_apart())
-    # What is wrong with the target first: a file that is there hides no other mistake.
-    resolve(target)
-    # Before anything is asked, so that no answer is lost.
+    resolve(target)  # first: a wrong target matters more than files that exist
+    # Before any question, so that no answer is lost.
     _check_free(FILES, force=force)
     wanted = requirement()
     start = _started(target, settings, here())
@@ -114,12 +119,12 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
 
 
 def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
-    """Return the audit, from what was given, asked and read. project: defaults, which
-    the files state."""
+    """Return the audit, from flags, answers and the signature. project: its defaults are written
+    into the files."""
     made = {key: settings[key] for key in _TARGET if key in settings}
     defaults = claimed_defaults(resolve(target))
     claim = _claim(dict(settings.get("claim", {})), target, defaults)
-    # As a float, which some libraries insist on.
+    # Some libraries accept only floats.
     known = {name: _float(claim[name]) for name in CLAIMED if name in claim}
     reading = read(_target(target, made), known)
     reading = _asked(reading, known)
@@ -135,7 +140,7 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
     if reading.methods:
         made["call"] = FILL_IN
     found = {"name": target.rpartition(":")[2], "mechanism": target, **made, "claim": claim}
-    remarks["claim"] = "The claim that is put to the test."
+    remarks["claim"] = "The claim to test."
     remarks |= _on_defaults(reading, known, settings)
     remarks["samples"] = "Draws of both inputs together. More of them find smaller leaks."
     numbers = {
@@ -150,37 +155,37 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
     if confidence is not None:
         start = replace(start, confidence_of_tests=confidence)
     if not start.holes:
-        build_spec(start.settings, project)  # refuses what the file would be refused for
+        build_spec(start.settings, project)  # raises the errors that the file would give
     return start
 
 
 def _on_defaults(
     reading: Reading, known: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return remarks on arguments that have a default and the name of a number of a claim, and that
-    nobody gave."""
+    """Return remarks on arguments that were not given, have a default, and are named like a
+    parameter of the claim."""
     remarks = {}
     for key in ("init", "params"):
         arguments = getattr(reading.target, key)
         if not isinstance(arguments, Mapping):
             continue
-        said = [
+        texts = [
             _on_default(name, default, arguments[name], known)
             for name, default in reading.defaults.items()
             if name in arguments and name not in settings.get(key, ())
         ]
-        if any(said):
-            remarks[key] = " ".join(filter(None, said))
+        if any(texts):
+            remarks[key] = " ".join(filter(None, texts))
     return remarks
 
 
 def _on_default(name: str, default: Any, value: Any, known: Mapping[str, Any]) -> str:
     if value == FILL_IN:
-        return f"{name} has the default {default:g}: put in the number that is claimed."
+        return f"{name} has the default {default:g}: put in the claimed number."
     if name in known:
         is_claimed = value == known[name]
-        return f"{name} is that of the claim; its default is {default:g}." if is_claimed else ""
-    return f"{name}={default:g} is the default: the claim says nothing of it."
+        return f"{name} is the claim's; its default is {default:g}." if is_claimed else ""
+    return f"{name}={default:g} is the default: the claim has no {name}."
 
 
 def _float(value: Any) -> Any:
@@ -199,7 +204,7 @@ def _check_names_one(target: str) -> None:
 
 
 def _from_here(target: str) -> str:
-    """Return an import path whose file, if it has one, is named as seen from this folder."""
+    """Return an import path, with its file, if it has one, relative to this folder."""
     module, attribute = split(target)
     if not is_file(module):
         return target
@@ -217,14 +222,16 @@ def _resolved(target: ImportedTarget) -> ImportedTarget:
 
 
 def _read_of(target: ImportedTarget) -> dict[str, Any]:
-    """Return the keys of a target as a file has them."""
+    """Return a target as keys of a configuration file."""
     found = {key: getattr(target, key) for key in _TARGET}
     return {key: value for key, value in found.items() if value not in (None, False, {})}
 
 
 def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the claim, asked for where nothing is given, its missing numbers FILL_IN. defaults: of
-    the mechanism, which a terminal is shown as what may be meant."""
+    """Return the claim, from flags or answers, with FILL_IN for missing numbers.
+
+    defaults: defaults of the mechanism's parameters, which the questions mention.
+    """
     if not given and _is_terminal():
         name = target.rpartition(":")[2]
         epsilon = _ask(f"the ε that {name!r} claims", _claimed("epsilon"), defaults.get("epsilon"))
@@ -241,8 +248,8 @@ def _claim(given: dict[str, Any], target: str, defaults: Mapping[str, Any]) -> d
 
 
 def _claimed(name: str, **beside: float) -> Callable[[str], float]:
-    """Return what reads a number of a claim, and refuses what no claim can have. beside: the other
-    numbers of the claim."""
+    """Return a function that reads a number of a claim and raises UsageError for a number that no
+    claim can have. beside: the other numbers of the claim."""
 
     def parse(text: str) -> float:
         try:
@@ -259,12 +266,12 @@ def _claimed(name: str, **beside: float) -> Callable[[str], float]:
 
 
 def _short(value: Any) -> Any:
-    """Return a number as people write it: 1 for 1.0."""
+    """Return a number in its shortest form: 1 for 1.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _asked(reading: Reading, known: Mapping[str, Any]) -> Reading:
-    """Return the reading with what a terminal was asked for, if there is one."""
+    """Return the reading with answers to questions, if there is a terminal."""
     if not _is_terminal():
         return reading
     target = reading.target
@@ -294,7 +301,7 @@ def _argument(text: str) -> Any:
     parsed = parse_dataset(text)
     check_read(text, parsed, is_dataset=False)
     value = written(parsed)
-    resolved(value)  # refuses what it refers to and is not there
+    resolved(value)  # raises for a reference to a missing file or import
     return value
 
 
@@ -307,8 +314,11 @@ def _one_of(names: Sequence[str], text: str) -> str:
 
 
 def _ask(what: str, kind: Callable[[str], Any], suggested: Any = None) -> Any:
-    """Return what somebody at a terminal says; None for nothing. suggested: a default of the
-    mechanism, which is taken only when somebody says so."""
+    """Ask a question at the terminal and return the answer; None for an empty answer.
+
+    kind: reads the answer.  suggested: default of the mechanism's parameter, which the question
+    mentions; an empty answer does not accept it.
+    """
 
     def parse(text: str) -> Any:
         if not text.strip():
@@ -371,7 +381,7 @@ def _inputs(
 def _value(text: str, form: str | None) -> Any:
     value = parse_dataset(text)
     check_read(text, value)
-    load_dataset(value, form=form)  # refuses what it refers to and is not there
+    load_dataset(value, form=form)  # raises for a reference to a missing file or import
     return value
 
 
@@ -389,14 +399,14 @@ def _takes(mechanism: Any, inputs: Guess) -> bool:
 
 
 def _samples(mechanism: Any, inputs: Mapping[str, Any]) -> int:
-    """Return the draws of an audit that takes some seconds, from the time that a few take."""
+    """Return a number of draws that takes at most _SECONDS, from the time of a few draws."""
     if mechanism is None:
         return _BUDGETS[0]
     form = inputs.get("as")
     with suppress(DpauditError):
         pair = [load_dataset(inputs[key], form=form) for key in ("d1", "d2")]
         taken: list[float] = []
-        # The fastest counts: the first may import, and any may wait for other programs.
+        # The fastest round counts: the first may import, and any may wait for other programs.
         while len(taken) < _ROUNDS and sum(taken) < _SECONDS:
             began = time.perf_counter()
             for one in pair:
@@ -460,26 +470,26 @@ def _to_fill_in(start: Start) -> str:
 
 
 def _origin() -> str:
-    """Return that the workflow lacks the place that GitHub gets dpaudit from."""
-    said = (
-        f"In {WORKFLOW}, put in where GitHub gets dpaudit from, in the place of FILL_IN: this one "
-        "was installed from a folder that no other machine has."
+    """Return the message that the workflow lacks a source of dpaudit."""
+    text = (
+        f"In {WORKFLOW}, replace FILL_IN by the place where GitHub gets dpaudit: this dpaudit was "
+        "installed from a folder that other machines do not have."
     )
-    return "\n\n" + "\n".join(wrap(said))
+    return "\n\n" + "\n".join(wrap(text))
 
 
 def _next(result: AuditResult | None) -> str:
-    """Return what to do next."""
-    said = f"Next: read {CONFIG}, and choose the two inputs that you think leak most. "
+    """Return the next steps, in words."""
+    text = f"Next: read {CONFIG}, and choose the two inputs that you think leak most. "
     if result is not None and result.verdict is Verdict.VIOLATION:
-        said = (
-            "Next: if the claim is right for these two inputs, the mechanism is not. Mend it, "
-            "or, if the inputs are no neighbours, choose others. "
+        text = (
+            "Next: if the claim is right for these two inputs, correct the mechanism. If they are "
+            "not neighbours, choose others. "
         )
     elif result is not None and result.verdict is Verdict.ERROR:
-        said = f"Next: mend what the error says, in {CONFIG} and {TEST}. "
+        text = f"Next: correct the cause of the error, in {CONFIG} and {TEST}. "
     commands = (
         f"Then: dpaudit run {CONFIG}; pip install pytest; pytest {TEST}. The workflow runs at the "
         "next push."
     )
-    return "\n".join(wrap(said + commands))
+    return "\n".join(wrap(text + commands))

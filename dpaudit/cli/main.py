@@ -1,5 +1,5 @@
-"""`dpaudit`: the first moments of the program, with the fewest imports. From here on Ctrl-C is no
-traceback, and no way to end is taken for a verdict."""
+"""`dpaudit`: the start of the program, with few imports. From here on, Ctrl-C shows no traceback,
+and a process that dies never looks like a verdict."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def main() -> None:
     """Run the command line and exit."""
     if _runs_a_command():
         _fix_hash_seed()
-    import signal  # some milliseconds, which a program that starts over need not spend twice
+    import signal  # takes milliseconds, and _fix_hash_seed may start the program again
 
-    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored
+    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # False: it is ignored
     if heeds:
         signal.signal(signal.SIGINT, _end)
     _open_what_is_closed()
@@ -23,11 +23,11 @@ def main() -> None:
 
     if heeds:
         signal.signal(signal.SIGINT, watching.end_at_once)
-    # What only shows a text runs nobody's code, and need not wait for another process.
+    # A program that only shows a text runs no code of the user, so it needs no watching process.
     only_shows = _only_shows()
     if not only_shows:
         watching.begin()
-    from dpaudit.cli.process.collecting import undisturbed
+    from dpaudit.cli.process import undisturbed
 
     with undisturbed():
         from dpaudit.cli.commands import run_commands
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _only_shows() -> bool:
-    """Return whether no command runs: a shell asks how a line goes on, or a person for help."""
+    """Return whether no command runs: the shell asks for a completion, or the user for help."""
     if "_DPAUDIT_COMPLETE" in os.environ:
         from dpaudit.cli.completing import begin
 
@@ -51,11 +51,11 @@ def _runs_a_command() -> bool:
 
 
 def _fix_hash_seed() -> None:
-    """Start this program over with a fixed hash seed where none is set, so that a set has the
-    same order in every run and in all processes that draw.
+    """Start this program again with a fixed hash seed if none is set, so that sets have the same
+    order in every run and in all processes that draw.
 
-    A program goes on without a seed if it is neither the console script nor `python -m dpaudit`, or
-    if its interpreter ignores the variable.
+    Do nothing if the program is neither the console script nor `python -m dpaudit`, or if its
+    interpreter ignores the variable.
     """
     if os.environ.get(hash_seed.VARIABLE, "random") not in ("", "random"):
         return
@@ -65,13 +65,13 @@ def _fix_hash_seed() -> None:
     try:
         environment = {**os.environ, hash_seed.VARIABLE: hash_seed.USUAL}
         os.execve(sys.executable, words, environment)  # noqa: S606  # itself
-    except OSError:  # such as more arguments than the system takes with one variable more
+    except OSError:  # for example, arguments and environment are too long for the system
         return
 
 
 def _is_whole_program() -> bool:
-    """Return whether Python was started for this program alone, which then starts over with the
-    same words: not from code (-c), standard input or another program that calls `main`."""
+    """Return whether Python was started only for dpaudit, so that the same words start it again:
+    not by code (-c), by standard input, or by another program that calls `main`."""
     own, given = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1], sys.argv[1:]
     if [*own, *given] != sys.orig_argv:
         return False
@@ -87,8 +87,8 @@ def _end(number: int, _: object) -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Give the standard streams that are closed something to be, so that no pipe or file gets their
-    numbers. Writing to standard output fails as before: what is lost must not go unnoticed."""
+    """Open the null device for standard streams that are closed, so that no pipe or file gets their
+    numbers. Standard output is opened for reading, so writing to it still fails."""
     for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)

@@ -1,4 +1,4 @@
-"""`dpaudit plan`: how many draws, and how long, an audit needs to catch a leak of a given size."""
+"""`dpaudit plan`: the draws, and the time, that an audit needs to catch a leak of a given size."""
 
 from __future__ import annotations
 
@@ -37,11 +37,9 @@ from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import auditing, run_one
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_of_inputs
-from dpaudit.cli.options import NUMBER, option
-from dpaudit.cli.process.interruption import Requests
-from dpaudit.cli.process.leaving import kept_from_leaving
+from dpaudit.cli.options import NUMBER, AuditCommand, command_line, option, repeating
+from dpaudit.cli.process.ending import Requests, kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand, command_line, repeating
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import here
 from dpaudit.errors import MechanismError, UsageError
@@ -53,7 +51,7 @@ from dpaudit.stats.power import POWER
 from dpaudit.targets.target import runs_in_another_process
 from dpaudit.wording import counted
 
-# What a plan decides, or has no use for.
+# Options that a plan decides itself or does not need.
 _LEFT_OUT = (
     *("samples", "time", "require_power", "require_rare", "allow_underpowered", "expect"),
     *("exact", "full"),
@@ -63,18 +61,18 @@ _FLAGS = tuple(
     for one in OPTIONS.values()
     if one.flag and one.of not in ("run", "file") and one.name not in _LEFT_OUT
 )
-# Times the claim: beyond, a leak is so large that any few draws show it.
+# Largest leak, as a multiple of the claim: a few draws show any larger leak.
 _MOST = 100
-# Leaks that are tried where none of the size asked for can be caught.
+# Larger leaks to suggest if a leak of the given size cannot be caught.
 _LARGER = (1.5, 2, 3, 5, 10)
-# Calls of the shortest trial: its draws, and those that only show what the mechanism is like.
+# Calls of the shortest trial: its draws, and the calls that probe the mechanism.
 _CALLS = MINIMUM_SAMPLES + PROBING_CALLS
-# Seconds of drawing that show how fast that goes.
+# Seconds of drawing that measure the speed; draws per second below which the trial's speed is used.
 _TIMED, _SLOW = 1.0, 1_000
 
 
 @click.command(
-    cls=RepeatableCommand,
+    cls=AuditCommand,
     epilog="""\b
 Example:
   dpaudit plan mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1 --excess 1.1""",
@@ -85,34 +83,32 @@ Example:
     "--excess",
     type=NUMBER,
     default=1.2,
-    show_default=True,
     metavar="FACTOR",
     section="Usual options",
-    help="How many times the claimed ε the leak is that is to be caught.",
+    help="Leak to catch, as a multiple of ε. Default: 1.2.",
 )
 @option(
     "--rare",
     type=NUMBER,
     metavar="PROBABILITY",
     section="Usual options",
-    help="Also plan to catch an output of this probability that only one input gives, e.g. 1e-4.",
+    help="Also catch an output of this probability. Only one input gives it. Example: 1e-4.",
 )
 @option(
     "--power",
     type=NUMBER,
     default=POWER,
-    show_default=True,
     section="Usual options",
-    help="The probability to catch it with.",
+    help=f"Probability of catching the leak. Default: {POWER:g}.",
 )
 @option(
     "--trial",
     type=int,
     metavar="NUMBER",
-    help="Draws to learn from how probable the event is. "
-    f"Default: {TRIAL:,}, fewer where these take long.",
+    help="Draws of the trial audit. It shows how probable the event is. "
+    f"Default: {TRIAL:,}, fewer if a draw is slow.",
 )
-@some_flags(quiet="Print the number of draws alone.")
+@some_flags(quiet="Print only the number of draws.")
 @some_flags("debug")
 @click.pass_context
 def plan_(
@@ -126,8 +122,10 @@ def plan_(
     quiet: bool,
     **flags: Any,
 ) -> int:
-    """Work out how many draws, and how long, an audit of TARGET needs to catch a leak of FACTOR
-    times the claim, and rare outputs that only one input gives, from short trials.
+    """Compute how many draws, and how much time, an audit of TARGET needs.
+
+    The audit should catch a leak of FACTOR times the claimed ε and, with --rare, rare outputs of
+    only one input. Short trial audits show how probable the events are.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
@@ -146,7 +144,7 @@ def plan_(
         rate = 0.0 if quiet else _rate(spec, found, requests)
     goals = _Goals(excess, rare, power)
     shown = _Shown(found, goals, spec.tested.points(), rate)
-    # Where only rare outputs were asked for, a leak that cannot be planned for fails nothing.
+    # With --rare alone, a leak that cannot be planned for is no failure.
     is_asked = rare is None or ctx.get_parameter_source("excess") is not ParameterSource.DEFAULT
     is_planned = (found.samples is not None or not is_asked) and shown.samples is not None
     if quiet:
@@ -166,7 +164,7 @@ def plan_(
 
 
 def _check_rare(spec: AuditSpec, rare: float) -> None:
-    """Raise UsageError for a probability that no audit of these settings can require."""
+    """Raise UsageError for a probability that no audit with these settings can require."""
     try:
         replace(spec, require_rare=rare, allow_underpowered=False)
     except UsageError as error:
@@ -213,18 +211,18 @@ def _spec(target: str | None, settings: dict[str, Any]) -> AuditSpec:
     example = f"dpaudit plan {target or '--command …'} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
-    # A plan decides the draws, and what it is to catch is asked for by its own options.
+    # A plan decides the number of draws, and has its own options for the leak to catch.
     given = here().beneath(settings, ("confidence", "seed", "workers"))
     return build_spec({**named, **given})
 
 
 def _check_speed(spec: AuditSpec) -> None:
-    """Raise UsageError where the fewest draws that a plan can be made from take longer than it may.
-    The quicker of two calls tells: the first one may have something to load."""
+    """Raise UsageError if the shortest trial would take longer than PATIENCE seconds. The faster of
+    two calls counts, since the first may import."""
     if runs_in_another_process(spec.target):
         return
     taken = []
-    # What goes wrong here, goes wrong in the trial.
+    # The trial reports any error of the mechanism.
     with kept(), kept_from_leaving(), preserved(), suppress(Exception, SystemExit):
         mechanism = load_mechanism(spec.target)
         for _ in range(2):
@@ -245,8 +243,8 @@ def _check_speed(spec: AuditSpec) -> None:
 def _result(
     requests: Requests, quiet: bool, spec: AuditSpec, *, seconds: float = math.inf
 ) -> AuditResult:
-    """Return the result of a trial. Raises MechanismError for one that has none, and UsageError for
-    one that takes longer than so many seconds."""
+    """Return the result of a trial. Raises MechanismError if the trial ends with an error, and
+    UsageError if it takes longer than `seconds`."""
     began = time.monotonic()
 
     def check(progress: Progress) -> None:
@@ -269,8 +267,8 @@ def _result(
 
 
 def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
-    """Return draws a second of an audit by one process."""
-    if speed(found.last) < _SLOW:  # then little else takes any time
+    """Return the draws per second of an audit in one process."""
+    if speed(found.last) < _SLOW:  # the draws then take nearly all of the time
         return speed(found.last)
     seconds = _TIMED * len(spec.pairs)
     timed = replace(spec, time=seconds, full=True, workers=1, no_trace=True)
@@ -279,20 +277,20 @@ def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
 
 
 def _hopeless(found: AuditPlan) -> str:
-    """Return why there is no number of draws."""
+    """Return the reason why no number of draws is enough."""
     if not found.differs or any(one.share == 0 for one in found.pairs):
         which = "this pair" if len(found.pairs) == 1 else "a pair"
         return f"{which} showed no difference in {counted(found.draws, 'draw')} of trials"
     if any(one.certificate.point.epsilon == 0 for one in found.pairs):
         return (
-            "the trial tells the inputs apart best at ε = 0 of what is claimed, and a leak is "
-            "planned for as a multiple of ε"
+            "the trial's best event is at ε = 0 of the claim's profile, and a plan is for a leak "
+            "that is a multiple of ε"
         )
     return "no number of draws would catch such a leak in the event that the trial found"
 
 
 def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float, rate: float) -> str:
-    """Return what to do where there is no plan. rate: draws a second."""
+    """Return a remedy for a missing plan. rate: draws per second."""
     if found.last.verdict is Verdict.VIOLATION:
         return "The trial refutes the claim already: audit it without a plan."
     if not found.differs or any(one.share == 0 for one in found.pairs):
@@ -317,7 +315,7 @@ def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float, rate
 
 
 def _command(ctx: click.Context, target: str | None, spec: AuditSpec) -> str:
-    """Return the command of the audit, without what only the plan has."""
+    """Return the command of the audit, without the options of a plan."""
     words = shlex.split(repeating(ctx, [] if target is None else [target], spec.seed))
     kept, skipped = list[str](), False
     for word in words:
@@ -336,8 +334,8 @@ def _hopeless_rare(goals: _Goals) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Goals:
-    """What the audit is to catch, and with which probability. excess: times the claimed ε.  rare:
-    the probability of an output that only one input gives."""
+    """The leaks to catch. excess: size of the leak, as a multiple of the claimed ε.  rare:
+    probability of an output of only one input.  power: probability of catching them."""
 
     excess: float
     rare: float | None
@@ -350,7 +348,7 @@ class _Shown:
     def __init__(
         self, found: AuditPlan, goals: _Goals, points: Sequence[ProfilePoint], rate: float
     ) -> None:
-        """points: of the claim's profile.  rate: draws a second."""
+        """points: points of the claim's profile.  rate: draws per second."""
         self._found, self._points, self._rate = found, points, rate
         self._excess, self._rare, self._power = goals.excess, goals.rare, goals.power
         self._rare_samples = self._for_rare()
@@ -360,7 +358,7 @@ class _Shown:
             self.samples = None
 
     def _for_rare(self) -> int | None:
-        """Return the draws that are enough for rare outputs on every pair."""
+        """Return the draws that catch rare outputs on every pair; None if no number does."""
         if self._rare is None:
             return None
         pairs = self._found.pairs
@@ -412,8 +410,8 @@ class _Shown:
         return flags + ("" if self._rare_samples is None else f" --require-rare {self._rare:g}")
 
     def pairs(self) -> list[str]:
-        """Return the events that were found, and what others need, with an empty line after them;
-        nothing for events of chance."""
+        """Return lines about the events of the trial and the draws that rarer events need; no lines
+        if the trial found no difference."""
         if not self._found.differs:
             return []
         lines = [line for one in self._found.pairs for line in self._of_pair(one)]

@@ -13,14 +13,13 @@ import click
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.cli import exit_codes
-from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import some_flags
 from dpaudit.cli.messages import folded
-from dpaudit.cli.options import option
+from dpaudit.cli.options import AuditCommand, option
 from dpaudit.cli.output import Printer
-from dpaudit.cli.process.collecting import undisturbed
+from dpaudit.cli.process import undisturbed
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.saving import STDOUT, Results, destinations
+from dpaudit.cli.saving import STDOUT, Results, check_writable, destinations, write_whole
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.inputs.files import piped, read_text, reading
 from dpaudit.reports.batch import unended
@@ -39,22 +38,22 @@ _UNSEEN = (
 )
 
 
-@click.command
+@click.command(cls=AuditCommand)
 @click.argument(
     "file", required=False, metavar="FILE", type=click.Path(path_type=Path, allow_dash=True)
 )
 @click.option(
     "--rerun",
     is_flag=True,
-    help="Also repeat the audits with their seeds, and compare the results.",
+    help="Also repeat the audits, and compare the results. The seeds are those of the file.",
 )
 @option(
     "--badge",
     is_flag=False,
     flag_value=STDOUT,
     metavar="[FILE.svg]",
-    help="Print what may be cited of FILE, and a badge in Markdown, in place of the reports; with "
-    "a file, the badge is written there.",
+    help="Print a citation of FILE and a badge. They replace the reports. With FILE.svg, the badge "
+    "is saved there.",
 )
 @some_flags(quiet="Print one line for each audit.")
 @some_flags("report", "verbose", "debug")
@@ -69,11 +68,11 @@ def report(
     report: list[str],
     verbose: int,
 ) -> int:
-    """Recompute the wealth, bounds and p-values in FILE from the draws recorded there, and show
-    the audits as the run did.
+    """Recompute the wealth, bounds and p-values in FILE from its recorded draws, and show the
+    reports.
 
-    Exit code 0 if all numbers agree, whatever the verdicts; 3 if one differs, or the run did not
-    end.
+    Exit code 0 if all numbers agree, whatever the verdicts; 3 if a number differs, or if the run
+    did not end.
     """
     if file is None:
         raise _without_a_file(ctx, badge)

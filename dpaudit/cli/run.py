@@ -20,9 +20,9 @@ from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
+from dpaudit.cli.options import AuditCommand, command_line, repeating
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import OutputError, set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand, command_line, repeating
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
@@ -37,13 +37,11 @@ _CONFIGURATIONS = (".yaml", ".yml")
 
 
 @click.command(
-    cls=RepeatableCommand,
+    cls=AuditCommand,
     epilog="""\b
 Examples:
   dpaudit run mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1
-  dpaudit run audits.yaml --samples 1e5 -k noisy_count
-
-docs/options.md lists all options, as flags, keys of files and keywords of Python.""",
+  dpaudit run audits.yaml --samples 1e5 -k noisy_count""",
 )
 @click.argument(
     "targets", nargs=-1, metavar="[TARGET|FILE.yaml...]", shell_complete=complete_targets
@@ -66,9 +64,11 @@ def run(
     verbose: int,
     **flags: Any,
 ) -> int:
-    """Audit a mechanism, package.module:function or path/to/file.py:function, or all audits of
-    configuration files. Flags override the values in the files, and these override [tool.dpaudit]
-    in pyproject.toml. Without arguments, run the files that it names as audits, else audits.yaml.
+    """Audit a mechanism, or all audits of configuration files.
+
+    TARGET is package.module:function or path/to/file.py:function. Options override values in the
+    files; these override [tool.dpaudit] in pyproject.toml. Without arguments, dpaudit runs the
+    files named in pyproject.toml, or audits.yaml.
     """
     stdout = ctx.with_resource(set_apart())
     most = _most_failures(maxfail, exitfirst=exitfirst)

@@ -15,8 +15,8 @@ from dpaudit.cli.options import Choice
 @click.argument("what", type=Choice(["config", "result"]), default="config")
 @debug_option
 def schema(what: str) -> None:
-    """Print the JSON schema (2020-12) of the files that dpaudit run reads (config), or of those
-    that --json writes (result).
+    """Print the JSON schema (2020-12) of configuration files (config), or of the files that --json
+    writes (result).
 
     \b
     dpaudit schema > dpaudit.schema.json

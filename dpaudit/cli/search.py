@@ -14,10 +14,9 @@ from dpaudit.cli.batch import auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
-from dpaudit.cli.options import option
+from dpaudit.cli.options import USUAL, AuditCommand, option, repeating
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand, repeating
 from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.config.building import build_spec
@@ -28,11 +27,10 @@ from dpaudit.import_path import split
 # What names the inputs, or draws nothing, or is about several audits.
 _LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise", "exitfirst", "maxfail")
 _FLAGS = tuple(one.name for one in OPTIONS.values() if one.flag and one.name not in _LEFT_OUT)
-_SECTION = "Usual options"
 
 
 @click.command(
-    cls=RepeatableCommand,
+    cls=AuditCommand,
     epilog="""\b
 Example:
   dpaudit search mine.py:noisy_mean --space 'list of number in [0, 1]' \\
@@ -44,30 +42,30 @@ docs/guides/find-the-pair.md lists spaces and relations.""",
 @option(
     "--space",
     metavar="SPACE",
-    section=_SECTION,
-    help="What one input may be, such as 'list of number in [0, 1]' or 'table {age: integer in "
+    section=USUAL,
+    help="The set of possible inputs, as in the example. For tables: 'table {age: integer in "
     "[0, 120], city: category [a, b]}'.",
 )
-@some_flags(*_FLAGS)
+@some_flags(*_FLAGS, usual=["adjacency"])
 @option(
     "--inside",
     is_flag=True,
-    section=_SECTION,
-    help="Hand over no inputs outside the space: beyond its bounds, NaN, missing, new categories. "
-    "By default, a few are tried, and a leak is noted, which decides nothing.",
+    section="What to audit",
+    help="Try no inputs outside the space. Without --inside, dpaudit tries a few, such as values "
+    "beyond the bounds, NaN, missing values and new categories; a leak there is a note.",
 )
 @option(
     "--outside",
     is_flag=True,
-    section=_SECTION,
+    section="What to audit",
     help="Let inputs outside the space decide the verdict, too.",
 )
 @option(
     "--keep",
     type=int,
     metavar="NUMBER",
-    section=_SECTION,
-    help="Pairs to audit; they share the error probability. Default: 1.",
+    section="What to audit",
+    help="Number of pairs to audit. They share the false-alarm probability. Default: 1.",
 )
 @click.pass_context
 def search(
@@ -88,9 +86,9 @@ def search(
 ) -> int:
     """Find the pair of neighbouring inputs on which TARGET leaks most, and audit it.
 
-    About a quarter of the draws, or of the time, looks for the pair; they certify nothing. The pair
-    that was found is audited on new draws, and in its simplest form if it leaks. The verdict is
-    about the space. A leak on inputs outside of it is noted; with --outside it counts.
+    About a quarter of the draws, or of the time, is spent on the search. The best pair is then
+    audited on new draws, and simplified if it leaks. A leak on inputs outside the space is only
+    noted, unless --outside is given.
     """
     stdout = ctx.with_resource(set_apart())
     settings, project = given_settings(ctx, flags), here()

@@ -11,14 +11,12 @@ import click
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import given_settings, some_flags
-from dpaudit.cli.options import Choice, option
-from dpaudit.cli.process.interruption import heeded
-from dpaudit.cli.process.leaving import kept_from_leaving
+from dpaudit.cli.options import AuditCommand, Choice, option
+from dpaudit.cli.process.ending import heeded, kept_from_leaving
 from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand
+from dpaudit.cli.saving import check_writable, write_whole
 from dpaudit.config.problems import reported
 from dpaudit.config.targets import parse_duration, target_of
 from dpaudit.errors import UsageError
@@ -33,7 +31,7 @@ _STDOUT = "-"
 
 
 @click.command(
-    cls=RepeatableCommand,
+    cls=AuditCommand,
     epilog="""\b
 Example:
   dpaudit sensitivity mine.py:total --space 'list of number in [0, 1]' \\
@@ -44,31 +42,34 @@ Example:
     "--space",
     metavar="SPACE",
     section="Usual options",
-    help="What one input may be, in a line: 'list of number in [0, 1]', or a table: "
-    "'table {age: integer in [0, 120], city: category [a, b]}'.",
+    help="The set of possible inputs, as in the example. For tables: 'table {age: integer in "
+    "[0, 120], city: category [a, b]}'.",
 )
-@some_flags(adjacency="The neighbouring relation: add-remove, replace, or a distance as linf:1.")
+@some_flags(
+    usual=["adjacency"],
+    adjacency="The neighbouring relation, such as add-remove. Others: replace, or a distance such "
+    "as linf:1.",
+)
 @option(
     "--claimed",
     metavar="NUMBER",
     section="Usual options",
-    help="The sensitivity that is claimed, such as 1 or 1/30.",
+    help="The claimed sensitivity, such as 1 or 1/30.",
 )
 @option(
     "--norm",
     type=Choice(list(NORMS)),
     default="l1",
-    show_default=True,
     section="Usual options",
-    help="How the distance of two answers is measured; records: of transformations, whose answers "
-    "are datasets, how many records differ.",
+    help="Distance between two answers. records is for functions whose answers are datasets: the "
+    "number of records that differ. Default: l1.",
 )
 @option(
     "--inside",
     is_flag=True,
     section="Usual options",
-    help="Leave out inputs outside the space, such as values beyond the bounds, or NaN. By "
-    "default they are tried, and what they show is noted.",
+    help="Try no inputs outside the space. Without --inside, dpaudit tries a few, such as values "
+    "beyond the bounds and NaN, and notes the result.",
 )
 @option(
     "--outside",
@@ -84,9 +85,10 @@ Example:
     "data_arg",
     "as",
     "python",
-    time=f"End the search after so long, such as 30s or 5m. Default: {SECONDS:g}s.",
-    seed="Of the random pairs: a number, or random, which picks one and shows it.",
-    json="Write the result to this file; '-': to standard output, and the report to stderr.",
+    time=f"Time limit, such as 30s or 5m. Default: {SECONDS:g}s.",
+    seed="Seed of the random pairs. With random, dpaudit picks a seed and shows it.",
+    json="Save the result in this file. With '-', it goes to standard output, and the report to "
+    "stderr.",
     quiet="Print one sentence.",
 )
 @some_flags("debug")
@@ -105,13 +107,13 @@ def sensitivity(
     quiet: bool,
     **flags: Any,
 ) -> int:
-    """Search for neighbouring inputs for which the answers of FUNCTION are further apart than the
-    claimed sensitivity. FUNCTION takes a dataset and returns numbers, or for --norm records a
-    dataset, without noise: nothing is drawn, and what is found is certain.
+    """Search for two neighbouring inputs whose answers differ by more than the claimed sensitivity.
 
-    Exit code 1 if a pair of the space is further apart than claimed, or one input alone raises; 0
-    if no such pair was found, which does not show that the claim is right. Inputs outside the space
-    are noted; with --outside they count.
+    FUNCTION takes a dataset and returns numbers without noise (with --norm records, a dataset), so
+    a pair that is found is a proof. If no pair is found, the claim may still be wrong.
+
+    Exit code 1 if a pair of the space exceeds the claim, or if FUNCTION raises an exception for
+    only one input of a pair; otherwise 0. Inputs outside the space count only with --outside.
     """
     stdout = ctx.with_resource(set_apart())
     given = {"space": space, "adjacency": adjacency, "claimed": claimed}

@@ -1,4 +1,4 @@
-"""`dpaudit trace`: the line of a mechanism that tells two inputs apart."""
+"""`dpaudit trace`: the line of a mechanism that leaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dpaudit.auditing.options import owned
 from dpaudit.certificates.traced import Trace
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.files import check_writable, write_whole
 from dpaudit.cli.flags import (
     check_complete,
     given_settings,
@@ -19,13 +18,11 @@ from dpaudit.cli.flags import (
     some_flags,
     warn_of_inputs,
 )
-from dpaudit.cli.options import option
-from dpaudit.cli.process.deadline import over_after
-from dpaudit.cli.process.interruption import heeded
-from dpaudit.cli.process.leaving import kept_from_leaving
+from dpaudit.cli.options import AuditCommand, option
+from dpaudit.cli.process.ending import heeded, kept_from_leaving, over_after
 from dpaudit.cli.process.parent import end_with_parent
 from dpaudit.cli.process.streams import set_apart
-from dpaudit.cli.repeat_command import RepeatableCommand
+from dpaudit.cli.saving import check_writable, write_whole
 from dpaudit.config.building import build_spec
 from dpaudit.config.targets import parse_duration
 from dpaudit.errors import UsageError
@@ -46,7 +43,7 @@ _SECONDS, _GRACE = 60.0, 0.2
 
 
 @click.command(
-    cls=RepeatableCommand,
+    cls=AuditCommand,
     epilog="""\b
 Example:
   dpaudit trace mine.py:noisy_count --d1 '[1, 2]' --d2 '[1]' --epsilon 1""",
@@ -58,29 +55,29 @@ Example:
     multiple=True,
     metavar="NAME",
     section="Usual options",
-    help="A package, folder or file whose lines count as your own, such as diffprivlib. "
-    "Repeatable. Default: all code that is not installed, and the file of TARGET.",
+    help="A package, folder or file to trace (repeatable). Default: all code that is not "
+    "installed, and the file of TARGET.",
 )
 @option(
     "--primitive",
     multiple=True,
     metavar="PATH",
     section="Usual options",
-    help="The import path of a function that adds noise to its first argument. Repeatable.",
+    help="A function that adds noise to its first argument. Give its import path (repeatable).",
 )
 @option(
     "--noises",
     type=click.IntRange(1, 1000),
     default=SEEDS,
-    show_default=True,
     metavar="NUMBER",
     section="Usual options",
-    help="How many different draws of noise to try.",
+    help=f"Number of noise seeds to try. From 1 to 1000. Default: {SEEDS}.",
 )
 @some_flags(
-    time=f"End the trace after so long, such as 30s or 5m. Default: {_SECONDS:g}s.",
-    json="Write the trace to this file; '-': to standard output, and the report to stderr.",
-    quiet="Print the findings alone.",
+    time=f"Time limit, such as 30s or 5m. Default: {_SECONDS:g}s.",
+    json="Save the trace in this file. With '-', it goes to standard output, and the report to "
+    "stderr.",
+    quiet="Print only the findings.",
     verbose="Print all lines that draw noise, with the source code.",
 )
 @some_flags("debug")
@@ -99,14 +96,14 @@ def trace(
     verbose: int,
     **flags: Any,
 ) -> int:
-    """Run TARGET on two inputs with the same noise, and name the line that tells them apart: too
-    little noise, a value without noise, control flow on data, noise used twice.
+    """Find the line of TARGET that leaks, by running it on two inputs with the same noise.
 
-    A trace explains a leak; it proves none, and no trace proves that there is none. Without a
-    claim, every line is listed with what it costs.
+    Causes of leaks are too little noise, a value without noise, control flow that depends on the
+    data, and noise that is used twice. A trace proves neither that there is a leak nor that there
+    is none. Without a claim, dpaudit lists every line that adds noise, with its privacy cost.
 
-    Exit code 1 where a cause was found, 0 where none was, 4 where the trace could not see what
-    noise hides, and 2 for bad input.
+    Exit code 1 if a cause was found, 0 if none was found, 4 if the trace could not see the effect
+    of the noise, 2 for wrong usage.
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)

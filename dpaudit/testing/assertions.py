@@ -1,4 +1,4 @@
-"""What a test says of a mechanism: `assert_private`, `assert_violates`."""
+"""Assertions for tests: `assert_private`, `assert_violates`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from dpaudit.wording import did_you_mean
 
 Mechanism = Callable[..., Any] | str | list[str]
 
-# Of the reason why an audit cannot fail.
+# Part of the warning that an audit cannot refute its claim.
 _ALLOWED = " cannot refute "
 
 
 class AuditWarning(UserWarning):
-    """What an audit warns of in a test that passes, such as equal outputs of both inputs."""
+    """A warning of an audit in a test that passes, such as equal outputs of both inputs."""
 
 
 class _NotGiven:
-    """In the place of an input, since None is one."""
+    """Default of d1 and d2, since None is a possible input."""
 
     def __repr__(self) -> str:
         return "not given"
@@ -44,7 +44,7 @@ NOT_GIVEN = _NotGiven()
 _OF_A_SEARCH = ("space", "inside", "outside", "keep", "form")
 
 
-# Options of `audit` that a test may give beside those of its claim.
+# Options of `audit` that a test may give, in addition to those of its claim and MoreOptions.
 _USUAL = ("search", "params", "samples", "time", "confidence", "seed", "workers", "on_progress")
 
 
@@ -55,18 +55,18 @@ def assert_private(
     claim: PrivacyClaim | None = None,
     **options: Any,
 ) -> AuditResult:
-    """Fail the test if the mechanism leaks more than is claimed, as far as draws show it.
+    """Fail the test if draws prove that the mechanism leaks more than is claimed.
 
     Parameters
     ----------
     mechanism : callable, str or list of str
         As of `dpaudit.audit`.
     d1, d2 : Any
-        Neighbouring inputs, handed over as they are and never changed. Or, in their place,
-        `search=SPACE` and `adjacency=RELATION`: the pair that leaks most is looked for first, as by
-        `dpaudit.search`.
+        Neighbouring inputs, passed as they are and never changed. Or, in their place,
+        `search=SPACE` and `adjacency=RELATION`: first search for the pair that leaks most, as
+        `dpaudit.search` does.
     claim : PrivacyClaim, optional
-        What is claimed. Or give its numbers: `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5`,
+        The claim. Or give its numbers: `epsilon=1.0`, `epsilon=1.0, delta=1e-5`, `mu=0.5`,
         `rho=0.1`.
     **options : Any
         Of `dpaudit.audit`. By default 100,000 draws of both inputs together at confidence 0.9999,
@@ -80,18 +80,18 @@ def assert_private(
     Raises
     ------
     AssertionError
-        With the report, if the claim is refuted, the audit ended with an error, or it could not
-        have failed (`allow_underpowered=True` allows that), or not as surely as `require_power` and
-        `require_rare` ask for; with `strict=True` also for a warning.
+        With the report, if the claim is refuted, if the audit ended with an error, if it could not
+        have failed (allowed by `allow_underpowered=True`), or if its power is below `require_power`
+        or `require_rare`; with `strict=True` also for a warning.
     UsageError
         For a request that cannot be carried out.
 
     Notes
     -----
     A test with the same code and seed has the same outcome every time, unless `time` plans its
-    draws or the mechanism has randomness that no seed reaches. Of a correct mechanism and a new
-    seed, it fails with probability at most 1 - confidence (docs/method.md §4). To pass proves
-    nothing about other inputs, rarer events or more draws.
+    draws or the mechanism has randomness that no seed reaches. For a correct mechanism and a new
+    seed, it fails with probability at most 1 - confidence (docs/method.md §4). A test that passes
+    proves nothing about other inputs, rarer events or more draws.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def assert_private(
     __tracebackhide__ = True
     result = audited(mechanism, d1, d2, claim, options, expect="pass")
     if not is_expected(result):
-        raise AssertionError(_said(result))
+        raise AssertionError(_failure(result))
     _warn(result)
     return result
 
@@ -148,13 +148,14 @@ def assert_violates(
     __tracebackhide__ = True
     result = audited(mechanism, d1, d2, claim, options, expect="violation")
     if not is_expected(result):
-        raise AssertionError(_said(result))
+        raise AssertionError(_failure(result))
     _warn(result)
     return result
 
 
-def _said(result: AuditResult) -> str:
-    """Return the report; what cannot fail begins with that: pytest's summary shows little."""
+def _failure(result: AuditResult) -> str:
+    """Return the report. If the audit could not fail, the first line says so, since pytest's
+    summary shows little more than the first line."""
     text = result.report()
     if result.underpowered is None:
         return text
@@ -162,10 +163,10 @@ def _said(result: AuditResult) -> str:
 
 
 def _warn(result: AuditResult) -> None:
-    """Show the warnings of an audit, of which a test that passes shows no report."""
+    """Show the warnings of an audit, since a test that passes shows no report."""
     __tracebackhide__ = True
     for text in warnings_of(result):
-        if _ALLOWED in text:  # it gets here only where the test says allow_underpowered=True
+        if _ALLOWED in text:  # only with allow_underpowered=True
             continue
         warnings.warn(f"{result.name}: {text}", AuditWarning, stacklevel=3)
 
@@ -178,15 +179,15 @@ def audited(
     options: Mapping[str, Any],
     expect: Literal["violation", "pass"] | None = None,
 ) -> AuditResult:
-    """Return the result of an audit of the test that is running, and keep it for the run's report.
+    """Run an audit for the running test, keep its result for the report of the run, and return it.
 
-    expect: the verdict that the test asks for.
+    expect: the verdict that the test expects.
     """
     __tracebackhide__ = True
     try:
         return _audited(mechanism, d1, d2, claim, options, expect)
     except (UsageError, TypeError) as error:
-        # Of a request that cannot be carried out, the line of the test is the one to look at.
+        # Without this traceback, pytest points to the line of the test.
         raise error.with_traceback(None) from None
 
 
@@ -222,7 +223,7 @@ def _known() -> list[str]:
 
 
 def _check_marked(options: Mapping[str, Any]) -> None:
-    """Raise UsageError for an option of a test's marker that no audit has."""
+    """Raise UsageError for an unknown option of a test's marker."""
     known = _known()
     for name in options:
         if name not in known:
@@ -236,7 +237,7 @@ def _check_marked(options: Mapping[str, Any]) -> None:
 def _parted(
     claim: PrivacyClaim | None, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], PrivacyClaim]:
-    """Return the options of the audit, and the claim, which its numbers may stand for."""
+    """Return the options of the audit, and the claim, made from its numbers if they are given."""
     known = _known()
     of_claims = {one.name for one in parameters()} - set(known)
     numbers = {name: value for name, value in options.items() if name in of_claims}
@@ -268,8 +269,8 @@ def _parted(
 def _run(
     mechanism: Mechanism, d1: Any, d2: Any, claim: PrivacyClaim, given: dict[str, Any]
 ) -> AuditResult:
-    """Return the result. A journal is for a run that was ended before: of one that has come to its
-    end nothing is kept, so that the next run draws anew."""
+    """Return the result. The journal, which only serves interrupted runs, is then removed, so that
+    the next run makes new draws."""
     how = given.pop("search", None)
     if how is None:
         _check_inputs(d1, d2)
@@ -295,19 +296,19 @@ def _check_inputs(d1: Any, d2: Any) -> None:
 
 
 def _searching(how: Any, d1: Any, d2: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a search, taken out of those given."""
+    """Return the keywords of a search, removed from `given` where they are there."""
     if d1 is not NOT_GIVEN or d2 is not NOT_GIVEN:
         raise UsageError("give either d1 and d2, or search, not both", code="options-conflict")
-    said = dict(how) if isinstance(how, Mapping) and "space" in how else {"space": how}
-    for key in said:
+    keys = dict(how) if isinstance(how, Mapping) and "space" in how else {"space": how}
+    for key in keys:
         if key not in _OF_A_SEARCH:
             near = did_you_mean(str(key), _OF_A_SEARCH)
             raise UsageError(f"search: unknown key {key!r}.{near}", code="key-unknown")
-    return {**said, "adjacency": given.pop("adjacency", None)}
+    return {**keys, "adjacency": given.pop("adjacency", None)}
 
 
 def _repeating(session: Session, test: str) -> str:
-    """Return the command that runs a test again, with what the command line has changed."""
+    """Return the command that runs a test again, with the options of this run."""
     forced = session.forced.get("samples")
     return shlex.join(
         ["pytest", test, *([f"--dpaudit-samples={forced}"] if forced is not None else [])]

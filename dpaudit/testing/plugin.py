@@ -1,7 +1,7 @@
-"""The pytest plugin: options, marker, fixture, and what a run's summary says of its audits.
+"""The pytest plugin: options, marker, fixture, and a line about audits in the summary of a run.
 
-pytest imports this at every start, for tests that audit nothing as well: so whatever is heavy is
-imported when there is an audit.
+pytest imports this module at every start, also for tests without audits, so heavy modules are
+imported at the first audit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpaudit.errors import ConfigurationError
 from dpaudit.testing.session import Kept, RunningTest, Session, begin, end, settings_of
 
 _MARKER = "dpaudit"
-# What a report of a test carries from worker to worker.
+# Attribute of a test's report, which carries audits from an xdist worker to the controller.
 _CARRIED = "dpaudit_kept"
 _STASHED = pytest.StashKey["Plugin"]()
 
@@ -136,7 +136,7 @@ class Plugin:
             terminalreporter.write_line(f"dpaudit: {summary(every)}")
 
     def _from_here(self, nodeid: str) -> str:
-        """Return what a test is called in the folder that pytest was started in."""
+        """Return the node id of a test relative to the folder in which pytest was started."""
         path, colons, names = nodeid.partition("::")
         here = self._config.invocation_params.dir
         with suppress(ValueError):  # on another drive
@@ -148,8 +148,7 @@ class Plugin:
 
 
 def summary(kept: list[Kept]) -> str:
-    """Return how many audits there were, of how many draws and at which confidence, and how often
-    they are to raise a false alarm.
+    """Return the number of audits, their draws, confidence and false-alarm rate, in words.
 
     >>> summary([Kept("one", (), 0.01, 500)])
     '1 privacy audit of 500 draws at 99 %; with new seeds, at most 1 run in 100 has a false alarm'
@@ -157,7 +156,7 @@ def summary(kept: list[Kept]) -> str:
     audits = f"{len(kept)} privacy audit{'s' if len(kept) != 1 else ''}"
     draws = [one.draws for one in kept if one.draws]
     if draws:
-        # 10 digits: more are those of 1 - confidence in binary.
+        # 10 digits: further digits are rounding errors of 1 - confidence.
         levels = [f"{100 * (1 - one.alpha):.10g} %" for one in kept if one.draws and one.alpha]
         audits += f" of {_range([f'{one:,}' for one in sorted(draws)])} draws"
         audits += f" at {_range(sorted(levels, key=lambda level: float(level[:-2])))}"
@@ -166,13 +165,13 @@ def summary(kept: list[Kept]) -> str:
         return f"{audits}, all exact"
     if alpha >= 1:
         return f"{audits}; with new seeds, false alarms are likely: raise the confidence"
-    # Not above the truth, but for the rounding of 1 - confidence.
+    # Rounded down, except for the rounding error of 1 - confidence.
     runs = math.floor(1 / alpha * (1 + 1e-9))
     return f"{audits}; with new seeds, at most 1 run in {runs:,} has a false alarm"
 
 
 def _range(ordered: list[str]) -> str:
-    """Return the first and the last of several values, once where they are the same."""
+    """Return the first and the last of several values, or the value if they are equal."""
     first, last = ordered[0], ordered[-1]
     return first if first == last else f"{first} to {last}"
 
@@ -191,7 +190,8 @@ def _forced(config: pytest.Config) -> dict[str, Any]:
 
 
 def _file(config: pytest.Config) -> Path | None:
-    """Return where results are saved, after a look at whether they can be; None in a worker."""
+    """Return the file for results, or None in a worker. Raises pytest.UsageError if it cannot be
+    written."""
     path = config.getoption("--dpaudit-json")
     if path is None or hasattr(config, "workerinput"):
         return None

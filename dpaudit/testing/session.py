@@ -13,16 +13,16 @@ if TYPE_CHECKING:  # pytest imports this for tests that audit nothing, too
 
 from dpaudit.config.project import REQUIRED, TEST_DEFAULTS, Project, here
 
-# What modules of tests import.
+# Modules that test modules import.
 _PRELOADED = ("pytest", "dpaudit.testing.assertions")
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One audit of a test run, as it is handed from worker to worker.
+    """An audit of a test run, in a form that xdist workers can send.
 
-    entry: its parts of a result file.  alpha: how likely it is to raise a false alarm, with a new
-    seed.  draws: how many it may make for a pair, 0 where it makes none.
+    entry: its parts of a result file.  alpha: false-alarm probability with a new seed.  draws:
+    largest number of draws for a pair; 0 for an exact audit.
     """
 
     name: str
@@ -33,8 +33,8 @@ class Kept:
 
 @dataclass(slots=True)
 class RunningTest:
-    """The test that is running. options: of its markers.  repeated: what pytest calls it from the
-    folder that it was started in.  kept: its audits so far."""
+    """The running test. options: options of its markers.  repeated: node id relative to the folder
+    in which pytest was started.  kept: its audits so far."""
 
     nodeid: str
     options: Mapping[str, Any]
@@ -43,16 +43,16 @@ class RunningTest:
     _numbers: Iterator[int] = field(default_factory=partial(count, 1), repr=False)
 
     def name(self) -> str:
-        """Return what the next audit is called: like the test, numbered from the second one on,
-        whichever thread it is of."""
+        """Return the name of the next audit: the test's, numbered from the second audit on. Safe in
+        several threads."""
         number = next(self._numbers)
         return self.nodeid if number == 1 else f"{self.nodeid} ({number})"
 
 
 @dataclass(slots=True)
 class Session:
-    """One test run. settings: of pyproject.toml.  forced: of the command line, which come before
-    all others.  test: the one that is running, if any."""
+    """A test run. settings: options in pyproject.toml.  forced: options of the command line, which
+    override all others.  test: the running test, if any."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     forced: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Session:
     _processes: NewProcesses | None = field(default=None, repr=False)
 
     def processes(self) -> NewProcesses:
-        """Return the new processes that violations are compared with, the same for all tests."""
+        """Return the new processes that violations are compared with, shared by all tests."""
         if self._processes is None:
             from dpaudit.sampling.executors.new_processes import NewProcesses
 
@@ -68,13 +68,13 @@ class Session:
         return self._processes
 
     def close(self) -> None:
-        """End what was started for the tests."""
+        """End the processes started for the tests."""
         if self._processes is not None:
             self._processes.close()
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of an audit: those of the command line, else what it was `given`, else
-        those of the test's markers, of pyproject.toml, and the defaults."""
+        """Return the options of an audit. In order of priority: command line, `given`, markers of
+        the test, pyproject.toml, defaults."""
         marked = {} if self.test is None else self.test.options
         settings = dict(self.settings)
         if given.get("allow_underpowered") or marked.get("allow_underpowered"):
@@ -85,7 +85,8 @@ class Session:
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options, those `above` first. Draws are planned by their number or by the clock."""
+    """Return the options `below`, overridden by `above`. Either of samples and time overrides
+    both."""
     given = {name for name, value in above.items() if value is not None}
     hidden = {"samples", "time"} if given & {"samples", "time"} else set()
     return {name: one for name, one in below.items() if name not in hidden} | dict(above)
@@ -97,12 +98,12 @@ def settings_of(project: Project) -> dict[str, Any]:
     return {**project.settings, **journal}
 
 
-# The test run that is under way; outside of pytest, that of the working directory.
+# Stack of test runs: pytest may run inside pytest.
 _current: list[Session] = []
 
 
 def current() -> Session:
-    """Return the test run that is under way."""
+    """Return the current test run; outside of pytest, one with the settings of this folder."""
     return _current[-1] if _current else Session(settings_of(here()))
 
 
@@ -112,5 +113,5 @@ def begin(session: Session) -> None:
 
 
 def end() -> None:
-    """End the test run that was begun last."""
+    """End the test run that began last."""
     _current.pop().close()

@@ -10,7 +10,7 @@ import pytest
 
 import dpaudit
 from dpaudit.claims import PureDP
-from dpaudit.cli.process.chatter import Chatter
+from dpaudit.cli.messages import Chatter
 from tests import warm
 
 PRINTS = """

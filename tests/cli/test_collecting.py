@@ -6,11 +6,11 @@ import gc
 import subprocess
 import sys
 
-from dpaudit.cli.process.collecting import undisturbed
+from dpaudit.cli.process import undisturbed
 
 CODE = """
 import gc
-from dpaudit.cli.process.collecting import undisturbed
+from dpaudit.cli.process import undisturbed
 with undisturbed():
     assert not gc.isenabled()
     made = [[] for _ in range(10_000)]

@@ -14,7 +14,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
-from dpaudit.cli.progress import make_display, status
+from dpaudit.cli.output import make_display, status
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
 from tests.cli.made_results import answer
@@ -46,7 +46,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_a_moment_in_words() -> None:
     assert status(MOMENT, SPEC) == (
-        "450,000 of 1,000,000 draws, 1.2 M/s, betting wealth 37 of 500, ε ≥ 0.412, 3 s left"
+        "450,000 of 1,000,000 draws, 1.2 M/s, evidence 37 of 500 needed, ε ≥ 0.412, 3 s left"
     )
 
 
@@ -55,8 +55,8 @@ def test_a_moment_in_words() -> None:
     [
         ({"wealth": 500.0}, "refuted"),
         ({"wealth": math.inf}, "refuted"),
-        ({"wealth": 0.0}, "betting wealth 0 of 500"),
-        ({"wealth": 499.9}, "betting wealth 490 of 500"),
+        ({"wealth": 0.0}, "evidence 0 of 500 needed"),
+        ({"wealth": 499.9}, "evidence 490 of 500 needed"),
         ({"rate": 43_210.0}, "43,000/s"),
         ({"remaining": 0.0}, "1 s left"),
         ({"remaining": 200.0}, "3 min 20 s left"),
@@ -69,12 +69,12 @@ def test_moments_of_all_kinds(changes: dict[str, Any], words: str) -> None:
 def test_a_budget_that_is_not_planned_yet_is_left_out() -> None:
     unplanned = replace(MOMENT, draws=100, budget=0, rate=14.0, remaining=64.0)
     text = status(unplanned, replace(SPEC, time=5.0))
-    assert text == "100 draws, 14/s, betting wealth 37 of 500, ε ≥ 0.412, 1 min 4 s left"
+    assert text == "100 draws, 14/s, evidence 37 of 500 needed, ε ≥ 0.412, 1 min 4 s left"
 
 
 def test_what_is_unknown_is_left_out() -> None:
     text = status(replace(MOMENT, rate=0.0, remaining=math.inf), SPEC)
-    assert text == "450,000 of 1,000,000 draws, betting wealth 37 of 500, ε ≥ 0.412"
+    assert text == "450,000 of 1,000,000 draws, evidence 37 of 500 needed, ε ≥ 0.412"
     assert "left" not in status(replace(MOMENT, remaining=math.nan), SPEC)
 
 
@@ -124,7 +124,7 @@ def test_a_terminal_gets_a_live_picture_that_fits(
     display.update(MOMENT)
     display.close()
     assert "ε ≥ 0.412" in stream.getvalue()
-    assert "betting wealth 37 of 500" in stream.getvalue()
+    assert "evidence 37 of 500 needed" in stream.getvalue()
 
 
 def test_the_display_ends_before_an_error_is_shown(

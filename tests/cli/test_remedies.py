@@ -457,10 +457,8 @@ def test_every_place_to_fill_in_is_called_one(dpaudit: Any, folder: Path) -> Non
     assert dpaudit("run", "a.yaml").code == "fill-in-left"
 
 
-def test_help_names_what_an_option_needs_and_what_a_check_starts(dpaudit: Any) -> None:
-    of_run = " ".join(dpaudit("run", "--help").stdout.split())
-    assert of_run.count("Needs --isolate, --python or --command.") == 2
-    of_check = " ".join(dpaudit("check", "--help").stdout.split())
-    assert "nothing of a file whose version or shape is wrong" in of_check
-    assert "a command has 10 seconds for its first line" in of_check
+def test_help_names_the_options_that_limits_need(dpaudit: Any) -> None:
+    complete = " ".join(dpaudit("run", "--help-all").stdout.split())
+    assert complete.count("Needs --isolate, --python or --command.") == 2
+    assert "10 seconds" in " ".join(dpaudit("check", "--help").stdout.split())
     assert "crow" not in dpaudit("list", "adjacencies").stdout

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.cli import files
+from dpaudit.cli import saving
 from dpaudit.errors import DpauditError, UsageError
 from tests.cli.made_results import PASS, answer
 from tests.result_files import from_json
@@ -196,7 +196,7 @@ def test_a_folder_without_permission_is_refused(
 
     monkeypatch.setattr(Path, "touch", refuse)
     with pytest.raises(UsageError, match="Permission denied"):
-        files.check_writable(tmp_path / "results.json")
+        saving.check_writable(tmp_path / "results.json")
 
 
 def test_a_failed_write_leaves_the_old_file_as_it_was(
@@ -210,14 +210,14 @@ def test_a_failed_write_leaves_the_old_file_as_it_was(
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(DpauditError, match="No space left on device"):
-        files.write_whole(file, b"new")
+        saving.write_whole(file, b"new")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_link_is_written_through(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to("target.json")
-    files.write_whole(tmp_path / "link.json", b"text")
+    saving.write_whole(tmp_path / "link.json", b"text")
     assert (tmp_path / "link.json").is_symlink()
     assert (tmp_path / "target.json").read_text() == "text"
 

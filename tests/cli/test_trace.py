@@ -257,7 +257,7 @@ def test_a_copied_line_of_an_audit_is_taken(dpaudit: Any) -> None:
     copied = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", *given, *more)
     assert copied.stdout == plain.stdout
     assert copied.exit_code == plain.exit_code == 1
-    assert "--adjacency" not in dpaudit("trace", "--help").stdout
+    assert "--adjacency" not in dpaudit("trace", "--help-all").stdout
 
 
 def test_a_trace_that_was_cut_short_prints_a_command_that_runs(

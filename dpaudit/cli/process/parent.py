@@ -1,9 +1,9 @@
-"""A second process that watches over the one that audits: however that one ends, its exit code says
-a verdict only where dpaudit reached one.
+"""A process that watches the auditing process, so that an exit code stands for a verdict only if
+dpaudit reached one.
 
-The first process forks before it imports much, so that it is small and takes a millisecond. The
-child is the program; the parent passes signals on, shows what mechanisms print, and exits with the
-code that the child has left in memory that both share.
+The first process forks before it imports much, which takes a millisecond. The child is the program.
+The parent passes signals on, shows the output of mechanisms, and exits with the code that the child
+has written to shared memory.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-from dpaudit.cli.process.chatter import Chatter
+from dpaudit.cli.messages import Chatter
 
 FAILURE = 3
 # Signals that ask the program to end, for which the child saves what it has.
 REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PIECE = 1 << 16
-# In the memory that is shared, behind the exit code: what is under way, for the message about a
-# process that ended; and the file that is to be shown and removed if the program does not come to
-# its end.
+# Shared memory, after the exit code: the name of the running audit, for the message about a process
+# that ended; and the file of finished results, to be shown and removed if the program dies.
 _TEXT = 2048
 AUDIT, FILE = slice(1, 1 + _TEXT), slice(1 + _TEXT, 1 + 2 * _TEXT)
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class _Shared:
-    """What the child leaves for the parent: its exit code, which audit is under way, and the file
-    that holds what would have gone to standard output in the end. owner: the child. parent: its
-    number. chatter: the child's descriptor for what mechanisms print."""
+    """Shared memory of child and parent: the exit code, the name of the running audit, and the file
+    with the results that would have gone to standard output.
+
+    owner: process number of the child.  parent: of the parent.  chatter: file descriptor of the
+    child for the output of mechanisms.
+    """
 
     def __init__(self, chatter: int) -> None:
         self._memory = mmap.mmap(-1, FILE.stop)
@@ -42,7 +44,7 @@ class _Shared:
 
     @property
     def code(self) -> int | None:
-        """The exit code; None while the child has not come to its end."""
+        """The exit code; None while the child runs."""
         return self._memory[0] - 1 if self._memory[0] else None
 
     @code.setter
@@ -61,12 +63,12 @@ _shared: _Shared | None = None
 
 
 def begin() -> None:
-    """Fork: return in the child, which goes on with the program; the parent never returns. Where no
-    process can be had, return in the only one."""
+    """Fork and return in the child, which is the program; the parent never returns. If no process
+    can be started, return in this process."""
     global _shared
     reading, writing = os.pipe()
     shared = _Shared(writing)
-    # No signal may come between the fork and the moment at which both know what to do with it.
+    # Signals are blocked until both processes have their handlers.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     try:
         child = os.fork()
@@ -84,11 +86,11 @@ def begin() -> None:
 
 
 def end_with_parent() -> None:
-    """Have the system kill this process when the one that watches it is killed, where it can."""
+    """Have the system (Linux) kill this process when its parent is killed."""
     shared = _own()
     if shared is None or sys.platform != "linux":
         return
-    # Later than the fork, when the program has imported it anyway.
+    # Here, since NumPy has imported it by now.
     import ctypes
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -97,39 +99,39 @@ def end_with_parent() -> None:
 
 
 def leave(code: int) -> None:
-    """Say that the program ends with this exit code, whatever happens to the process after that."""
+    """Tell the parent the exit code of the program, whatever happens to this process later."""
     shared = _own()
     if shared is not None:
         shared.code = code
 
 
 def say(place: slice, text: str) -> None:
-    """Say which audit is under way (`AUDIT`), or which file there is (`FILE`)."""
+    """Tell the parent the running audit (`AUDIT`) or the file of results (`FILE`)."""
     shared = _own()
     if shared is not None:
         shared.put(place, text)
 
 
 def is_watched() -> bool:
-    """Return whether there is somebody to say it to."""
+    """Return whether a parent watches this process."""
     return _own() is not None
 
 
 def chatter() -> int:
-    """Return the descriptor for what mechanisms print: the parent's, or standard error."""
+    """Return the file descriptor for the output of mechanisms: the parent's, or standard error."""
     shared = _own()
     return 2 if shared is None else shared.chatter
 
 
 def end_at_once(number: int, _: FrameType | None) -> None:
-    """End this process: there is nothing yet, or nothing any more, that must be saved."""
+    """End this process without saving anything."""
     _show(b"interrupted\n")
     leave(128 + number)
     os._exit(128 + number)
 
 
 def _own() -> _Shared | None:
-    """Return what is shared, but not in processes that a mechanism has forked."""
+    """Return the shared memory; None in processes that a mechanism has forked."""
     return _shared if _shared is not None and _shared.owner == os.getpid() else None
 
 
@@ -197,7 +199,7 @@ class _Watch:
         self._show_what_was_kept()
         if os.isatty(2):
             _show(_SHOW_CURSOR)  # the progress display had hidden it
-        # Imported where it is needed: this process is to stay small.
+        # Imported here, so that the parent stays small.
         from dpaudit.cli.messages import folded
 
         _show(f"{folded(f'error: {self._words(status)}')}\n".encode())
@@ -240,6 +242,6 @@ def _how(status: int) -> str:
 
 
 def _show(data: bytes) -> None:
-    with suppress(OSError):  # nobody can be told
+    with suppress(OSError):  # there is no other stream for the message
         while data:
             data = data[os.write(2, data) :]

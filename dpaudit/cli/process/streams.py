@@ -1,5 +1,5 @@
-"""Standard output is for results, standard error for the rest: what becomes of what cannot be
-written, and of what mechanisms print."""
+"""The standard streams: standard output has only results, standard error has messages and the
+output of mechanisms. Errors of writing become messages or exit codes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO
 
+from dpaudit.cli.messages import in_ascii
 from dpaudit.cli.process import parent as watching
-from dpaudit.cli.process.plain_text import in_ascii
 from dpaudit.errors import DpauditError, UsageError
 
 _SPELT_OUT, _ASCII = "dpaudit.spelt_out", "dpaudit_ascii"
 
 
 class OutputError(DpauditError):
-    """Standard output takes no more: whatever came out, it was not told."""
+    """Standard output cannot be written, so the results were not shown."""
 
     code = "cannot-write"
 
 
 class _Output(io.FileIO):
-    """Says what is wrong in words; for a reader that has gone there is a BrokenPipeError."""
+    """Standard output; raises OutputError for errors of writing, except BrokenPipeError."""
 
     def write(self, data: Any) -> int:
         try:
@@ -39,16 +39,16 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    """Loses what cannot be written: a verdict does not depend on who reads its messages."""
+    """Standard error; drops text that cannot be written, which must not change the verdict."""
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
-            # None stands for a stream that would have to be waited for.
+            # None: the stream would block.
             return super().write(data) or len(data)
         return len(data)
 
 
-# The number of standard error that is this program's own.
+# File descriptor of standard error that only this program uses.
 _messages = 2
 
 
@@ -57,16 +57,16 @@ def _reason(error: OSError) -> str:
 
 
 def prepare() -> None:
-    """Make the standard streams of this process those of the program."""
+    """Replace the standard streams of Python by those of this module."""
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout, line_buffering=False)
     global _messages
-    # A mechanism may close the usual number, which its next file then gets.
+    # A mechanism may close descriptor 2, and its next file then gets this number.
     _messages = os.dup(2)
     sys.stderr = _to_messages(sys.stderr)
 
 
 def check_open() -> None:
-    """Raise UsageError when standard output is closed, before any work is done for it."""
+    """Raise UsageError if standard output is closed, before the work begins."""
     try:
         os.write(sys.stdout.fileno(), b"")
     except BrokenPipeError:
@@ -80,14 +80,14 @@ def check_open() -> None:
 
 
 def abandon_output() -> None:
-    """Let go of what could not be written: Python would complain once more on its way out."""
+    """Drop unwritten output, so that Python does not report an error again when it exits."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Put the standard streams back in the end: a mechanism may have replaced or closed them."""
+    """Restore the standard streams at the end: a mechanism may have replaced or closed them."""
     stdout, stderr = sys.stdout, sys.stderr
     try:
         yield
@@ -97,8 +97,8 @@ def kept() -> Iterator[None]:
 
 @contextmanager
 def set_apart() -> Iterator[TextIO]:
-    """Yield standard output, for results alone: meanwhile what anything else prints there, in
-    Python or not, in this process or those that it starts, goes to standard error."""
+    """Yield a stream to standard output for results. Meanwhile everything else that this process or
+    its children print to standard output goes to standard error."""
     own = sys.stdout
     try:
         number = own.fileno()
@@ -116,7 +116,7 @@ def set_apart() -> Iterator[TextIO]:
             yield results
         finally:
             warnings.showwarning = show
-            for stream in (results, own):  # whoever has something to complain of has done so
+            for stream in (results, own):  # errors were reported before
                 with suppress(OSError, ValueError, OutputError):
                     stream.flush()
             with suppress(OSError):
@@ -133,8 +133,8 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning in the way of what else the mechanism prints, since its text may differ each
-    time. In the place of `warnings.showwarning`, in this process and its workers."""
+    """Show a warning like other output of the mechanism, since its text may differ each time.
+    Replaces `warnings.showwarning` in this process and its workers."""
     text = warnings.formatwarning(message, category, filename, lineno, line)
     with suppress(OSError):
         if file is None:
@@ -148,7 +148,7 @@ def _to_messages(like: TextIO | None) -> TextIO:
 
 
 def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextIO:
-    # A terminal that lacks ε shows eps, instead of an error and no verdict.
+    # A terminal without ε shows eps; otherwise an error would hide the verdict.
     codecs.register_error(_SPELT_OUT, _spelt_out)
     codecs.register(_named_ascii)
     encoding = getattr(like, "encoding", None) or "utf-8"
@@ -160,8 +160,8 @@ def _text(raw: io.FileIO, like: TextIO | None, *, line_buffering: bool) -> TextI
 
 
 def _named_ascii(name: str) -> codecs.CodecInfo | None:
-    """Return ASCII by a name of our own: click takes the usual one for a mistake, and writes UTF-8
-    to such a stream."""
+    """Return the ASCII codec under another name: to a stream with the usual name, click writes
+    UTF-8."""
     if name != _ASCII:
         return None
     ascii_ = codecs.lookup("ascii")

@@ -1,7 +1,11 @@
-"""The files of a first audit: its configuration, a test for pytest and a workflow for GitHub."""
+"""The files of a first audit: configuration, test for pytest, and workflow for GitHub. Values are
+written as YAML and as Python."""
 
 from __future__ import annotations
 
+import datetime
+import json
+import math
 import re
 import shlex
 import sys
@@ -12,10 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dpaudit.cli.starting.values import in_python, in_yaml
 from dpaudit.config.project import TEST_DEFAULTS
 from dpaudit.config.settings import FILL_IN, escaped, holes
-from dpaudit.import_path import is_file, split
+from dpaudit.import_path import is_file, resolve, split
+from dpaudit.inputs.datasets import FILE
+from dpaudit.inputs.values import FORMS, IMPORT, Inline, Reference
 
 CONFIG = Path("audits.yaml")
 TEST = Path("test_privacy.py")
@@ -24,9 +29,9 @@ FILES = (CONFIG, TEST, WORKFLOW)
 
 _WIDTH = 92
 _BARE = re.compile(r"[A-Za-z_][\w/.-]*(:[A-Za-z_][\w.]*)?", re.ASCII)
-# Words that are no text in YAML.
+# Words that YAML does not read as texts.
 _VALUES = ("true", "false", "null", "yes", "no", "on", "off")
-# Remarks on what is to be filled in, by key.
+# Comments on keys to fill in.
 _REMARKS = {
     "claim": "the claim: its ε, or delta, rho, mu … (docs/configuration.md#claims)",
     "d1": "one input, as JSON or YAML",
@@ -62,9 +67,11 @@ jobs:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A first audit. settings: its keys, FILL_IN in the place of what is to be filled in.
-    remarks: on keys, in a sentence. options: further ones of a line. methods: those that `call` may
-    be. confidence_of_tests: that of the test for pytest."""
+    """A first audit.
+
+    settings: keys of the configuration file, with FILL_IN for unknown values.  remarks: comments
+    on keys.  methods: possible values of `call`.  confidence_of_tests: confidence of the test.
+    """
 
     settings: Mapping[str, Any]
     remarks: Mapping[str, str] = field(default_factory=dict)
@@ -73,7 +80,7 @@ class Start:
 
     @property
     def holes(self) -> list[str]:
-        """What is still to be filled in, such as `claim.epsilon`."""
+        """Keys that have FILL_IN, such as `claim.epsilon`."""
         return [".".join(map(str, path)) for path in holes(self.settings)]
 
     @property
@@ -82,7 +89,7 @@ class Start:
 
 
 def contents(start: Start, requirement: str) -> dict[Path, str]:
-    """Return the text of every file. requirement: what pip is to install as dpaudit."""
+    """Return the text of every file. requirement: requirement of dpaudit for pip."""
     return {CONFIG: config(start), TEST: test(start), WORKFLOW: workflow(start, requirement)}
 
 
@@ -130,14 +137,14 @@ def _to_do(key: str, value: Any, start: Start) -> str:
 
 
 def workflow(start: Start, requirement: str) -> str:
-    """Return a workflow for GitHub Actions. requirement: what pip is to install as dpaudit."""
+    """Return a workflow for GitHub Actions. requirement: requirement of dpaudit for pip."""
     module = _plain(split(start.target)[0])
-    remark = f"dpaudit as it was installed here, and all that {module} imports."
+    remark = f"dpaudit as it was installed here, and the packages that {module} imports."
     if FILL_IN in requirement:
         remark = (
             "FILL_IN: where GitHub gets dpaudit from, such as "
             "git+https://HOST/OWNER/dpaudit@COMMIT. Here it was installed from a folder that "
-            f"GitHub does not have. Then all that {module} imports."
+            f"GitHub does not have. Then the packages that {module} imports."
         )
     found = [f"{shlex.quote(requirement)} pytest"]
     if Path("requirements.txt").is_file():
@@ -156,7 +163,7 @@ def workflow(start: Start, requirement: str) -> str:
 
 
 def _scalar(command: str) -> str:
-    """Return a command as YAML has it: in quotes where something else would be read."""
+    """Return a command for YAML, in quotes if needed."""
     return in_yaml(command) if re.search(r":\s|\s#", command) else command
 
 
@@ -181,7 +188,7 @@ def _sorted(imports: Sequence[str]) -> list[str]:
 
 
 class _Call:
-    """The lines of a test that makes the mechanism and hands it over."""
+    """The lines of a test that constructs the mechanism and audits it."""
 
     def __init__(self, start: Start) -> None:
         self._start = start
@@ -193,7 +200,7 @@ class _Call:
         self._after = None if after is None else self._imported(after)
 
     def _imported(self, path: str) -> str:
-        """Return the expression for what an import path names, having noted how it is imported."""
+        """Return the expression for the object at an import path, and note its import."""
         module, attribute = split(path)
         first = attribute.partition(".")[0]
         if not is_file(module):
@@ -221,7 +228,7 @@ class _Call:
     def body(self) -> Iterator[str]:
         """Yield the lines of the test."""
         settings, gaps = self._start.settings, list(self._start.holes)
-        # What a file refers to has no short form in Python.
+        # References of a configuration file have no short form in Python.
         gaps += [
             f"{key}.{name}"
             for key in ("params", "init")
@@ -236,8 +243,7 @@ class _Call:
         name = str(settings["mechanism"]).rpartition(":")[2].replace(".", "_").lower()
         yield f"def test_{name}_is_private():"
         if gaps:
-            said = f"{FILL_IN}: {', '.join(gaps)}; then remove this line"
-            yield f'    pytest.fail("{said}")'
+            yield f'    pytest.fail("{FILL_IN}: {", ".join(gaps)}; then remove this line")'
         yield f"    # {self._remark()}"
         yield from (f"    {name} = {value}" for name, value in inputs.items())
         made = self._made()
@@ -314,13 +320,11 @@ def _arguments(init: Any) -> str:
 
 
 def _is_class(path: str) -> bool:
-    from dpaudit.import_path import resolve
-
     return isinstance(resolve(path), type)
 
 
 def _can_be_imported(file: Path) -> bool:
-    """Return whether an import by the name of a file finds it, and nothing else."""
+    """Return whether an import of the file's name finds this file."""
     name = file.stem
     if not name.isidentifier() or name in sys.stdlib_module_names:
         return False
@@ -334,3 +338,68 @@ def _can_be_imported(file: Path) -> bool:
 def _plain(text: str) -> str:
     """Return text that can stand in a comment or a docstring."""
     return text.encode("unicode_escape").decode("ascii").replace('"', "'")
+
+
+def in_yaml(value: Any) -> str:
+    """Return a value in one line of YAML, which is read back as the same value.
+
+    >>> in_yaml({"bounds": {"tuple": [0, 1.5]}, "word": "yes: # no"})
+    '{"bounds": {"tuple": [0, 1.5]}, "word": "yes: # no"}'
+    """
+    if isinstance(value, Mapping):
+        items = (f"{in_yaml(key)}: {in_yaml(part)}" for key, part in value.items())
+        return f"{{{', '.join(items)}}}"
+    if isinstance(value, tuple):
+        return f"{{tuple: {in_yaml(list(value))}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_yaml, value))}]"
+    if isinstance(value, Reference):
+        return in_yaml(repr(value))
+    if isinstance(value, Inline):
+        return f"{{{value.form}: {in_yaml(value.data)}}}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if isinstance(value, datetime.date):
+        return f"!!timestamp '{value.isoformat(*_SPACE[: isinstance(value, datetime.datetime)])}'"
+    return json.dumps(value, ensure_ascii=not str(value).isprintable())
+
+
+_SPACE = (" ",)
+
+
+def in_python(value: Any) -> str | None:
+    """Return a value as an expression of Python; None for a reference to a file or an import, and
+    for arrays and data frames.
+
+    >>> in_python({"tuple": [0, 1.5]}), in_python("@rows.csv")
+    ('(0, 1.5)', None)
+    """
+    if isinstance(value, Mapping):
+        return _mapping(value)
+    if isinstance(value, tuple):
+        return in_python({"tuple": list(value)})
+    if isinstance(value, list):
+        parts = [in_python(part) for part in value]
+        return None if None in parts else f"[{', '.join(map(str, parts))}]"
+    if isinstance(value, Reference | Inline):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if isinstance(value, datetime.date):
+        return f"datetime.{value!r}" if not repr(value).startswith("datetime.") else repr(value)
+    if isinstance(value, str) and value.startswith((FILE, IMPORT)):
+        return None
+    return json.dumps(value) if isinstance(value, str) and value.isprintable() else repr(value)
+
+
+def _mapping(value: Mapping[Any, Any]) -> str | None:
+    if set(value) == {"tuple"} and isinstance(value["tuple"], list):
+        inside = in_python(value["tuple"])
+        comma = "," if len(value["tuple"]) == 1 else ""
+        return None if inside is None else f"({inside[1:-1]}{comma})"
+    items = [(in_python(key), in_python(part)) for key, part in value.items()]
+    if len(value) == 1 and set(value) <= set(FORMS):
+        return None
+    if any(None in item for item in items):
+        return None
+    return "{" + ", ".join(f"{key}: {part}" for key, part in items) + "}"

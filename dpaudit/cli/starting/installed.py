@@ -1,4 +1,4 @@
-"""Where this dpaudit was installed from, as a requirement that pip installs elsewhere (PEP 610)."""
+"""The source of this dpaudit as a requirement that pip can install on another machine (PEP 610)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ from urllib.request import url2pathname
 from dpaudit.config.settings import FILL_IN
 
 _NAME = "dpaudit"
-# No name of a package, which pip would look for.
+# pip refuses this requirement, so it installs no other package.
 UNKNOWN = f"{_NAME} @ {FILL_IN}"
-# Seconds that git may take.
+# Time limit for a git command, in seconds.
 _PATIENCE = 10
-# `git@host:path`, as ssh takes it.
+# `git@host:path`, the form of ssh.
 _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(.+)")
 
 
 def requirement() -> str:
-    """Return what pip is to install so that it gets this dpaudit in another place: the version from
-    an index, the commit of a repository, or a folder below this one. Where none is known that
-    another machine can reach, UNKNOWN."""
+    """Return the requirement that installs this dpaudit on another machine: a version from an
+    index, a commit of a repository, or a folder below this one; UNKNOWN if there is none."""
     try:
         found = metadata.distribution(_NAME)
     except metadata.PackageNotFoundError:
@@ -38,7 +37,7 @@ def requirement() -> str:
 
 
 def _of(direct: Mapping[str, Any]) -> str:
-    """Return the requirement that a record of pip (PEP 610) stands for."""
+    """Return the requirement for a record of pip (direct_url.json, PEP 610)."""
     url, inside = str(direct.get("url", "")), direct.get("subdirectory")
     if "vcs_info" in direct:
         info = direct["vcs_info"]
@@ -61,8 +60,8 @@ def _in_repository(vcs: str, url: str, commit: str, inside: str | None) -> str:
 
 
 def _local(path: Path) -> str:
-    """Return the relative path of a folder or a file below this folder; for a clone elsewhere, the
-    commit of its origin."""
+    """Return the relative path of a folder or file below this folder; for a clone elsewhere, the
+    commit in its origin."""
     here = Path(os.path.realpath(os.getcwd()))
     place = Path(os.path.realpath(path))
     if place.is_relative_to(here) and place.exists():
@@ -82,8 +81,8 @@ def _local(path: Path) -> str:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """Return the output of git in a folder; the empty text where it fails."""
-    # Those of a hook name another repository.
+    """Return the output of git in a folder; "" if git fails."""
+    # In a hook of git, these variables name another repository.
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(  # noqa: S603  # words of this module alone, and no shell
@@ -95,8 +94,8 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _public(url: str) -> str:
-    """Return a URL without user name, password and query; the empty text for a URL that no other
-    machine can reach."""
+    """Return a URL without user name, password and query; "" for a URL that other machines cannot
+    reach."""
     short = _SCP.fullmatch(url)
     if short is not None and "://" not in url:
         url = f"https://{short[1]}/{short[2]}"
@@ -104,6 +103,6 @@ def _public(url: str) -> str:
     host = parts.netloc.rpartition("@")[2]
     if parts.scheme not in ("https", "http", "ssh") or not host:
         return ""
-    if parts.scheme == "ssh":  # its port is none of https
+    if parts.scheme == "ssh":  # the port of ssh is not that of https
         return urlunsplit(("https", re.sub(r":\d*$", "", host), parts.path, "", ""))
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
