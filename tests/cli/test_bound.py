@@ -69,7 +69,7 @@ def test_a_divergence_that_no_event_shows_in_eighty_columns(dpaudit: Any, tmp_pa
         assert max(map(len, lines)) <= 80
     assert "event E" not in brief.stdout
     assert "event E" in verbose.stdout
-    assert "each for the exact test and the divergence" not in verbose.stdout  # nobody bets here
+    assert "each for the exact test and the divergence" not in verbose.stdout  # no bets
     again = dpaudit("report", file, "-v")
     assert again.exit_code == 0, again.output
     assert again.stdout.startswith(verbose.stdout)

@@ -108,7 +108,7 @@ def dpaudit(*words: str, setup: str = "", **more: Any) -> subprocess.CompletedPr
 
 
 def started(*words: str, setup: str = "", **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run a program that is started anew: for what happens while it starts."""
+    """Run a new program, for tests about its start."""
     return _run([sys.executable, *_code(setup), *words], more)
 
 

@@ -206,7 +206,7 @@ def test_a_leak_is_shown_at_once_and_its_test_is_red(folder: Path) -> None:
         f"wrote {file}" for file in FILES
     ]
     assert "VIOLATION  noisy_count" in done.stdout
-    assert "the mechanism is not" in done.stdout
+    assert "correct the mechanism" in done.stdout
     assert audit()["claim"] == {"epsilon": 1}
     assert (audit()["d1"], audit()["d2"]) == ([0, 1, 1], [0, 1])
     assert ran("run", "audits.yaml", "-q").returncode == 1
@@ -641,11 +641,11 @@ def test_a_parameter_with_a_default_gets_the_number_of_the_claim(folder: Path) -
 
 
 def test_a_default_is_no_claim(folder: Path) -> None:
-    """Nobody has said that the number of the default is claimed."""
+    """The default need not be the claimed number."""
     done = started("mine.py:defaulted")
     assert done.returncode == 0
     assert "FILL_IN: params.epsilon, claim.epsilon." in " ".join(done.stdout.split())
-    assert "# epsilon has the default 1: put in the number that is claimed." in (
+    assert "# epsilon has the default 1: put in the claimed number." in (
         Path("audits.yaml").read_text()
     )
     started("mine.py:defaulted", "--epsilon", "1", "--param", "epsilon=2", "--force", "--no-run")

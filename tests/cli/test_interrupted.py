@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM, and an auditor that is killed: nothing is left that runs or is lost.
 
 Most auditors here are forks of a warm process: they are signalled while they draw, and how they
-were started is long past. Those of batches are started anew.
+were started is long past. Auditors of batches are new programs.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def stubborn(x):
 """
 
 
-# Which signal it is decides no more than what is said and the exit code.
+# The signal decides only the message and the exit code.
 @pytest.mark.parametrize(
     ("to", "number", "code", "word"),
     [

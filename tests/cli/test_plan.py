@@ -66,8 +66,8 @@ def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_trial_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundredth of the draws that a trial may have, a quarter of those that it usually has, and a
-    tenth of the second that shows how fast they are: what is said depends on none of them."""
+    """Allow a hundredth of the largest trial, a quarter of the usual trial and a tenth of the time
+    that measures the speed. No result depends on them."""
     monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 5_000)
     monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 5_000)
     monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.1)
@@ -182,7 +182,7 @@ def test_a_curve_that_is_tested_at_0_is_not_said_to_be_out_of_reach(dpaudit: Any
     """More draws do help; but 1.2 times 0 is no leak."""
     result = dpaudit(*ASKED[:-2], "--mu", "1")
     assert result.exit_code == 4
-    said = "No plan: the trial tells the inputs apart best at ε = 0 of what is claimed, and a leak"
+    said = "No plan: the trial's best event is at ε = 0 of the claim's profile, and a plan is for"
     assert words(result.stdout).startswith(said)
     assert "no number of draws" not in words(result.stdout)
 

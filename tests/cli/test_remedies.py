@@ -341,7 +341,7 @@ def test_a_key_that_is_given_twice(refused: Any, folder: Path) -> None:
         ((*start, "@rows.yaml"), "'rows'"),
         ((*start, DUPLICATE), "'rows'"),
         ((*start, "{rows: 1, rows: 2}"), "'rows'"),
-        (("bound", "draws.jsonl", "m.jsonl", "--epsilon", "1"), "line 1: the key 'a'"),
+        (("bound", "draws.jsonl", "m.jsonl", "--epsilon", "1"), "the key 'a'"),
     ):
         code, line = refused(*words)
         assert code == "key-twice"

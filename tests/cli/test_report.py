@@ -403,7 +403,7 @@ def test_results_made_from_python_are_not_run_again(dpaudit: Any, tmp_path: Path
 def test_a_rerun_from_another_folder_finds_the_same(
     dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where exceptions are raised is said as seen from the folder."""
+    """The file in which an exception is raised is named relative to the folder."""
     mechanism, kept = tmp_path / "mine.py", tmp_path / "results.json"
     mechanism.write_text(
         "def lap(d, rng):\n"

@@ -54,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def plans_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said of inputs does not depend on how large trials are, but plans take seconds."""
+    """Messages about inputs do not depend on the size of trials, but plans take seconds."""
     monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 5_000)
     monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 5_000)
     monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.05)
