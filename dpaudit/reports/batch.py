@@ -1,4 +1,4 @@
-"""Several audits as text: a line for each, and at the end what somebody has to look at."""
+"""Several audits as text: a line for each, and a summary with the unexpected results."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ from dpaudit.wording import UNSEEDED, counted, shortened, visible
 # Verdict, name and finding share a line.
 _VERDICT = max(len(one.value) for one in Verdict)
 _LONGEST_NAME = 34
-# In the place of the verdict of an audit that the run stopped before.
+# Shown instead of a verdict for audits that were not run.
 NOT_RUN = "not run"
 _SHARED = (
-    "Audits with the same seed share their random numbers: false alarms come together, and a rerun "
-    "with that seed adds no evidence."
+    "Audits with the same seed share their random numbers: their false alarms are correlated, and "
+    "a rerun with that seed repeats the same draws."
 )
 
 
 def name_width(names: Iterable[str]) -> int:
-    """Return how wide the names of a batch are, in its lines."""
+    """Return the width of the column of names, in columns of a terminal."""
     return min(_LONGEST_NAME, max((width_of(visible(one)) for one in names), default=0))
 
 
 def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return how many audits there were, and how many of them did not come out as expected; of a
-    run that did not end, or was stopped, that too. planned: how many there are to be. not_run:
-    names of those that the run stopped before."""
+    """Return the number of audits and of unexpected results in words, and whether the run ended.
+
+    are_met: for each audit, whether its result was expected. planned: number of audits of the run.
+    not_run: names of audits that were not run, because the run stopped early.
+    """
     ended, unmet = len(are_met), are_met.count(False)
     if ended < planned:
         is_stopped = ended + len(not_run) >= planned
@@ -44,8 +46,7 @@ def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) ->
 
 
 def render_row(result: AuditResult, width: int) -> str:
-    """Return an audit as one line of a batch, aligned with the others; its first word is the
-    verdict. width: of the names."""
+    """Return an audit as one line that starts with the verdict. width: width of the names."""
     if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
         said = bounds(result)[0].brief(result)
     elif result.underpowered is not None:
@@ -59,7 +60,7 @@ def render_row(result: AuditResult, width: int) -> str:
 
 
 def render_remarks(result: AuditResult) -> list[str]:
-    """Return the warnings of an audit, as lines below that of the audit."""
+    """Return the warnings of an audit as indented lines."""
     every = [wrap(f"warning: {text}", "  ", "    ") for text in warnings_of(result)]
     return [numbers.unglued(line) for lines in every for line in lines]
 
@@ -72,10 +73,11 @@ def render_not_run(name: str, width: int) -> str:
 def render_summary(
     results: Sequence[AuditResult], not_run: Sequence[str] = (), *, in_full: bool = False
 ) -> str:
-    """Return how many audits came out as expected, and for each of the others its name, why, and
-    how to repeat it. not_run: names of audits that the run stopped before. in_full: the others were
-    reported above, so that a lone one is not explained again; of several, the reasons side by side
-    are the overview."""
+    """Return a table of verdicts, and name, reason and command of each unexpected result.
+
+    not_run: names of audits that were not run. in_full: the unexpected results were reported above,
+    so a single one is not explained again.
+    """
     lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
     others = [one for one in results if not is_expected(one)]
     for result in others:
@@ -90,43 +92,44 @@ def render_summary(
 
 
 def chances(results: Sequence[AuditResult]) -> list[str]:
-    """Return what there is to say of false alarms, in sentences."""
+    """Return sentences on the probability of false alarms."""
     chance = _false_alarms(results)
-    # Of recorded outputs the seed did not decide what the mechanism drew.
+    # The seed did not decide recorded outputs.
     drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
     seeds = [one.seed for one in drawn]
     return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
 
 
 def _unseeded(results: Sequence[AuditResult]) -> list[str]:
-    """Return a note on audits that no seed repeats, once for all of them."""
+    """Return one note on all audits that no seed repeats."""
     number = sum(UNSEEDED in notes_of(one) for one in results)
     return [f"Note: in {counted(number, 'audit')}, {UNSEEDED}."] if number else []
 
 
 def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return that a run did not come to its end; nothing when it did, or was stopped by a failure.
-    not_run: names of audits that it stopped before."""
+    """Return the remark that a run did not end; "" if it did, or if a failure stopped it."""
     if ended + len(not_run) >= planned:
         return ""
     return f"{ended} of {counted(planned, 'audit')}: the run did not end"
 
 
 def stopped(not_run: Sequence[str]) -> str:
-    """Return that a failure stopped a run, and how many audits were not run."""
+    """Return the remark that a failure stopped a run, with the number of audits not run."""
     verb = "was" if len(not_run) == 1 else "were"
     left_out = f"{counted(len(not_run), 'audit')} {verb} not run"
     return f"A failure stopped the run (-x, --maxfail): {left_out}."
 
 
 def entry(result: AuditResult) -> AuditResult:
-    """Return what is kept of one audit."""
+    """Return the entry of one audit, here the result itself."""
     return result
 
 
 def document(results: Sequence[AuditResult], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the text report of one audit, or of several: details only of what nobody expected.
-    planned: how many there are to be. not_run: names of those that the run stopped before."""
+    """Return the text report of one audit, or of several with details of unexpected results.
+
+    planned, not_run: as in `title`.
+    """
     parts: list[str] = []
     if len(results) == 1 and not not_run:
         parts.append(render(results[0]))
@@ -153,7 +156,7 @@ def _table(results: Sequence[AuditResult]) -> list[str]:
 
 
 def _false_alarms(results: Sequence[AuditResult]) -> str:
-    """Return the chance of a false alarm; nothing where chance had no part."""
+    """Return the probability of a false alarm in words; "" if no result depends on chance."""
     by_chance = [one for one in results if one.by_pair and one.ending.by_chance]
     alphas = [1 - one.confidence for one in by_chance if one.family is None]
     families = {one.family.name: one.family for one in by_chance if one.family is not None}
@@ -169,8 +172,10 @@ def _false_alarms(results: Sequence[AuditResult]) -> str:
 
 
 def _family_alarms(families: Sequence[Family], others: Sequence[float]) -> str:
-    """Return the chance of a false alarm where audits share one. others: the error probabilities of
-    the audits that do not."""
+    """Return the probability of any false alarm in words, if families of audits share it.
+
+    others: error probabilities of audits outside of the families.
+    """
     alphas = [1 - one.confidence for one in families]
     if len(families) == 1 and not others:
         together = numbers.error_level(alphas[0])

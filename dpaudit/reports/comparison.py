@@ -1,9 +1,8 @@
-"""What has changed between two runs of audits, and what of it is a regression: results in, text and
-Markdown out.
+"""The changes between two runs of audits, and which of them are regressions, as text and Markdown.
 
-Noise is no change. Two runs of one mechanism have other draws, so that their bounds differ: lower
-bounds that differ contradict nothing. What is said to have moved cannot have stayed where it was,
-but for the error probabilities of both runs (docs/guides/ci.md).
+Two runs of one mechanism draw different samples, so their bounds differ by chance; that is no
+change. A bound is reported as changed only if the intervals of both runs are disjoint, which has at
+most the error probability of both runs if nothing changed (docs/guides/ci.md).
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from dpaudit.wording import counted, shortened, visible
 _REGRESSION, _CHANGE = "REGRESSION", "change"
 _WIDTH = len(_REGRESSION)
 _HEAD = ("", "audit", "what", "before", "now")
-# What a verdict comes from.
+# The source of a verdict, by kind of ending.
 _SOURCES: Mapping[type, str] = {
     Sampled: "draws",
     Recorded: "recorded outputs",
     Exact: "a stated law",
     Canaries: "guesses about canaries",
 }
-# Settings that are compared as results have them.
+# Settings that are compared by the fields of results.
 _COMPARED = ("samples", "confidence")
 _INPUTS = ("d1", "d2", "pairs")
 _MECHANISM = ("mechanism", "params", "command", "compose")
@@ -51,8 +50,7 @@ _MECHANISM = ("mechanism", "params", "command", "compose")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is different about one audit. before, now: what each run has shown, empty where there is
-    no audit."""
+    """A change of one audit. before, now: its result in each run, "" without the audit."""
 
     name: str
     what: str
@@ -63,8 +61,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs side by side. audits: names of all in the second one, with those that vanished.
-    remarks: about the files as a whole."""
+    """Two runs side by side. audits: number of audits in either run. remarks: on whole files."""
 
     changes: tuple[Change, ...]
     audits: int
@@ -72,12 +69,12 @@ class Comparison:
 
     @property
     def regressions(self) -> int:
-        """How many audits have a regression."""
+        """The number of audits with a regression."""
         return len({one.name for one in self.changes if one.is_regression})
 
     @property
     def others(self) -> int:
-        """How many audits have changed, and not for the worse."""
+        """The number of audits with other changes only."""
         return len({one.name for one in self.changes}) - self.regressions
 
 
@@ -94,7 +91,7 @@ def compare(
     for name in dict.fromkeys([*old, *new]):
         was, found = old.get(name), new.get(name)
         if was is None and found is not None:
-            # Later runs have it before and now, so that nothing would be said of it any more.
+            # A later comparison would find it in both runs, and report nothing.
             is_bad = not is_expected(found)
             changes.append(Change(name, _new(found), is_bad, now=_shown(found)))
         elif found is None and was is not None:
@@ -111,7 +108,7 @@ def compare(
 
 
 def render(comparison: Comparison) -> str:
-    """Return a comparison as text of 80 columns: what has changed, regressions first."""
+    """Return a comparison as text of 80 columns, regressions first."""
     width = name_width(one.name for one in comparison.changes)
     lines: list[str] = []
     every = _ordered(comparison)
@@ -146,8 +143,8 @@ def _by_name(results: Sequence[AuditResult], which: str) -> dict[str, AuditResul
     for one in results:
         if one.name in found:
             raise UsageError(
-                f"the {which} file has two audits named {one.name!r}, so that nobody can tell "
-                "which to compare; give each audit its own name",
+                f"the {which} file has two audits named {one.name!r}, so it is unclear which "
+                "to compare; give each audit its own name",
                 code="name-not-unique",
             )
         found[one.name] = one
@@ -155,7 +152,7 @@ def _by_name(results: Sequence[AuditResult], which: str) -> dict[str, AuditResul
 
 
 def _new(found: AuditResult) -> str:
-    """Return what is to be said of an audit that was not there before."""
+    """Return the change of an audit that the first run does not have, in words."""
     if is_expected(found):
         return "new audit"
     if found.verdict is Verdict.ERROR:
@@ -170,7 +167,7 @@ def _new(found: AuditResult) -> str:
 
 
 def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield what is different, in words, and whether it is a regression."""
+    """Yield each difference in words, and whether it is a regression."""
     verdict = _verdicts(was, found)
     if verdict is not None:
         yield verdict
@@ -185,7 +182,7 @@ def _differences(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bo
 
 
 def _strictly(found: AuditResult) -> str:
-    """Return which warnings fail a strict audit."""
+    """Return the warnings that fail a strict audit, in words."""
     return f"failed by warnings (strict): {'; '.join(found.failing_warnings)}"
 
 
@@ -209,8 +206,8 @@ def _verdicts(was: AuditResult, found: AuditResult) -> tuple[str, bool] | None:
 
 
 def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield what makes leaks harder to find. Not what an event would have caught: which event that
-    is depends on the draws."""
+    """Yield losses of power. The leaks that an event detects do not count, since the event depends
+    on the draws."""
     if found.underpowered is not None and was.underpowered is None:
         yield f"lost power: under-powered: {found.underpowered}", True
         return
@@ -220,7 +217,7 @@ def _power(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _budget(result: AuditResult) -> int | None:
-    """Return how many draws there may be; None where the clock says it, or nothing is drawn."""
+    """Return the number of draws allowed; None if the clock sets it, or nothing is drawn."""
     schedules = [one.schedule for one in result.certificates]
     if not schedules or any(one is not None and one.by_clock for one in schedules):
         return None
@@ -228,7 +225,7 @@ def _budget(result: AuditResult) -> int | None:
 
 
 def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield what was asked for otherwise, so that the results are not of the same audit."""
+    """Yield differences of the settings, by which the results are of different audits."""
     said = [*_COMPARED]
     if was.claim != found.claim:
         yield f"another claim: {found.claim.describe()}, before {was.claim.describe()}", False
@@ -252,14 +249,14 @@ def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _has_same_inputs(was: AuditResult, found: AuditResult) -> bool:
-    """Whether two requests name the same inputs: other versions may have other words for them."""
+    """Return whether two requests name the same inputs; versions may describe them differently."""
     before, after = (_settings(one.request or {}) for one in (was, found))
     named = [key for key in _INPUTS if key in before or key in after]
     return bool(named) and all(before.get(key) == after.get(key) for key in named)
 
 
 def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield what is different about the error probability, on which power depends as well."""
+    """Yield differences of the error probability, on which power depends."""
     if not (was.ending.by_chance and found.ending.by_chance):
         return
     before, after = (
@@ -276,7 +273,7 @@ def _risked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _families(old: Mapping[str, AuditResult], new: Mapping[str, AuditResult]) -> list[str]:
-    """Return, once for all its audits, that a family has another size."""
+    """Return a remark for each family whose size has changed."""
     both = [(old[name].family, one.family) for name, one in new.items() if name in old]
     sizes = {(was.size, now.size) for was, now in both if was is not None and now is not None}
     return [
@@ -287,7 +284,7 @@ def _families(old: Mapping[str, AuditResult], new: Mapping[str, AuditResult]) ->
 
 
 def _other_settings(was: AuditResult, found: AuditResult) -> list[str]:
-    """Return the settings that differ; none where a file does not hold them."""
+    """Return the names of settings that differ; none if a file lacks the settings."""
     if was.request is None or found.request is None:
         return []
     before, after = _settings(was.request), _settings(found.request)
@@ -307,7 +304,7 @@ def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield where the ε of a pair cannot be what it was: its intervals have nothing in common."""
+    """Yield the pairs whose intervals for ε are disjoint, with the bounds in words."""
     old = {one.pair: _interval(one) for one in was.by_pair}
     if was.repeated != found.repeated:
         return
@@ -327,9 +324,9 @@ def _moved(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
 
 
 def _interval(one: AnyCertificate) -> tuple[float, float]:
-    """Return bounds of the ε of a pair at δ = 0, infinite where nothing bounds it from above.
+    """Return lower and upper bound of the ε of a pair at δ = 0; the upper bound may be inf.
 
-    A bound at a larger δ is one at δ = 0, too, where ε is largest.
+    A lower bound at a larger δ is valid at δ = 0, where ε is largest.
     """
     if isinstance(one, ExactCertificate):
         return one.epsilon, one.epsilon
@@ -363,7 +360,7 @@ def _drawn(result: AuditResult) -> list[object]:
 
 
 def _shown(result: AuditResult) -> str:
-    """Return what an audit has shown, in a line."""
+    """Return verdict and bound of an audit in one line."""
     verdict = result.verdict.value
     if result.verdict is Verdict.ERROR:
         return f"{verdict}: {shortened(' '.join((result.error or '').split()), 100)}"
@@ -381,7 +378,7 @@ def _summary(comparison: Comparison) -> str:
 
 
 def _ordered(comparison: Comparison) -> list[Change]:
-    """Return all changes: audits with a regression first, what is worse first of each audit."""
+    """Return the changes, audits with regressions first, and regressions of each audit first."""
     worse = {one.name for one in comparison.changes if one.is_regression}
     order = list(dict.fromkeys(one.name for one in comparison.changes))
     return sorted(

@@ -1,4 +1,4 @@
-"""What an exact audit found, as lines of the text report."""
+"""The result of an exact audit as lines of the text report."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dpaudit.certificates.result import AuditResult, Exact
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import own_bound
-from dpaudit.reports.events import brief
-from dpaudit.reports.findings import EVEN, allowance, compared, inputs, shares
+from dpaudit.reports.findings import EVEN, allowance, brief, compared, inputs, shares
 from dpaudit.reports.layout import BELOW, paragraph, row, table
 
 _DIGITS = 6
@@ -23,7 +22,7 @@ _STATED = (
 
 
 def said(result: AuditResult, ending: Exact) -> str:
-    """Return what the headline says after the name."""
+    """Return the part of the headline after the name."""
     decisive = ending.deciding
     if decisive.refuted:
         return f"exact: {_refutation(decisive, result.claim)}"
@@ -35,18 +34,18 @@ def said(result: AuditResult, ending: Exact) -> str:
 
 
 def found(result: AuditResult, ending: Exact, verbose: int) -> list[str]:
-    """Return the rows of the pair that decides, or with `verbose` of all."""
+    """Return the rows of the deciding pair, or of all pairs if verbose."""
     shown = ending.certificates if verbose else (ending.deciding,)
     return [line for one in shown for line in _pair(one, result, verbose)]
 
 
 def meaning(result: AuditResult, ending: Exact, verbose: int) -> list[str]:
-    """Return what it means for an attacker, and what was not tested."""
+    """Return sentences on what an attacker learns, and on what was not tested."""
     decisive = ending.deciding
     if not verbose:
         return paragraph(_OF_PMF)
     if math.isinf(decisive.epsilon):
-        # Of outputs that only one input can give, of the likelier side.
+        # Probability of the outputs that only one input can give, for the likelier input.
         d1 = math.fsum(p for _, p, q in decisive.law if q == 0)
         share = numbers.share(max(d1, math.fsum(q for _, p, q in decisive.law if p == 0)))
         learns = f"is certain after any output that only one can give: up to {share} of all"
@@ -86,7 +85,7 @@ def _pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[str]
 
 
 def _own(one: ExactCertificate, claim: PrivacyClaim) -> list[str]:
-    """Return the bound in the definition's own parameter, where it has one."""
+    """Return the row of the definition's own parameter (such as μ), if it has one."""
     own = own_bound(claim, one.point.epsilon, one.delta_lower)
     if own is None:
         return []
@@ -106,14 +105,14 @@ def _event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[str]:
     ]
     words = event.words if verbose else brief(event.words)
     return [
-        *row("event E", f"{words}  (evidence for {event.guess})"),
+        *row("event E", f"{words}  (points to {event.guess})"),
         *table(cells, left=(0, 1, 2), margin=BELOW),
         *([] if by_mass else allowance("E", event, one.point)),
     ]
 
 
 def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
-    """Return why the claim fails."""
+    """Return the probabilities by which the claim fails."""
     event, point = one.event, one.point
     if event is None:
         raise ValueError(f"{one.pair}: refuted without an event")
@@ -125,7 +124,7 @@ def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
 
 
 def _exactly(value: float, claimed: float, beyond: bool) -> str:
-    """Return a number to some digits, to more when it takes them to see that it is too large."""
+    """Return a number to 6 digits, or to as many as show that it exceeds the claim."""
     if beyond and value > claimed:
         return numbers.at_least(value, above=claimed, digits=_DIGITS)
     return numbers.about(value, digits=_DIGITS)

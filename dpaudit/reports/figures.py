@@ -47,7 +47,7 @@ def drawn(
     groups: int = 1,
 ) -> bytes:
     """Return curves in one of `FORMATS`. Raises UsageError without matplotlib. log_y: a logarithmic
-    vertical axis, for curves above 0. groups: so many lines in turn share a colour."""
+    vertical axis, for curves above 0. groups: number of consecutive lines that share a colour."""
     figure = _matplotlib().Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.add_subplot(title=title, xlabel=x_label, ylabel=y_label)
     axes.grid(visible=True, color="0.9", linewidth=0.8)

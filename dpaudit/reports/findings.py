@@ -1,4 +1,7 @@
-"""What a certificate found, in sentences that need no statistics to read."""
+"""Certificates and events in sentences that need no statistics to read.
+
+An event is shown in few words (`brief`); `-v` and JSON have every digit.
+"""
 
 from __future__ import annotations
 
@@ -19,31 +22,40 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.inputs.pairs import describe_pair
 from dpaudit.reports import numbers
-from dpaudit.reports.events import brief
 from dpaudit.reports.layout import row
 from dpaudit.reports.records import as_lists
-from dpaudit.wording import counted
+from dpaudit.wording import counted, shortened
 
 AnyEvent = EventCount | ExactEvent
 
+LONGEST = 72
+_SCORE = (", where the score is ", ", where the score ")
+# Ends of parts; later parts may be left out.
+_ENDS = re.compile(r", most of (?:all|it from) |, | or | and ")
+# A remark on rare outputs, left out if the event is too long.
+_SEEN = re.compile(r" \(seen fewer than [\d,]+ times in [\d,]+ draws\)$")
+# A threshold with at least 6 decimals.
+_LONG = re.compile(r"(?<=[<>≤≥] )-?\d+\.\d{6,}(?![\d.e])|-?\d+\.\d{6,}(?= [<≤] )")
+_DIGITS, _MANY = 6, 12
+
 _ATTACKS_SHOWN = 4
-# Of probabilities that were computed in two ways.
+# Rounding error of probabilities that are computed in two ways.
 _NOISE = 1e-9
-# A plain event of the whole output, which a sentence can speak of in the plural.
+# An event of a number, which a sentence can put in the plural: outputs < 1.
 _OF_OUTPUT = re.compile(r"output (?=[<>≤≥])")
 EVEN = f"An attacker who thinks d1 and d2 equally likely (50{numbers.GLUE}%)"
 UNPROVEN = "No proof: other inputs, rarer events or more draws may still refute the claim."
 
 
 def leading_event(certificate: Certificate) -> EventCount | None:
-    """Return the event that goes furthest beyond what the claim allows; None without events."""
+    """Return the event whose share exceeds the claim's limit most; None without events."""
     events, point = certificate.fixed.events, certificate.point
     return max(events, key=lambda one: _excess(one, point), default=None)
 
 
 def shares(event: AnyEvent) -> tuple[float, float]:
-    """Return the observed shares of an event, or its probabilities where they are known: of the
-    input it is evidence for, and of the other."""
+    """Return the share (or known probability) of an event under the input that it points to, and
+    under the other input."""
     if isinstance(event, ExactEvent):
         d1, d2 = event.probability_d1, event.probability_d2
     else:
@@ -53,7 +65,7 @@ def shares(event: AnyEvent) -> tuple[float, float]:
 
 
 def refutation(certificate: Certificate) -> str:
-    """Return why the claim is refuted: what was seen, beside what the claim allows."""
+    """Return the observation that refutes the claim, and the limit of the claim."""
     event, point = leading_event(certificate), certificate.point
     test = certificate.divergence
     if test is not None and is_by_divergence(certificate):
@@ -81,8 +93,7 @@ def _wealth(certificate: Certificate) -> str:
 
 
 def by_bets_alone(certificate: Certificate) -> str:
-    """Return why a claim is refuted that the event which is shown does not refute; empty where that
-    does, or nothing is refuted by bets."""
+    """Return how bets refute the claim, if the shown event alone does not; otherwise ""."""
     fixed, event = certificate.fixed, leading_event(certificate)
     is_shown = fixed.p_value <= fixed.alpha or is_by_divergence(certificate)
     if not _is_by_bets(certificate) or is_shown or event is None:
@@ -98,19 +109,19 @@ def by_bets_alone(certificate: Certificate) -> str:
 
 
 def is_by_divergence(certificate: Certificate) -> bool:
-    """Return whether a Rényi divergence refutes the claim, and the event does not."""
+    """Return whether the bound of a Rényi divergence refutes the claim, and the event does not."""
     test, fixed = certificate.divergence, certificate.fixed
     return test is not None and test.p_value <= test.alpha and fixed.p_value > fixed.alpha
 
 
 def divergence(test: DivergenceTest) -> str:
-    """Return which Rényi divergence was bounded."""
+    """Return the name of the bounded Rényi divergence, such as `D_2(P ‖ Q)`."""
     order = f"D_{numbers.plain(test.witness.order)}"
     return f"{order}(P ‖ Q)" if test.witness.from_d1 else f"{order}(Q ‖ P)"
 
 
 def attacker(result: AuditResult) -> str:
-    """Return what the lower bound means for somebody who guesses the input from the output."""
+    """Return the certainty of an attacker who guesses the input from one output."""
     if result.epsilon_lower <= 0:
         return f"{EVEN} was not shown to learn anything from this mechanism's output."
     sure, allowed = numbers.sure(result.epsilon_lower), result.point
@@ -122,8 +133,10 @@ def attacker(result: AuditResult) -> str:
 
 
 def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> list[str]:
-    """Return the row of two inputs, with their values where they have a name, and their relation.
-    shown: whether the other pairs of the audit are shown, too."""
+    """Return the row of a pair: its name, its values and the relation of the two inputs.
+
+    shown: whether the report also shows the other pairs of the audit.
+    """
     values, relation = _values(result, one.pair), getattr(one, "adjacency", None)
     parts = [f"{one.pair}: {values}" if values else one.pair]
     parts += [f"adjacency {relation}"] if relation else []
@@ -132,7 +145,7 @@ def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> l
 
 
 def _values(result: AuditResult, name: str) -> str | None:
-    """Return the values of a pair that has a name, as they were written."""
+    """Return the values of a named pair as the user wrote them; None without a name."""
     settings = (result.request or {}).get("settings")
     pairs = settings.get("pairs", ()) if isinstance(settings, Mapping) else ()
     for pair in pairs if isinstance(pairs, Sequence) else ():
@@ -142,7 +155,7 @@ def _values(result: AuditResult, name: str) -> str | None:
 
 
 def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[str]:
-    """Return the row of what the claim allows for an event of this name."""
+    """Return the row with the claim's limit for an event of this name."""
     letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
     plus = f" + {numbers.plain(point.delta)}" if point.delta else ""
@@ -150,7 +163,7 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[str]:
     if most >= 1:
         limit = f"min(1, {limit})"
     written = numbers.share(most, numbers.UP)
-    if ahead - most > _NOISE:  # with as many digits as it takes to see that, as in the headline
+    if ahead - most > _NOISE:  # as many digits as show the difference, as in the headline
         written, _ = numbers.shares_apart(most, ahead)
     return row("allowed", f"{letter}({name}) ≤ {limit} = {written}")
 
@@ -161,13 +174,13 @@ def leaves_open(result: AuditResult) -> bool:
 
 
 def is_expected(result: AuditResult) -> bool:
-    """Return whether an audit came out as expected, could fail, and no warning fails it."""
+    """Return whether the verdict is as expected, the audit could fail, and no warning fails it."""
     is_able = result.underpowered is None
     return result.meets_expectation and is_able and not result.failing_warnings
 
 
 def verdict_of(result: AuditResult) -> str:
-    """Return the verdict, and what was expected where something was."""
+    """Return the verdict, with the expected verdict if the user named one."""
     verdict = result.verdict.value
     if result.underpowered is not None:
         return f"{verdict} (under-powered)"
@@ -180,8 +193,8 @@ def verdict_of(result: AuditResult) -> str:
 
 
 def tried(certificate: Certificate) -> str:
-    """Return which attacks were considered: the bound that each promised, the best one first, and
-    why others were left out."""
+    """Return the attacks by their predicted bounds, largest first, and the reasons why others were
+    left out."""
     promised: dict[str, float] = {}
     for one in certificate.attacks:
         if one.predicted is not None:
@@ -190,14 +203,17 @@ def tried(certificate: Certificate) -> str:
     listed = [f"{name} {numbers.about(promised[name])}" for name in order[:_ATTACKS_SHOWN]]
     if len(order) > _ATTACKS_SHOWN:
         listed.append(f"{len(order) - _ATTACKS_SHOWN} more")
-    text = f"bound promised by selection draws: {', '.join(listed)}"
+    text = f"predicted bound: {', '.join(listed)}"
     skipped = [f"{one.attack} ({one.skipped})" for one in certificate.attacks if one.skipped]
     return f"{text}; not tried: {', '.join(skipped)}" if skipped else text
 
 
 def detectable(certificate: Certificate) -> str:
-    """Return which leaks this run would have refuted, or why there are none: the smallest ε of its
-    event, and the smallest probability of an output that only one input gives."""
+    """Return the leaks that this run would have refuted, or why there are none.
+
+    These are the smallest ε of its event, and the smallest probability of an output that only one
+    input gives.
+    """
     fixed, rare = certificate.fixed, certificate.detectable_rare
     if EQUAL in certificate.warnings:
         return "No leak would have been caught: d1 and d2 are equal."
@@ -223,8 +239,8 @@ def detectable(certificate: Certificate) -> str:
 
 
 def unseen(certificate: Certificate) -> str:
-    """Return how many draws of the exact test no rule could have learned of, and what such outputs
-    can hide; the empty text where that was not counted."""
+    """Return the number of test draws that no rule could learn of, and the δ that such outputs can
+    hide; "" if they were not counted."""
     found = certificate.unseen
     if found is None or EQUAL in certificate.warnings:
         return ""
@@ -241,15 +257,15 @@ def unseen(certificate: Certificate) -> str:
 
 
 def caught(epsilon: float, point: ProfilePoint, what: str) -> str:
-    """Return that a leak of so large an ε would have been refuted with an event or with guesses."""
+    """Return the sentence that a true ε of this size would have been refuted with `what`."""
     at = f" (at δ = {numbers.plain(point.delta)})" if point.delta else ""
     least = numbers.at_most(epsilon)
     return f"With {what}, a true ε of {least} or more{at} would be refuted in 9 of 10 runs"
 
 
 def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
-    """Return the shares of an event among the draws of d1 and d2, as the headline has them; empty
-    where there are no draws."""
+    """Return the shares of an event among the draws of d1 and of d2, with the digits of the
+    headline; "" without draws."""
     ahead, behind = shares(event)
     most = _most(behind, point)
     larger = numbers.shares_apart(most, ahead)[1] if ahead - most > _NOISE else numbers.share(ahead)
@@ -259,7 +275,7 @@ def seen_shares(event: EventCount, point: ProfilePoint) -> tuple[str, str]:
 
 
 def counted_rows(name: str, event: EventCount, point: ProfilePoint) -> list[tuple[str, ...]]:
-    """Return a row for each input: what is counted, the input, counts, share and interval."""
+    """Return a row for each input: event, input, counts, share and interval."""
     share_d1, share_d2 = seen_shares(event, point)
     return [
         (f"P({name})", "d1", f"{event.count_d1:,} of {event.draws_d1:,}", share_d1,
@@ -283,7 +299,7 @@ def _subject(words: str) -> tuple[str, str]:
 
 
 def compared(event: AnyEvent, point: ProfilePoint) -> str:
-    """Return how much likelier an event is for one input, beside what the claim allows."""
+    """Return how much likelier an event is for one input, and the claim's limit."""
     subject, ending = _subject(event.words)
     guess, (ahead, behind) = event.guess, shares(event)
     appear, against = f"{subject} appear{ending}", "d2" if guess == "d1" else "d1"
@@ -301,7 +317,7 @@ def compared(event: AnyEvent, point: ProfilePoint) -> str:
 
 
 def _most(behind: float, point: ProfilePoint) -> float:
-    """Return the most that the claim allows for one input, by the probability for the other."""
+    """Return the largest probability that the claim allows, given that under the other input."""
     return min(1.0, math.exp(min(point.epsilon, 700.0)) * behind + point.delta)
 
 
@@ -311,7 +327,7 @@ def _excess(event: EventCount, point: ProfilePoint) -> float:
 
 
 def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
-    """Return how often the certified atoms came up, for the input that they accuse most."""
+    """Return the share of the certified single outputs, for the input that they point to most."""
     mass = {
         guess: sum(shares(event)[0] for event in fixed.events if event.guess == guess)
         for guess in ("d1", "d2")
@@ -324,3 +340,46 @@ def _violating_mass(fixed: FixedTest, point: ProfilePoint) -> str | None:
         f"outputs more than e^{numbers.plain(point.epsilon)} times as likely for {guess} appear in "
         f"{seen} of its draws; the claim allows {allowed}"
     )
+
+
+def brief(words: str) -> str:
+    """Return an event in at most `LONGEST` characters, its thresholds to six digits."""
+    line = _rounded(" ".join(words.split()))
+    for old, new in zip(_SCORE, (", ", ", which "), strict=True):
+        line = line.replace(old, new, 1)
+    if len(line) > LONGEST:
+        line = _SEEN.sub("", line)
+    if len(line) <= LONGEST:
+        return line
+    of_score = any(one in words for one in _SCORE)
+    for found in reversed(list(_ENDS.finditer(line))):
+        kept = line[: found.start()]
+        shown = kept if of_score else f"{kept} and more" if _joins(line) else f"{kept} or others"
+        if len(shown) <= LONGEST and _is_whole(kept):
+            return shown
+    return shortened(line, LONGEST)
+
+
+def _rounded(line: str) -> str:
+    """Return the text with thresholds of six digits, unless further digits matter."""
+    if "'" in line or '"' in line:  # a text of an output may look like one
+        return line
+    found = _LONG.findall(line)
+    short = {one: f"{float(one):.{_DIGITS}g}" for one in found}
+    if len(set(short.values())) < len(short):
+        return line
+    # Of 0.30000000000000004 the last digits are what matters.
+    plain = [one for one in short if float(short[one]) != float(f"{float(one):.{_MANY}g}")]
+    return _LONG.sub(lambda one: short[one[0]] if one[0] in plain else one[0], line)
+
+
+def _joins(line: str) -> bool:
+    """Return whether all parts have to hold."""
+    return " and " in line and " or " not in line
+
+
+def _is_whole(part: str) -> bool:
+    """Return whether a part ends outside of brackets and quotes."""
+    part = re.sub(r"\\.", "", part)  # an escaped quote ends nothing
+    pairs = all(part.count(one) == part.count(other) for one, other in ("()", "[]", "{}"))
+    return pairs and part.count("'") % 2 == 0 and part.count('"') % 2 == 0

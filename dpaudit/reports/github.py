@@ -1,8 +1,7 @@
 """Audits as annotations of GitHub Actions: lines of output that GitHub shows at the code.
 
-Of what nobody expected, an error each, at the line that is the likely cause where a trace has found
-one, else at that of the mechanism, its file named from the root of the repository; GitHub shows ten
-of a step.
+Each unexpected result is an error at the line of the likely cause, if a trace has found it, else at
+the line of the mechanism. Paths start at the root of the repository. GitHub shows ten per step.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MOST = 10
 
 
 class Annotation(NamedTuple):
-    """What is kept of one audit. line: the annotation; none of what was expected."""
+    """The annotation of one audit; None if its result is expected."""
 
     line: str | None
 
@@ -42,8 +41,7 @@ def entry(result: AuditResult) -> Annotation:
 
 
 def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the lines of all annotations. planned: how many audits there are to be. not_run: names
-    of those that the run stopped before."""
+    """Return the lines of all annotations. planned, not_run: as in `batch.title`."""
     lines = [one.line for one in found if one.line is not None]
     missing = unended(len(found), planned, not_run)
     if missing:
@@ -58,7 +56,7 @@ def document(found: Sequence[Annotation], planned: int, not_run: Sequence[str] =
 
 
 def command(kind: str, message: str, properties: dict[str, str]) -> str:
-    """Return a workflow command; nothing in it can end it, or begin another one.
+    """Return a workflow command, escaped so that no text ends it or begins another command.
 
     >>> command("error", "50 %\\nfound", {"file": "a,b.py", "line": "3"})
     '::error file=a%2Cb.py,line=3::50 %25%0Afound'

@@ -18,7 +18,7 @@ History of the format (`version`):
     Certificates have a `divergence`, null but for Rényi and zero-concentrated DP, and `unseen`:
     draws of the exact test of a kind that no draw to learn from was. `family` of an audit: those
     that it shares an error probability with, and the level of its p-value; null without any.
-4   `searched` of an audit: how its pairs were found, where nobody gave them; null where they were.
+4   `searched` of an audit: how a search found its pairs; null if the user gave them.
 5   `trace` of an audit: where coupled runs of the pair that refutes the claim differ; null where
     nothing was refuted, or traced.
 6   A certificate tests up to three rules, each at its own share of the error probability: `fixed`

@@ -1,9 +1,9 @@
 """Audits as JUnit XML, which CI systems show: a test case for each, named like the audit.
 
-An audit that did not come out as expected is a failure; one that ended with ERROR is an error. What
-was expected passes, a violation, too. The report is in `system-out`. The figures are properties: of
-a suite for each audit, since the schema that Jenkins and pytest check by (junit-10.xsd) has none of
-a case.
+An unexpected verdict is a failure, the verdict ERROR an error; an expected verdict passes, also an
+expected violation. The report is in `system-out`. Each audit has a suite of its own, whose
+properties are the figures, since the schema of Jenkins and pytest (junit-10.xsd) has no properties
+of a case.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def entry(result: AuditResult) -> ElementTree.Element:
 def document(
     suites: Sequence[ElementTree.Element], planned: int, not_run: Sequence[str] = ()
 ) -> str:
-    """Return the document of audits; with an error where there are to be more of them, and skipped
-    cases for those that the run stopped before."""
+    """Return the document. A run that did not end is an error; audits not run are skipped cases.
+
+    planned, not_run: as in `batch.title`.
+    """
     words = unended(len(suites), planned, not_run)
     suites = [*suites, *map(_skipped, not_run)]
     if words:
@@ -52,7 +54,7 @@ def document(
         ElementTree.SubElement(_case(suite, "dpaudit"), "error", message=words, type="ERROR")
         suites = [*suites, suite]
     root = ElementTree.Element("testsuites", {"name": "dpaudit", **_counts(suites)})
-    for one in _told_apart(suites):
+    for one in _with_unique_names(suites):
         one.attrib |= _counts([one])
         root.append(one)
     ElementTree.indent(root)
@@ -78,7 +80,7 @@ def _case(suite: ElementTree.Element, classname: str) -> ElementTree.Element:
 
 
 def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
-    """Return how many cases there are, what came of them, and how long they took."""
+    """Return the number of cases, failures and errors, and their total time."""
     cases = [case for suite in suites for case in suite.iter("testcase")]
     return {
         "tests": str(len(cases)),
@@ -88,9 +90,8 @@ def _counts(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
     }
 
 
-def _told_apart(suites: Sequence[ElementTree.Element]) -> Iterator[ElementTree.Element]:
-    """Yield copies, with a number where another case has the same name and class: CI systems take
-    two of them for one."""
+def _with_unique_names(suites: Sequence[ElementTree.Element]) -> Iterator[ElementTree.Element]:
+    """Yield copies, with a number appended to names that repeat: CI systems merge equal cases."""
     taken: set[tuple[str, str]] = set()
     for suite in map(deepcopy, suites):
         (case,) = suite.iter("testcase")

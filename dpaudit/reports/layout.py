@@ -12,13 +12,15 @@ from dpaudit.wording import visible
 
 WIDTH = 80
 LABEL = 14
-# What stands before lines, and before those below the texts of rows.
+# Indentation of lines, and of the further lines of a row.
 _MARGIN, BELOW = "  ", " " * LABEL
 
 
 class Line(str):
-    """The first line of a row or of a paragraph. label, text: what it was made of, unbroken; a
-    paragraph has no label, and a row with an empty one goes on with the one above."""
+    """The first line of a row or of a paragraph, with its label and its unwrapped text.
+
+    The label of a paragraph is None; an empty label continues the row above.
+    """
 
     __slots__ = ("label", "text")
 
@@ -38,15 +40,14 @@ def paragraph(text: str) -> list[str]:
 
 
 def remembered(lines: Sequence[str]) -> list[Line]:
-    """Return what rows and paragraphs were made of; those of tables are left out."""
+    """Return the first lines of rows and paragraphs, which have label and text."""
     return [one for one in lines if isinstance(one, Line)]
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
-    """Return lines of text behind an indentation; a word longer than a line is broken.
-    What steers a terminal is written out here, since that takes room."""
+    """Return indented lines of text, with control characters escaped; long words are broken."""
     return textwrap.wrap(
-        # `ε ≥ 1` and its like stay on one line.
+        # No line break inside of `ε ≥ 1`.
         re.sub(r"\b([εδp]) ([≥=<]) ", rf"\1{GLUE}\2{GLUE}", " ".join(visible(text).splitlines())),
         WIDTH,
         initial_indent=first,
@@ -56,18 +57,18 @@ def wrap(text: str, first: str = "", further: str = "") -> list[str]:
 
 
 def glued(text: str) -> str:
-    """Return text that no line break divides."""
+    """Return text with no-break spaces, so that it stays on one line."""
     return text.replace(" ", GLUE)
 
 
 def pasted(command: str) -> str:
-    """Return a command in one line, not broken, since it is there to be pasted."""
+    """Return a command in one line, to be pasted."""
     return command.replace("\n", "\\n")
 
 
 def width_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes: two for each wide character, such as a
-    Chinese one, and none for one that is put onto the one before."""
+    """Return the width of a text in columns of a terminal: 2 for wide (such as Chinese) characters,
+    0 for combining characters."""
     return sum(
         2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
@@ -76,15 +77,17 @@ def width_of(text: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    """Return a text with spaces up to so many columns."""
+    """Return a text padded with spaces to a width in columns."""
     return text + " " * (width - width_of(text))
 
 
 def table(
     cells: Sequence[Sequence[str]], left: Collection[int] = (), margin: str = _MARGIN
 ) -> list[str]:
-    """Return rows of cells, two spaces apart; columns are aligned to the right, those of `left` to
-    the left."""
+    """Return lines of cells, two spaces apart, aligned to the right.
+
+    left: columns to align to the left instead.
+    """
     widths = [max(map(width_of, column)) for column in zip(*cells, strict=True)]
     lines = []
     for line in cells:

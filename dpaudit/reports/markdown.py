@@ -1,5 +1,4 @@
-"""Audits as Markdown, which code hosts show beside a change: a table of all of them, and in full
-those that somebody has to look at."""
+"""Audits as Markdown, for comments on a code host: a table, and the unexpected results in full."""
 
 from __future__ import annotations
 
@@ -19,13 +18,15 @@ from dpaudit.wording import on_one_line, shortened, visible
 _MOST_BYTES = 900_000
 _LONGEST_NAME = 120
 _HEAD = ("verdict", "audit", "claim", "shown", "draws", "seed")
-# What has a meaning in Markdown or HTML.
+# Characters with a meaning in Markdown or HTML.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@$])")
 
 
 class Part(NamedTuple):
-    """What is kept of one audit: its row, and its report where somebody has to look at it. is_open:
-    whether more may still refute the claim."""
+    """The entry of one audit: its row, and its report or its warnings, if any.
+
+    is_open: whether more draws or other inputs may still refute the claim.
+    """
 
     row: str
     report: str
@@ -34,7 +35,7 @@ class Part(NamedTuple):
 
 
 def entry(result: AuditResult) -> Part:
-    """Return what is kept of one audit."""
+    """Return the entry of one audit."""
     is_met = is_expected(result)
     verdict = verdict_of(result)
     shown = bounds(result)[0].brief(result) if result.decisive is not None else ""
@@ -54,8 +55,7 @@ def entry(result: AuditResult) -> Part:
 
 
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the document. planned: how many audits there are to be. not_run: names of those that
-    the run stopped before."""
+    """Return the document. planned, not_run: as in `batch.title`."""
     missing = unended(len(parts), planned, not_run)
     lines = [f"### dpaudit: {title([one.is_met for one in parts], planned, not_run)}", ""]
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
@@ -69,18 +69,18 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown and HTML show as it is, in one line."""
+    """Return text in one line, escaped for Markdown and HTML."""
     plain = on_one_line(visible(text))
     return _SPECIAL.sub(r"\\\1", plain).replace(r"\<", "&lt;").replace(r"\&", "&amp;")
 
 
 def _ordered(parts: Sequence[Part]) -> list[str]:
-    """Return the rows, those first that somebody has to look at."""
+    """Return the rows, unexpected results first."""
     return [one.row for one in sorted(parts, key=lambda part: part.is_met)]
 
 
 def _first(rows: list[str]) -> list[str]:
-    """Return the rows that there is room for, in half of the document."""
+    """Return the rows that fit into half of the document."""
     found: list[str] = []
     room = _MOST_BYTES // 2
     for row in rows:
@@ -92,7 +92,7 @@ def _first(rows: list[str]) -> list[str]:
 
 
 def _within(parts: Sequence[Part], used: int) -> list[str]:
-    """Return the reports that there is room for."""
+    """Return the reports that fit into the document. used: bytes of the rows."""
     found: list[str] = []
     reports = [one.report for one in sorted(parts, key=lambda part: part.is_met) if one.report]
     for report in reports:
@@ -108,7 +108,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return text as a block, its fence longer than any in it."""
+    """Return text as a code block, with a fence longer than any in the text."""
     plain = visible(text)
     longest = max((len(one) for one in re.findall("`+", plain)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -82,7 +82,7 @@ def _percent(value: float, rounding: str) -> Decimal:
 
 
 def plain(value: float) -> str:
-    """Return a number that somebody wrote, such as a claim or a confidence, as they wrote it."""
+    """Return a number of the user, such as a claim or a confidence, to 6 digits."""
     return f"{value:.6g}"
 
 

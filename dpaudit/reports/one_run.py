@@ -1,4 +1,4 @@
-"""What an audit of one run found, as lines of the text report."""
+"""The result of an audit of one run with canaries as lines of the text report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNPROVEN = "No proof: other canaries, or a better attack, may still refute the 
 
 
 def said(result: AuditResult, ending: Canaries) -> str:
-    """Return what the headline says after the name."""
+    """Return the part of the headline after the name."""
     one = ending.deciding
     level = numbers.level(result.confidence)
     verb = "was" if one.correct == 1 else "were"
@@ -52,7 +52,7 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
 
 
 def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[str]:
-    """Return what it means for an attacker, and what was not shown."""
+    """Return sentences on what an attacker learns, and on what the audit could not show."""
     one = ending.deciding
     said = f"{_attacker(result, one)} {_ASSUMED}" if verbose else _IF
     lines = paragraph(f"{said} {_FIXED}" if one.point.delta else said)

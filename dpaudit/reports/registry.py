@@ -56,7 +56,7 @@ FORMATS: Mapping[str, Format] = {
     "markdown": Format(".md", "dpaudit.reports.markdown"),
     "sarif": Format(".sarif", "dpaudit.reports.sarif"),
     "github": Format(".txt", "dpaudit.reports.github"),
-    "html": Format(".html", "dpaudit.reports.html.format"),
+    "html": Format(".html", "dpaudit.reports.html.page"),
 }
 
 

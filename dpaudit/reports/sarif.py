@@ -1,7 +1,7 @@
-"""Audits as SARIF 2.1.0, which code scanning shows as alerts at the line that is the likely cause,
-where a trace has found one, else at that of the mechanism.
+"""Audits as SARIF 2.1.0, which code scanning shows as alerts.
 
-A result for every audit that somebody has to look at; what was expected is in none.
+Each unexpected result is an alert at the line of the likely cause, if a trace has found it, else at
+the line of the mechanism.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dpaudit.version import __version__
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _CLAIM, _ERROR, _POWER, _EXPECTED = "claim-refuted", "audit-error", "under-powered", "not-refuted"
 _STRICT = "strict-warning"
-# The root of the repository, which paths are relative to.
+# Paths are relative to the root of the repository.
 _ROOT = "%SRCROOT%"
-# By rule: its level, how severe it is as a security problem, and what it says.
+# For each rule: level, security severity, name, description, remedy.
 _RULES = {
     _CLAIM: (
         "error",
@@ -68,18 +68,18 @@ _RULES = {
 
 
 class Part(NamedTuple):
-    """What is kept of one audit. result: the one of SARIF; None where nobody has to look."""
+    """The SARIF result of one audit; None if the result is expected."""
 
     result: dict[str, Any] | None
 
 
 def entry(result: AuditResult) -> Part:
-    """Return what is kept of one audit."""
+    """Return the entry of one audit."""
     if is_expected(result):
         return Part(None)
     rule = _rule(result)
     parts = [f"{result.name}: {unglued(reason(result))}", unglued(trace.briefly(result))]
-    # What looks like a link would be one.
+    # SARIF turns [text](place) into a link.
     message = "\n".join(filter(None, parts)).replace("](", "] (")
     found = {
         "ruleId": rule,
@@ -103,12 +103,11 @@ def entry(result: AuditResult) -> Part:
 
 
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the document. planned: how many audits there are to be. not_run: names of those that
-    the run stopped before."""
+    """Return the document. planned, not_run: as in `batch.title`."""
     missing = unended(len(parts), planned, not_run)
     said = [("error", missing)] if missing else []
     said += [("warning", f"{NOT_RUN}: {name}; {stopped(not_run)}") for name in not_run]
-    # A run without all audits is no proof that an earlier alert is closed.
+    # If audits are missing, earlier alerts must stay open.
     invocation: dict[str, Any] = {"executionSuccessful": not said}
     if said:
         invocation["toolExecutionNotifications"] = [
@@ -158,7 +157,7 @@ def _described(rule: str) -> dict[str, Any]:
 
 
 def _location(source: str | None) -> dict[str, Any]:
-    """Return a line of code, e.g. `mine.py:12`; the folder where none is known."""
+    """Return the location of a line such as `mine.py:12`; of the folder if it is unknown."""
     file, _, number = (source or "").rpartition(":")
     if not file or not number.isdigit():
         return {"physicalLocation": {"artifactLocation": {"uri": ".", "uriBaseId": _ROOT}}}
@@ -171,7 +170,7 @@ def _location(source: str | None) -> dict[str, Any]:
 
 
 def _columns(file: Path, line: int) -> tuple[int, int]:
-    """Return the first column of what stands in a line, and the one after the last."""
+    """Return the first column of the code in a line, and the column after the last."""
     try:
         text = file.read_text(encoding="utf-8").splitlines()[line - 1].rstrip()
     except (OSError, ValueError, IndexError):  # such as a name that no file can have
@@ -180,7 +179,7 @@ def _columns(file: Path, line: int) -> tuple[int, int]:
 
 
 def _fingerprint(rule: str, result: AuditResult) -> str:
-    """Return what is the same for the same finding, though its line may move."""
+    """Return a fingerprint that stays equal if the line of the finding moves."""
     file = (result.source or "").rpartition(":")[0]
     file = located(file).path if file else file
     said = "\0".join((rule, file, result.name, result.claim.describe()))

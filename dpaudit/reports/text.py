@@ -15,14 +15,14 @@ from dpaudit.certificates.result import (
     Verdict,
 )
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
-from dpaudit.reports import drawn, exact, numbers, one_run, searched, trace
+from dpaudit.reports import exact, numbers, one_run, sampled, searched, trace
 from dpaudit.reports.layout import glued, pasted, row, wrap
 from dpaudit.wording import UNSEEDED, in_a_line
 
 
 class _View(Protocol):
-    """How one kind of ending shows itself: why the verdict is what it is, the rows of what was
-    found, and what the result means for an attacker and does not show."""
+    """The texts of one kind of ending: the reason for the verdict, the rows of the result, and
+    sentences on what the result means for an attacker and what it does not show."""
 
     def said(self, result: AuditResult, ending: Any) -> str: ...
 
@@ -32,16 +32,16 @@ class _View(Protocol):
 
 
 _VIEWS: Mapping[type, _View] = {
-    Sampled: drawn,
-    Recorded: drawn,
-    Failed: drawn,
+    Sampled: sampled,
+    Recorded: sampled,
+    Failed: sampled,
     Exact: exact,
     Canaries: one_run,
 }
 
 
 class Statements(NamedTuple):
-    """Lines of what was asked and found, and of what it means."""
+    """The rows of an audit (settings and result), and the sentences on their meaning."""
 
     rows: list[str]
     meaning: list[str]
@@ -49,12 +49,14 @@ class Statements(NamedTuple):
 
 def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> str:
     """Return the report of one audit, without a final newline; its first word is the verdict.
-    verbose: 1 also shows every pair and event, how the result came about and what it does not
-    show.  in_batch: leave out what the summary of a batch says."""
+
+    verbose: 1 also shows every pair and event, and how the result came about. in_batch: leave out
+    notes that the summary of a batch repeats.
+    """
     said = statements(result, verbose)
     lines = [*wrap(headline(result), further="  "), "", *said.rows]
     lines += _remarks(result, in_batch)
-    # As it is, since a line that was broken could not be pasted.
+    # Commands are not wrapped, so that they can be pasted.
     lines += [f"  repeat      {pasted(result.command)}"] if result.command is not None else []
     witness = searched.command(result)
     lines += [f"  reproduce   {pasted(witness)}"] if witness is not None else []
@@ -67,7 +69,7 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
 
 
 def statements(result: AuditResult, verbose: int) -> Statements:
-    """Return what there is to say of an audit below its headline, but for remarks."""
+    """Return the rows and sentences of an audit below its headline, without warnings and notes."""
     view = _VIEWS[type(result.ending)]
     found = view.found(result, result.ending, verbose)
     rows = [
@@ -83,7 +85,7 @@ def statements(result: AuditResult, verbose: int) -> Statements:
 
 
 def render_line(result: AuditResult) -> str:
-    """Return the verdict of one audit and why, in one line."""
+    """Return the verdict of one audit and its reason in one line."""
     return numbers.unglued(in_a_line(headline(result)))
 
 
@@ -104,7 +106,7 @@ def headline(result: AuditResult) -> str:
 
 
 def reason(result: AuditResult) -> str:
-    """Return why the verdict is what it is, and which warnings fail the audit in spite of it."""
+    """Return the reason for the verdict, and the warnings that fail a strict audit."""
     if result.underpowered is not None:
         said = f"under-powered: {result.underpowered}"
     else:
@@ -149,12 +151,12 @@ def _remarks(result: AuditResult, in_batch: bool) -> list[str]:
 
 
 def warnings_of(result: AuditResult) -> list[str]:
-    """Return every warning of an audit once; without what the headline says."""
+    """Return the distinct warnings of an audit that its headline does not repeat."""
     is_said = result.underpowered == EQUAL_INPUTS
     return [text for text in result.all_warnings if not (is_said and text == EQUAL)]
 
 
 def notes_of(result: AuditResult) -> list[str]:
-    """Return every note of an audit once."""
+    """Return the distinct notes of an audit."""
     of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
     return list(dict.fromkeys([*result.notes, *of_pairs]))

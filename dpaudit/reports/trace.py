@@ -139,7 +139,7 @@ def total_words(trace: Trace) -> str:
     if trace.claim is None:
         return words
     claim = in_a_line(trace.claim)
-    # Of a total below the claim nothing is said: what has no noise is not in it.
+    # A total below the claim proves nothing: values without noise are not in it.
     return f"{words}, more than {claim} allows" if trace.exceeds else f"{words}; claimed: {claim}"
 
 

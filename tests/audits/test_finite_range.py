@@ -114,7 +114,7 @@ def test_no_upper_end_for_an_output_that_never_came_up() -> None:
     assert interval is not None
     assert interval.upper == math.inf
     text = " ".join(render(result).split())
-    assert "not bounded from above, since 7 never came up" in text
+    assert "not bounded from above, since 7 was never drawn" in text
     assert from_json(to_json([result])) == [result]
 
 

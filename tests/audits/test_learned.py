@@ -38,6 +38,6 @@ def test_a_certificate_says_what_was_tried_and_how_the_score_fell() -> None:
     assert {LOGISTIC, NEWS, TREES} <= {one.attack for one in certificate.attacks}
     assert from_json(to_json([result])) == [result]
     shown = " ".join(text.render(result, verbose=1).split())
-    assert "attacks bound promised by selection draws: " in shown
+    assert "attacks predicted bound: " in shown
     assert f"not tried: {TREES} (no two columns show more together" in shown
     assert "not tried" not in text.render(result)

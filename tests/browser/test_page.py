@@ -143,7 +143,7 @@ def test_words_and_verdicts_filter(browser: Browser, batch: Path) -> None:
     words.send_keys("nothing is called so")
     assert shown(browser) == articles(browser) == []
     none = browser.driver.find_element(By.ID, "none")
-    assert none.text == "No audit fits."
+    assert none.text == "No audit matches."
     words.clear()
     words.send_keys(Keys.BACKSPACE)
     chosen = Select(browser.driver.find_element(By.ID, "verdict"))

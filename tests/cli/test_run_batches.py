@@ -208,8 +208,8 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
         f"  dpaudit run {path} --samples 5000 -k broken",
         "",
         "Chance of a false alarm: at most 1 % for each audit, 2 % together.",
-        "Audits with the same seed share their random numbers: false alarms come",
-        "together, and a rerun with that seed adds no evidence.",
+        "Audits with the same seed share their random numbers: their false alarms are",
+        "correlated, and a rerun with that seed repeats the same draws.",
     ]
 
 

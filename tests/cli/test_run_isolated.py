@@ -37,7 +37,7 @@ def test_a_crash_that_leaks_is_found(dpaudit: Invoke, tmp_path: Path) -> None:
     words = (f"{sys.executable} -IS {program}", *INPUTS, "--epsilon", "0.5", "--samples", "1500")
     result = dpaudit("run", "--command", *words)
     assert result.exit_code == 1, result.output
-    assert "crash is raised  (evidence for d2;" in " ".join(result.output.split("\n"))
+    assert "crash is raised  (points to d2;" in " ".join(result.output.split("\n"))
 
 
 def test_the_draws_are_the_same_for_any_number_of_workers(dpaudit: Invoke, tmp_path: Path) -> None:

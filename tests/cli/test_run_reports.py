@@ -10,7 +10,7 @@ from xml.etree import ElementTree as XML
 import pytest
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.reports.html import format as html_format
+from dpaudit.reports.html import page
 from tests.cli.made_results import answer
 from tests.result_files import from_json
 
@@ -184,7 +184,7 @@ def test_a_page_is_there_before_the_next_audit_begins(
 def test_a_page_that_cannot_be_made_is_refused_before_the_work(
     dpaudit: Any, asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html_format, "find_spec", lambda module: None)
+    monkeypatch.setattr(page, "find_spec", lambda module: None)
     result = dpaudit(*TARGET, "--report", f"html:{tmp_path / 'r.html'}")
     assert (result.exit_code, asked) == (2, [])
     assert "needs Jinja2 and matplotlib, which are not installed" in result.stderr

@@ -15,27 +15,43 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
 from dpaudit.reports.batch import chances, stopped, title, unended
 from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open
 from dpaudit.reports.html import canvas
-from dpaudit.reports.html.pictures.choice import left_out, pictures
+from dpaudit.reports.html.pictures import left_out, pictures
 from dpaudit.reports.html.view import Row, row_of, view_of
 from dpaudit.version import __version__
-from dpaudit.wording import visible
+from dpaudit.wording import install_command, visible
 
 # A figure takes 3 ms and 3 kB: of more audits than these a browser would have to load 10 MB.
 MOST_WITH_FIGURES = 200
-# Of those that somebody has to look at.
+# Largest number of unexpected results that are open at first.
 MOST_OPEN = 3
 # A parameter with its number, and code as messages quote it.
 _EXPRESSION = re.compile(
     r"(?<!\w)(?:[εδμρσαβp]|D_[\d.]+) [=≥≤<>≈] (?:-?\d[\d.,]*(?:e[+-]?\d+)?|∞)(?<![.,])"
 )
+# Modules that the page is made with, and the packages that have them.
+_NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 _CODE = re.compile(r"`([^`]+)`")
+
+
+def check() -> None:
+    """Raise UsageError unless there is what the page is made with."""
+    missing = [name for module, name in _NEEDED.items() if find_spec(module) is None]
+    if missing:
+        are = "which is" if len(missing) == 1 else "which are"
+        raise UsageError(
+            f"--report html needs {' and '.join(missing)}, {are} not installed: "
+            f"{install_command('html')}",
+            code="package-missing",
+        )
 
 
 class Part:
@@ -72,7 +88,12 @@ class Part:
         return self._made[made]
 
 
-def written(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
+def entry(result: AuditResult) -> Part:
+    """Return what is kept of one audit."""
+    return Part(result)
+
+
+def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
     """Return the page. planned: how many audits there are to be. not_run: names of those that the
     run stopped before."""
     safe = _environment().filters["ours"]

@@ -27,7 +27,7 @@ _STAGES = {
     "recorded": "kept for the exact test",
 }
 _Row = tuple[str, tuple[str, ...]]
-_WHOLE = "This is the p-value of the whole audit: it pays for all that was tried."
+_WHOLE = "This p-value covers the whole audit: it is corrected for all pairs and tests."
 _MOST_EVENTS = 50
 # Rows for those who check how the numbers came about.
 _FOLDED = ("betting", "error split", "record")
@@ -68,8 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A piece of source code. lines: of each its number, its code, whether it is marked in the
-    margin, and what is said below it."""
+    """A piece of source code. lines: number, code, whether the line is marked, and its mark."""
 
     file: str
     lines: tuple[tuple[int, str, bool, str], ...]
@@ -163,7 +162,7 @@ def _sign(kind: str, *, is_met: bool) -> str:
 
 
 def view_of(result: AuditResult) -> View:
-    """Return all that is said of an audit."""
+    """Return the texts and tables of an audit."""
     said = statements(result, 1)
     drawn, found = result.certificates, trace.traced(result)
     return View(
@@ -274,7 +273,7 @@ def _stages(one: Certificate, *, several: bool) -> Table:
         bets = len({block.round for block in blocks} - {None})
         counts = (sum(block.draws for block in blocks), *arms, len(blocks), bets)
         rows.append((stage, _STAGES[stage], *(f"{count:,}" for count in counts)))
-    head = ("stage", "what the draws were for", "draws", "of d1", "of d2", "blocks", "bets")
+    head = ("stage", "purpose of the draws", "draws", "of d1", "of d2", "blocks", "bets")
     return Table(f"Draws by stage{_of(one, several)}", head, tuple(rows))
 
 
@@ -284,5 +283,5 @@ def _tried(one: Certificate, *, several: bool) -> Table:
         (each.attack, "" if each.predicted is None else numbers.about(each.predicted), each.skipped)
         for each in order
     )
-    head = ("attack", "bound it promised", "not tried, because")
-    return Table(f"Attacks, by what they promised{_of(one, several)}", head, tuple(rows))
+    head = ("attack", "predicted bound", "reason not tried")
+    return Table(f"Attacks by predicted bound{_of(one, several)}", head, tuple(rows))

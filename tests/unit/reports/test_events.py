@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpaudit.reports.events import LONGEST, brief
+from dpaudit.reports.findings import LONGEST, brief
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from dpaudit.reports.events import LONGEST, brief
         ),
         (
             "score ≥ 1.5, where the score adds up 12 coordinates, each less what those before it "
-            "foretell, most of all output[1]",
+            "predict, most of all output[1]",
             "score ≥ 1.5, which adds up 12 coordinates",
         ),
         (

@@ -87,7 +87,7 @@ def test_a_run_that_did_not_end_says_so() -> None:
 def test_it_stays_below_what_a_summary_may_have(
     results: Any, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """part: rows and reports are many; so many fill a tenth of the room."""
+    """part: rows and reports that together fill a tenth of the room."""
     monkeypatch.setattr(markdown, "_MOST_BYTES", markdown._MOST_BYTES // part)
     text = written(results)
     assert len(text.encode()) < 2**20 / part

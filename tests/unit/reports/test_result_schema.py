@@ -121,7 +121,7 @@ BENT = {
     "no such digest": _set("digest", to="md5:0"),
     "a negative count": _set("count", to=-1),
     "no audits": _drop("audits"),
-    "a field that nobody knows": _set(*FIRST, "epsilon_uper", to=1),
+    "an unknown field": _set(*FIRST, "epsilon_uper", to=1),
     "a field that is missing": _drop(*FIRST, "seed"),
     "another verdict": _set(*FIRST, "verdict", to="PRIVATE"),
     "a verdict that has no error": _set(*FIRST, "verdict", to="ERROR"),

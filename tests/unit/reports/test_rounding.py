@@ -14,7 +14,6 @@ from dpaudit.claims import ApproximateDP, GaussianDP, PureDP
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import refutation
-from dpaudit.reports.html.pictures.belief import belief
 from dpaudit.reports.html.view import row_of, view_of
 from dpaudit.reports.text import render
 from mechanisms import laplace
@@ -90,13 +89,3 @@ def test_shares_are_the_same_in_every_format(result: AuditResult) -> None:
         assert {one for one in shares if one != "0 %"} <= set(headline)
         allowed = re.search(r" allowed P\(E1?\) ≤ .*? = ([\d.]+ %)", text)
         assert allowed is None or allowed[1] == headline[-1]
-
-
-def test_beliefs_are_the_same_in_text_and_picture(result: AuditResult) -> None:
-    said = re.search(r"certainty, from one output.*; the claim allows (\S+ %)\.", text_of(result))
-    row = next(row for row in belief(result).rows if row[0] == numbers.share(0.5))
-    least = re.search(r"with at least (\S+ %) certainty", text_of(result))
-    if said is not None:
-        assert numbers.unglued(row[2]) == said[1]
-    if least is not None:
-        assert numbers.unglued(row[3]) == least[1]

@@ -167,8 +167,8 @@ def test_only_draws_that_were_learned_from_have_chosen_an_event() -> None:
     certified = replace(second, stage="certification")  # refuted by bets before the planned end
     certificate = replace(CERTIFICATE, blocks=(first, second, certified, confirmed), draws=1_430)
     text = render(with_certificates(ASKED, certificate))
-    assert "(evidence for d1; 265 earlier draws chose it)" in text
-    assert "chose it" not in render(ASKED, verbose=1)  # which has a row of draws
+    assert "(points to d1; chosen on 265 separate draws)" in text
+    assert "chosen on" not in render(ASKED, verbose=1)  # which has a row of draws
 
 
 def test_details_are_for_verbose_reports() -> None:
@@ -306,7 +306,7 @@ def test_old_results_have_neither_source_nor_command() -> None:
 def test_every_format_writes_audits_of_all_kinds(name: str) -> None:
     text = reported(name, [VIOLATION, PASS, ERROR])
     assert text.endswith("\n")
-    # Annotations and alerts are of what somebody has to look at.
+    # Only unexpected results have annotations and alerts.
     for result in (VIOLATION, *([] if name in ("github", "sarif") else [PASS]), ERROR):
         assert result.name in text
     assert FORMATS[name].suffix.startswith(".")

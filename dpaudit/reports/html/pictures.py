@@ -1,4 +1,4 @@
-"""Where the draws of the exact test fell, or the probabilities that a mechanism states."""
+"""The figures of an audit: where its outputs fell, its profile, its wealth, and region.py."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.certificates.wealth import beliefs_of, course
 from dpaudit.reports import numbers
-from dpaudit.reports.html.canvas import Canvas, Scale
-from dpaudit.reports.html.pictures.picture import Key, Picture, ratio
+from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale, ratio
+from dpaudit.reports.html.region import region, tested_events
 from dpaudit.wording import shortened
 
 _MOST_BARS, _MOST_ROWS, _LONGEST = 100, 40, 60
 _OF_LAW = "The probabilities are those that the mechanism's own pmf states."
 _OF_DRAWS = "Counts of draws that had no part in choosing the event."
-_OF_LEVELS = "A level is a kind of outputs that the rule does not tell apart."
-_IN_ORDER = "Levels are ordered from evidence for d2 to evidence for d1."
+_OF_LEVELS = "A level is a set of outputs that the rule treats alike."
+_IN_ORDER = "Levels that point to d2 stand on the left, levels that point to d1 on the right."
 _BY_RULE = "Levels stand in the order of the rule."
 _OF_TICKS = {
     True: "Below the axis are the scores at which an event begins or ends.",
@@ -26,6 +28,47 @@ _OF_TICKS = {
 }
 # Of the width, between two texts below the axis.
 _ROOM = 0.14
+# Below it a linear axis shows no difference.
+_SMALL_DELTA = 0.02
+_REFUTES = "A bound to the right of the claimed ε, or above the claimed δ, refutes the claim."
+_FALL_SHORT = "Neither bound does so here: the p-value refutes the claim."
+_MOST_LOOKS, _SMALLEST_WEALTH = 200, 1e-6
+
+
+def pictures(result: AuditResult) -> list[Picture]:
+    """Return the figures that there are, of the pair that decides."""
+    one = result.decisive
+    if one is None:
+        return []
+    found: list[Picture | None] = []
+    if isinstance(one, Certificate | ExactCertificate):
+        found = [region(result, one), outputs(one)]
+    found.insert(1, profile(result))
+    if isinstance(one, Certificate):
+        found.append(wealth(one))
+    return [picture for picture in found if picture is not None]
+
+
+def left_out(result: AuditResult) -> str:
+    """Return which figures there are not, and why; the empty text where there are all."""
+    one = result.decisive
+    if one is None:
+        return "Nothing is drawn, since no pair of inputs was finished."
+    if isinstance(one, ExactCertificate):
+        return "Nothing was drawn at random, so that there is no wealth to show."
+    if not isinstance(one, Certificate):
+        return (
+            "One run has guesses in place of events: there are no errors of events, no outputs and "
+            "no wealth to show."
+        )
+    missing = (
+        [] if tested_events(one) else ["No event was tested, so that there are no errors to show."]
+    )
+    if one.recording is not None:
+        missing.append("Nothing is bet on recorded outputs, so that there is no wealth to show.")
+    elif not any(block.round is not None for block in one.blocks):
+        missing.append("Nothing was bet, so that there is no wealth to show.")
+    return " ".join(missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +100,7 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
     canvas.steps("d2", [bar.d2 for bar in shown])
     chosen = [guess for guess in ("d1", "d2") if any(bar.guess == guess for bar in shown)]
     said = [
-        f"what is evidence for {guess} has {_sum(every, guess, 'd1')} of d1 and "
+        f"the event for {guess} has {_sum(every, guess, 'd1')} of d1 and "
         f"{_sum(every, guess, 'd2')} of d2"
         for guess in chosen
     ]
@@ -132,7 +175,7 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
 
 
 def _is_sorted(bars: Sequence[_Bar]) -> bool:
-    """Return whether what is evidence for d2 comes first, and what is evidence for d1 last."""
+    """Return whether levels that point to d2 come first, and levels that point to d1 last."""
     # Some levels are in no event; the last one stands beside the order.
     places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
     ordered = places if places[-1] != 1 else places[:-1]
@@ -231,3 +274,107 @@ def _law(one: ExactCertificate) -> Iterator[_Bar]:
 
 def _sum(bars: Sequence[_Bar], guess: str, arm: str) -> str:
     return numbers.share(min(1.0, math.fsum(getattr(b, arm) for b in bars if b.guess == guess)))
+
+
+def profile(result: AuditResult) -> Picture:
+    """Return the δ that the claim allows at every ε, and the two bounds."""
+    claim, point = result.claim, result.point
+    epsilon, delta, last = result.epsilon_lower, result.delta_lower, max(1.0, 1.5 * point.epsilon)
+    if math.isinf(epsilon):
+        epsilon = last  # at the edge
+    else:
+        last = max(last, 1.15 * epsilon)
+    values = [last * step / STEPS for step in range(STEPS + 1)] + [point.epsilon]
+    curve = [(one, claim.profile(one)) for one in sorted(values)]
+    is_log = 0 < point.delta < _SMALL_DELTA
+    smallest = min(one for one in (point.delta, delta, 1.0) if one > 0) if is_log else 0.0
+    low = 10.0 ** (math.floor(math.log10(max(smallest, 1e-300))) - 1) if is_log else 0.0
+    most = 1.0 if is_log else max(0.1, 1.15 * max(delta, *(y for _, y in curve)))
+    canvas = Canvas(Scale(0, last), Scale(low, min(1.0, most), is_log), "ε", "δ")
+    canvas.ticks()
+    canvas.area("region", [(0.0, low), *curve, (last, low)])
+    canvas.line("claim", curve)
+    exactly = not result.ending.by_chance
+    bound, least_is = ("exact", "is") if exactly else ("certified", "is at least")
+    sure = "" if exactly else f", with {numbers.level(result.confidence)} confidence"
+    canvas.line("bound", [(0.0, point.delta), (epsilon, point.delta)])
+    canvas.mark("bound", "right", epsilon, point.delta)
+    if delta > 0:
+        canvas.line("bound", [(0.0, delta), (point.epsilon, delta)])
+        canvas.mark("bound", "up", point.epsilon, delta)
+    at_delta, at_epsilon = numbers.plain(point.delta), numbers.plain(point.epsilon)
+    least = numbers.at_least(result.epsilon_lower, above=point.epsilon)
+    least_delta = numbers.at_least(delta, above=point.delta)
+    return Picture(
+        "profile",
+        "Privacy profile δ(ε)",
+        canvas.markup(),
+        (Key("claim", "line", "the claim"), Key("region", "area", "allowed by the claim"),
+         Key("bound", "right", f"{bound}: ε {least_is} this"),
+         *((Key("bound", "up", f"{bound}: δ {least_is} this"),) if delta > 0 else ())),
+        f"The curve of the claim. At δ = {at_delta}, ε {least_is} {least}; at ε = {at_epsilon}, δ "
+        f"{least_is} {least_delta}{sure}.",
+        (_REFUTES, *([_FALL_SHORT] if _falls_short(result) else [])),
+        ("at", "claimed", bound if exactly else f"{bound}, at least"),
+        ((f"ε at δ = {at_delta}", at_epsilon, least), (f"δ at ε = {at_epsilon}", at_delta,
+                                                       least_delta)),
+    )  # fmt: skip
+
+
+def _falls_short(result: AuditResult) -> bool:
+    """Return whether a claim is refuted that no bound exceeds: such as by Holm's procedure, at more
+    than the audit's share."""
+    point = result.point
+    exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta
+    return result.verdict is Verdict.VIOLATION and result.ending.by_chance and not exceeds
+
+
+def wealth(one: Certificate) -> Picture | None:
+    """Return the wealth of the bettors against the claim, after every look."""
+    looks = course(one.betting_point, [beliefs_of(believed) for believed in one.rounds], one.blocks)
+    if not looks or not one.alpha_betting:
+        return None
+    needed = 1 / one.alpha_betting
+    every = [(draws, math.exp(min(max(log, -690.0), 690.0))) for draws, log in looks]
+    largest, last = max(wealth for _, wealth in every), max(draws for draws, _ in every)
+    smallest = max(_SMALLEST_WEALTH, min(1.0, *(wealth for _, wealth in every)))
+    low, high = 10.0 ** math.floor(math.log10(smallest)), 3 * max(largest, needed)
+    canvas = Canvas(Scale(0, last), Scale(low, high, is_log=True), "draws", "wealth")
+    canvas.ticks()
+    canvas.line("even", [(0.0, 1.0), (last, 1.0)])
+    canvas.line("bound", [(0.0, needed), (last, needed)])
+    canvas.word(0.02 * last, 1.2 * needed, f"violation at {numbers.about(needed)}", "start")
+    canvas.line("wealth", [(0.0, 1.0), *_thinned(every)])
+    reached = numbers.at_least(largest)  # rounded as in the text
+    notes = [
+        "Bettors stake before each block is drawn. If the claim holds, wealth ever reaches w with "
+        "probability at most 1/w. The certificate uses the smallest wealth against the claimed ε "
+        "and all smaller values."
+    ]
+    if any(wealth < low for _, wealth in every):
+        notes.append(f"What is below {numbers.about(low)} is drawn at the edge.")
+    rows = _thinned(every, 20)
+    if len(rows) < len(every):
+        notes.append(f"The table has {len(rows)} of {len(every):,} looks.")
+    return Picture(
+        "wealth",
+        "Wealth of the bettors over the draws",
+        canvas.markup(),
+        (Key("wealth", "line", "wealth against the claim"),
+         Key("bound", "line", "violation"), Key("even", "line", "where it began")),
+        f"From 1, wealth reached at most {reached} within {last:,} draws; betting alone refutes "
+        f"the claim at {numbers.about(needed)}.",
+        tuple(notes),
+        ("draws", "wealth"),
+        tuple((f"{draws:,}", numbers.at_least(wealth)) for draws, wealth in rows),
+    )  # fmt: skip
+
+
+def _thinned(looks: list[tuple[int, float]], most: int = _MOST_LOOKS) -> list[tuple[int, float]]:
+    """Return at most `most` looks, with the largest wealth and the last look."""
+    if len(looks) <= most:
+        return looks
+    step = math.ceil(len(looks) / (most - 2))
+    kept = {*range(0, len(looks), step), len(looks) - 1}
+    kept.add(max(range(len(looks)), key=lambda place: looks[place][1]))
+    return [looks[place] for place in sorted(kept)]

@@ -1,5 +1,7 @@
-"""What draws have shown, of a mechanism or recorded, as lines of the text report: of all pairs, or
-of those that were finished before an audit failed."""
+"""The result of an audit by draws, made or recorded, as lines of the text report.
+
+Of an audit that failed, these are the pairs that were finished before.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,16 @@ from dpaudit.certificates.certificate import (
 from dpaudit.certificates.result import AuditResult, Failed, Sampled, Verdict
 from dpaudit.claims import ProfilePoint
 from dpaudit.reports import bounds, findings, numbers, searched
-from dpaudit.reports.events import brief
+from dpaudit.reports.findings import brief
 from dpaudit.reports.layout import BELOW, paragraph, row, table
 from dpaudit.wording import counted
 
-# So many types of exceptions are shown one by one, unless all are asked for.
+# Largest number of types of exceptions that are listed without -v.
 _MOST_EXCEPTIONS = 3
 
 
 def said(result: AuditResult, ending: Sampled | Failed) -> str:
-    """Return what the headline says after the name."""
+    """Return the part of the headline after the name."""
     if isinstance(ending, Failed):
         return ending.error or "the audit did not end"
     level = bounds.decided_at(result)
@@ -36,7 +38,7 @@ def said(result: AuditResult, ending: Sampled | Failed) -> str:
 
 
 def found(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[str]:
-    """Return the bounds and the rows of the pair that decides, or with `verbose` of all."""
+    """Return the bounds, and the rows of the deciding pair, or of all pairs if verbose."""
     if ending.deciding is None:
         return []
     shown = ending.certificates if verbose else (ending.deciding,)
@@ -45,7 +47,7 @@ def found(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[s
 
 
 def meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[str]:
-    """Return what it means for an attacker, and what was not shown."""
+    """Return sentences on what an attacker learns, and on what the audit could not show."""
     if ending.deciding is None:
         return []
     # Of a violation that another parameter shows, a bound of 0 for ε says nothing.
@@ -82,13 +84,11 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[s
 
 
 def _has_row_of_draws(certificate: Certificate, verbose: int) -> bool:
-    """Return whether a row tells what the draws are for; where none does, the event's does."""
     return verbose > 0 or certificate.recording is not None
 
 
 def _exceptions(certificate: Certificate, verbose: int) -> list[str]:
-    """Return the exceptions, the most frequent ones first: a mechanism may raise a new type in
-    every draw."""
+    """Return rows of exceptions by type, the most frequent types first."""
     every = sorted(certificate.failures.items(), key=lambda one: -sum(one[1]))
     most = len(every) if verbose else _MOST_EXCEPTIONS
     lines: list[str] = []
@@ -113,12 +113,13 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[s
     shown = every if verbose else (leading,)
     names = [f"E{place + 1}" for place in range(len(shown))] if len(shown) > 1 else ["E"]
     learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
-    told = _has_row_of_draws(certificate, verbose)
-    choice = "" if told else f"; {counted(learned, 'earlier draw')} chose it"
+    # A row of draws, if there is one, says how many draws chose the event.
+    is_shown = _has_row_of_draws(certificate, verbose)
+    choice = "" if is_shown else f"; chosen on {counted(learned, 'separate draw')}"
     lines: list[str] = []
     for name, event in zip(names, shown, strict=True):
         words = event.words if verbose else brief(event.words)
-        lines += row(f"event {name}", f"{words}  (evidence for {event.guess}{choice})")
+        lines += row(f"event {name}", f"{words}  (points to {event.guess}{choice})")
     cells = _cells(names, shown, certificate.point, confidence)
     lines += table(cells, left=(0, 1, 4), margin=BELOW)
     if certificate.fixed.method == "probabilistic":
@@ -155,7 +156,7 @@ def _draws(certificate: Certificate) -> str:
 
 
 def _interval(certificate: Certificate) -> list[str]:
-    """Return the row of a declared range, or nothing."""
+    """Return the row of the interval for a declared range; empty without one."""
     interval = certificate.interval
     if interval is None:
         return []
@@ -169,15 +170,15 @@ def _interval(certificate: Certificate) -> list[str]:
 
 
 def _unseen(interval: EpsilonInterval) -> str:
-    """Return which declared output bars an upper end."""
+    """Return the declared output because of which ε has no upper bound."""
     words, d1, d2 = next(one for one in interval.atoms if not (one[1] and one[2]))
     if d1 or d2:
-        return f"{words} never came up for {'d2' if d1 else 'd1'}"
-    return f"{words} never came up"
+        return f"{words} was never drawn for {'d2' if d1 else 'd1'}"
+    return f"{words} was never drawn"
 
 
 def _first_failure(first: FirstFailure | None) -> list[str]:
-    """Return what the first exception of a kind said, and where."""
+    """Return the row with message and place of the first exception of a kind."""
     if first is None or not (first.message or first.where):
         return []
     said = " ".join(first.message.split()) or "without a message"
@@ -185,7 +186,7 @@ def _first_failure(first: FirstFailure | None) -> list[str]:
 
 
 def _divergence(certificate: Certificate) -> list[str]:
-    """Return the row of a Rényi divergence, or nothing."""
+    """Return the row of a Rényi divergence; empty without one."""
     test = certificate.divergence
     if test is None:
         return []
@@ -198,7 +199,6 @@ def _divergence(certificate: Certificate) -> list[str]:
 def _workings(certificate: Certificate) -> list[str]:
     fixed, several = certificate.fixed, bool(certificate.others)
     found = row("found by", certificate.attack)
-    # What each attack promised, and which were left out and why.
     found += row("attacks", findings.tried(certificate)) if certificate.attacks else []
     bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
     inputs = "either input" if fixed.two_guesses else "one input only"
@@ -230,7 +230,7 @@ def _workings(certificate: Certificate) -> list[str]:
 
 
 def _rules(certificate: Certificate) -> list[str]:
-    """Return a row for each rule of the exact test; nothing where the main rule is the only one."""
+    """Return a row for each rule of the exact test; empty if there is only the main rule."""
     every = certificate.rules
     if [one.kind for one in every] == ["main"]:
         return []

@@ -1,9 +1,12 @@
-"""The events as tests of one input against the other, and what the claim allows such tests."""
+"""The figure of events as tests of one input against the other, under the claim's trade-off curve.
+
+Names beside marks that lie close together are moved, so that none covers another.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,9 +15,7 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import tradeoff
 from dpaudit.reports import numbers
-from dpaudit.reports.html.canvas import Canvas, Points, Scale
-from dpaudit.reports.html.pictures.labels import Spot, placed
-from dpaudit.reports.html.pictures.picture import STEPS, Key, Picture, level, ratio
+from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Points, Scale, ratio
 
 _MOST_EVENTS = 8
 # Where all events are rarer only a corner of the square is shown.
@@ -32,6 +33,11 @@ _OF_ESTIMATES = (
     "evidence against the claim. Each interval holds by itself; the verdict follows from the exact "
     "test and the bets."
 )
+# In shares of the width and the height of a drawing.
+_LETTER, _LINE = 0.025, 0.08
+_GAP, _MARK = 0.03, (0.022, 0.036)
+# How far up and down a name may move, in lines.
+_MOVES = (0, 1, -1, 2, -2, 3, -3, 4, -4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,11 @@ def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture 
     events = every[:_MOST_EVENTS]
     shown = _window(events, result.claim)
     is_exact = isinstance(one, ExactCertificate)
-    boxes = () if is_exact else (Key("box", "area", f"{level(result)} interval of both"),)
+    boxes = (
+        ()
+        if is_exact
+        else (Key("box", "area", f"{numbers.level(result.confidence)} interval of both"),)
+    )
     guesses = sorted({event.guess for event in events})
     points = [Key(guess, _SHAPE[guess], f"event for {guess}") for guess in guesses]
     said = [
@@ -98,7 +108,7 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
             canvas.box(f"box {event.guess}", event.alpha[1:], event.beta[1:])
     marks = [(one.alpha[0] / shown, 1 - (1 - one.beta[0]) / shown) for one in events]
     spots = [_spot(one, name, shown) for one, name in _labels(events, 0.06 * shown)]
-    for one, (x, y, name, anchor) in zip(spots, placed(spots, marks), strict=True):
+    for one, (x, y, name, anchor) in zip(spots, _placed(spots, marks), strict=True):
         place = x * shown, 1 - (1 - y) * shown
         if abs(y - one.y) > _FAR:
             canvas.line("leader", [(one.x * shown, 1 - (1 - one.y) * shown), place])
@@ -138,11 +148,11 @@ def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
     return found
 
 
-def _spot(event: Tested, name: str, shown: float) -> Spot:
+def _spot(event: Tested, name: str, shown: float) -> _Spot:
     """Return what a name stands beside, in shares of what is shown."""
     left, right = (event.alpha[end] / shown for end in (1, 2))
     below, above = (1 - (1 - event.beta[end]) / shown for end in (1, 2))
-    return Spot(
+    return _Spot(
         name, event.alpha[0] / shown, 1 - (1 - event.beta[0]) / shown, left, right, below, above
     )
 
@@ -177,3 +187,62 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
     (left, above), (right, below) = lower[len(inside) - 1], lower[len(inside)]
     edge = left + (right - left) * (above - floor) / (above - below)
     return [*inside, (edge, floor)], [*upper, (shown, floor)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """A mark with a name. left, right, below, above: the box around the mark."""
+
+    name: str
+    x: float
+    y: float
+    left: float
+    right: float
+    below: float
+    above: float
+
+
+_Box = tuple[float, float, float, float]
+_Place = tuple[float, float, str, str]
+
+
+def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> list[_Place]:
+    """Return for each name its place, and which end of the name stands there: beside its box, or
+    moved where it would cover a mark or another name."""
+    wide, high = _MARK
+    taken: list[_Box] = [(x - wide, x + wide, y - high, y + high) for x, y in marks]
+    found = []
+    for one in spots:
+        best = min(_places(one), key=lambda place: _covered(_box(place), taken))
+        taken.append(_box(best))
+        found.append(best)
+    return found
+
+
+def _places(one: _Spot) -> Iterator[_Place]:
+    """Yield the places that a name may have, those first that are read most easily."""
+    for move in _MOVES:
+        y = one.y - 0.02 + move * _LINE
+        yield one.right + _GAP, y, one.name, "start"
+        yield one.left - _GAP, y, one.name, "end"
+    yield one.x, one.above + _GAP, one.name, "middle"
+    yield one.x, one.below - _LINE, one.name, "middle"
+
+
+def _box(place: _Place) -> _Box:
+    x, y, name, anchor = place
+    wide = _LETTER * len(name)
+    left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+    return left, left + wide, y - 0.01, y + _LINE - 0.01
+
+
+def _covered(box: _Box, taken: Sequence[_Box]) -> float:
+    """Return how much of a box is taken, or lies outside of the drawing."""
+    left, right, below, above = box
+    outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -below) + max(0.0, above - 1.05)
+    shared = sum(
+        max(0.0, min(right, other[1]) - max(left, other[0]))
+        * max(0.0, min(above, other[3]) - max(below, other[2]))
+        for other in taken
+    )
+    return round(outside + shared, 9)
