@@ -4,7 +4,8 @@ The score of a pair must not change from call to call. A change is made to both 
 to the records that only one of them has. New records and values come from the pairs that were
 proposed before.
 
-Two records are equal here if they are written alike (`key`): -0.0 is not 0.0, and NaN is NaN.
+Two records are equal in this module if their `repr` is equal (`key`): -0.0 is not 0.0, and NaN is
+NaN.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ if TYPE_CHECKING:
     from dpaudit.searching.proposals import Proposal
     from dpaudit.searching.relations import Relation
 
-# Most records that are tried in the place of others.
+# Largest number of records that a pool keeps as replacements for other records.
 _MOST_RECORDS = 24
-# Most values of a column that are tried in the place of others.
+# Largest number of values per column that a pool keeps as replacements for other values.
 _MOST_VALUES = 12
-# Halvings of a step between numbers, from the range of the known values on.
+# Number of times that the step between numbers is halved, from the range of the known values down.
 _HALVINGS = 24
-# Longest lists that are tried for their length.
+# Longest list that is tried because of its length, in records.
 _MOST_SIZE = 40
-# Neighbours of each such list: in most functions every record has the same effect.
+# Number of neighbours of each such list that are tried: in most functions every record has the same
+# effect.
 _NEIGHBOURS = 20
-# Digits of a moved number: later ones are rounding errors.
+# Significant digits of a moved number: later digits are rounding errors.
 _DIGITS = 12
-# Largest numbers from which the range of values is estimated.
+# The range of known values is estimated from numbers whose absolute value is below this limit.
 _MODERATE = 1e15
 
 
@@ -53,8 +55,11 @@ def key(value: Any) -> str:
 
 
 def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
-    """Return the places of records that both lists have, in order: equal records at the front, at
-    the back, then elsewhere. [] for datasets that are no lists."""
+    """Return (place in d1, place in d2) for each record that both lists have.
+
+    Equal records at the front of both lists come first, then equal records elsewhere, then equal
+    records at the back. The result is empty for datasets that are not lists.
+    """
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return []
     first, second = list(map(key, d1)), list(map(key, d2))
@@ -73,7 +78,7 @@ def matched(d1: Any, d2: Any) -> list[tuple[int, int]]:
 
 
 def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
-    """Return the places of records that only one of two lists has."""
+    """Return the places in d1, and the places in d2, of the records that only that list has."""
     if not (isinstance(d1, list) and isinstance(d2, list)):
         return [], []
     common = matched(d1, d2)
@@ -85,19 +90,22 @@ def unmatched(d1: Any, d2: Any) -> tuple[list[int], list[int]]:
 
 
 def without(dataset: list[Any], *places: int) -> list[Any]:
-    """Return a list without the records at some places."""
+    """Return a list without the records at the given places."""
     return [record for place, record in enumerate(dataset) if place not in places]
 
 
 def changed(dataset: list[Any], record: Any, *places: int) -> list[Any]:
-    """Return a list with one record put at some places."""
+    """Return a list in which one record stands at each of the given places."""
     return [record if place in places else old for place, old in enumerate(dataset)]
 
 
 def moved_alike(old: Any, new: Any, other: Any) -> Iterator[Any]:
-    """Yield a second value changed as a first one was, from old to new: a number moved by the same
-    difference, rounded first, then exactly; a row with the columns that changed. Nothing for other
-    values."""
+    """Yield `other` changed as `old` was changed to `new`.
+
+    A number moves by the difference `new - old`: first the result rounded to 12 digits, then the
+    exact result. A row changes in the columns that differ between `old` and `new`. Values of other
+    types yield nothing.
+    """
     if isinstance(old, dict) and isinstance(new, dict) and isinstance(other, dict):
         names = [name for name in old if name in new and key(old[name]) != key(new[name])]
         if names and all(name in other for name in names):
@@ -126,8 +134,8 @@ def is_number(value: Any) -> bool:
 class Pool:
     """Records, and values of columns, from which new pairs are made.
 
-    They come from proposals, edges first; where a user's own function makes all inputs, there are
-    no others.
+    They come from proposals inside the space, edges first. Where a user's own function generates
+    all inputs, the pool invents no values in addition to them.
     """
 
     def __init__(self, relation: Relation) -> None:
@@ -136,7 +144,7 @@ class Pool:
         self._values: dict[str, dict[str, Any]] = {}
 
     def add(self, proposal: Proposal) -> None:
-        """Add the records of a proposal, if it lies in the space."""
+        """Add the records of a proposal if both of its inputs lie in the space."""
         for dataset in (proposal.d1, proposal.d2) if proposal.inside else ():
             for record in dataset if isinstance(dataset, list) else [dataset]:
                 self._add(record)
@@ -150,12 +158,11 @@ class Pool:
                 values.setdefault(key(value), value)
 
     def records(self) -> Iterable[Any]:
-        """Return the records."""
         return self._records.values()
 
     def others(self, record: Any) -> Iterator[Any]:
-        """Yield replacements of a record: other records, the record with another value in one
-        column, and, for a number, steps up and down."""
+        """Yield replacements of a record: other known records, the record with another value in one
+        column and, for a number, numbers above and below it."""
         known: Iterable[Any] = self._records.values()
         if self._may_invent:
             known = chain(known, self._columns(record), _steps(record, self._records.values()))
@@ -169,7 +176,8 @@ class Pool:
 
 
 def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
-    """Yield numbers above and below a value, by steps from the range of known values down."""
+    """Yield numbers above and below a value. The step starts at the range of the known values and
+    is halved each time."""
     if not is_number(value):
         return
     span = max([1, *(abs(one - value) for one in known if is_number(one) and abs(one) < _MODERATE)])
@@ -183,8 +191,11 @@ def _steps(value: Any, known: Iterable[Any]) -> Iterator[Any]:
 
 
 def of_every_size(relation: Relation) -> Iterator[Pair]:
-    """Yield neighbours of lists of every length: a function may do something else from some length
-    on, to which no step leads that improves the score."""
+    """Yield pairs of neighbouring lists of every length that the space allows, up to 40 records.
+
+    A function may behave differently from some length on. Climbing does not reach that length,
+    because no single step towards it improves the score.
+    """
     inner = relation.inner
     if not isinstance(inner, Lists) or inner.is_vector:
         return
@@ -198,8 +209,11 @@ def of_every_size(relation: Relation) -> Iterator[Pair]:
 
 
 def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
-    """Return the best pair on the way up from a pair. score: of a pair; -∞ for a pair that must not
-    be taken. It may raise to end the climb."""
+    """Return the best pair that steps of increasing score reach from a pair.
+
+    score: function that returns the score of a pair, or -∞ for a pair that must not be taken. It
+    may raise an exception to end the climb.
+    """
     best, height = start, score(start)
     while height < math.inf:
         higher = ((one, high) for one in moves(best, pool) if (high := score(one)) > height)
@@ -211,7 +225,7 @@ def climbed(start: Pair, pool: Pool, score: Callable[[Pair], float]) -> Pair:
 
 
 def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    """Yield pairs that differ in one thing from the given one; they may be no neighbours."""
+    """Yield pairs that differ in one thing from the given pair. They need not be neighbours."""
     if not (isinstance(pair.d1, list) and isinstance(pair.d2, list)):
         yield from other_values(pair, pool.others)
         return
@@ -222,9 +236,10 @@ def moves(pair: Pair, pool: Pool) -> Iterator[Pair]:
 
 
 def other_values(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs of single values with another value on both sides, moved alike, or on one.
+    """Yield pairs of single values: both values changed by the same difference, or one value
+    replaced.
 
-    others: returns the values that may replace a value.
+    others: function that returns the replacements of a value.
     """
     for new in others(pair.d1):
         yield from (Pair(new, moved) for moved in moved_alike(pair.d1, new, pair.d2))
@@ -233,10 +248,10 @@ def other_values(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator
 
 
 def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Iterator[Pair]:
-    """Yield pairs of lists with another record in the place of one that only one list has; where
-    both lists have such records, also moved alike.
+    """Yield pairs of lists in which a record that only one list has is replaced. If each list has
+    such records, also yield pairs in which both of these records change alike.
 
-    others: returns the records that may replace a record.
+    others: function that returns the replacements of a record.
     """
     first, second = unmatched(*pair)
     for place in first:
@@ -253,7 +268,7 @@ def other_differences(pair: Pair, others: Callable[[Any], Iterable[Any]]) -> Ite
 
 
 def _other_common(pair: Pair, pool: Pool) -> Iterator[Pair]:
-    """Yield pairs without a record that both lists have, or with another one in its place."""
+    """Yield pairs in which a record that both lists have is removed or replaced in both."""
     seen = set[str]()
     for ours, theirs in matched(*pair):
         record = pair.d1[ours]

@@ -1,4 +1,4 @@
-"""Trials of a pair: how much it leaks by some draws and, where the leak is clear, by fresh ones."""
+"""Trials of a pair: estimate how much it leaks, and confirm a clear leak with fresh draws."""
 
 from __future__ import annotations
 
@@ -26,22 +26,27 @@ from dpaudit.searching.trials import BARELY, FEWEST, Budget, Contender, Drawing,
 
 Notify = Callable[[Progress], None]
 
-# Most draws of either input that are made one by one where the mechanism fails for a batch.
+# Largest number of draws of either input that are made one by one if the mechanism fails for a
+# batch.
 MOST_ALONE = 2_000
-# Evidence beyond log(1/α) that is more than the luck of the best of many pairs and scores.
+# Evidence (log-likelihood ratio) above log(1/α) that the best of many pairs and scores rarely
+# reaches by chance.
 _LUCK = 10.0
-# Standard errors that are subtracted from the bound by which pairs of answers are compared.
+# Number of standard errors that are subtracted from the bound by which pairs of answers are
+# compared.
 _ERRORS = 2.5
-# Scorers that are fast on outputs of many columns, for pairs of which most are given up.
+# Scorers that are fast on outputs with many columns. The first round uses them, after which most
+# pairs are dropped.
 _QUICK: tuple[Scorer, ...] = (one_dimensional, single_columns, mean_differences, atoms)
 
 
 class Judge:
     """Estimates how much a pair leaks, against one claim.
 
-    spec: the audit that follows.  is_of_answers: compare pairs by bounds that are less careful than
-    the estimate. Of records, whose numbers vary more, careful bounds tie more often, and then the
-    simplest pair wins.
+    spec: audit that follows the search.
+    is_of_answers: whether the inputs are answers of queries. Their pairs are compared by a bound
+    that is less careful than the estimate. Careful bounds tie more often: then the simplest pair
+    wins, as it should for records, whose bounds vary more.
     """
 
     def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
@@ -56,9 +61,10 @@ class Judge:
         self._known: dict[tuple[Any, ...], tuple[float, float, float]] = {}
 
     def tried(self, one: Contender, draws: int, *, thorough: bool) -> Contender:
-        """Return a contender after a number of draws of either input. Raises MechanismError.
+        """Return a contender with its estimates after `draws` draws of either input. Raises
+        MechanismError.
 
-        thorough: with all scorers, for pairs that are left after the first round.
+        thorough: whether to use all scorers, as for pairs that are left after the first round.
         """
         for side in (one.d1, one.d2):
             self._drawing.fill(side, draws)
@@ -74,7 +80,8 @@ class Judge:
     def _estimated(
         self, selection: SelectionDraws, scorers: Sequence[Scorer]
     ) -> tuple[float, float, float]:
-        """Return evidence, estimate and hope; 0 each where no two outputs are alike."""
+        """Return evidence, estimate and hope (see `Contender`). All are 0 if no two outputs are
+        alike."""
         candidates = [one for scorer in scorers for one in scorer(selection)]
         evidence = max(
             (
@@ -96,8 +103,9 @@ class Judge:
 class Confirming:
     """Tries pairs, and confirms that they leak.
 
-    pairs: numbers of the inputs of the pairs that were tried and count.  enough: evidence of a
-    clear leak.  is_found: whether a pair leaked clearly since the caller set it to False.
+    pairs: keys of the pairs that were tried and count. A key is the numbers of the two inputs.
+    enough: evidence from which a leak is clear.
+    is_found: whether a pair has leaked clearly since the caller set this field to False.
     """
 
     def __init__(
@@ -123,19 +131,20 @@ class Confirming:
 
     @property
     def refusals(self) -> list[str]:
-        """The reasons why pairs that count gave no outputs, in the order of their trials."""
+        """Reasons why pairs that count gave no outputs, in the order of their trials."""
         return [words for key, words in self._refused.items() if key in self.pairs]
 
     def tried(self, one: Contender, draws: int, number: int) -> Contender:
-        """Return a contender after a number of draws of either input, in the round with a
-        number."""
+        """Return a contender after a trial with `draws` draws of either input. number: index of the
+        round."""
         if one.proposal.inside or self.settings.outside:
             self.pairs.add(one.key)
         try:
             tried = self._judge.tried(one, draws, thorough=number > 0)
         except MechanismError as error:
             if self.drawing.has_alone and not one.d1.is_alone:
-                # In a batch an exception ends all draws; of single draws it is one outcome.
+                # In a batch, an exception ends all draws. In single draws, an exception is one
+                # outcome.
                 alone = self.inputs.alone
                 one = replace(one, d1=alone(one.d1), d2=alone(one.d2))
                 return self.tried(one, min(draws, MOST_ALONE), number)
@@ -152,8 +161,11 @@ class Confirming:
         return tried
 
     def _has_wrong_type(self, one: Contender) -> bool:
-        """Return whether exactly one input always raises a TypeError or AttributeError, and has
-        values of a type that neither the other input nor a usual one has."""
+        """Return whether the pair only shows that the mechanism rejects a type of values.
+
+        True if exactly one input always raises a TypeError or AttributeError, and this input
+        contains a type that neither the other input nor a usual input of the space contains.
+        """
         if one.d1.has_wrong_type == one.d2.has_wrong_type:
             return False
         d1, d2 = one.proposal.d1, one.proposal.d2
@@ -161,7 +173,7 @@ class Confirming:
         return not _types_in(wrong) <= _types_in(other) | self._usual_types
 
     def always_raises(self, dataset: Any) -> bool | None:
-        """Return whether a few draws for a dataset all raise; None where none can be made."""
+        """Return whether each of a few draws for a dataset raises; None if no draw can be made."""
         one = self.inputs.of(dataset)
         for given in filter(None, (one, one and self.inputs.alone(one))):
             try:
@@ -178,18 +190,24 @@ class Confirming:
         return [one for one in contenders if one.draws and one.key not in self._refused]
 
     def is_over(self) -> bool:
-        """Return whether to end a round early: when time is up, or when a pair leaks clearly and
-        the mechanism is called once for each draw, which may be slow."""
+        """Return whether to end a round early.
+
+        A round ends when time is up. It also ends when a pair leaks clearly and the mechanism is
+        called once for each draw, which may be slow.
+        """
         return self.budget.is_out_of_time() or (self.is_found and self.drawing.single_draws)
 
     def is_clear(self, one: Contender) -> bool:
-        """Return whether a leak is clear by the draws that were made."""
+        """Return whether the draws that a contender has show a clear leak."""
         # Evidence without a bound above the claim is the luck of the best of many scores.
         return one.evidence >= self.enough and one.estimate > self._least
 
     def is_sure(self, one: Contender) -> bool:
-        """Return whether a leak is clear, and clear on fresh draws, too: the best of many pairs may
-        be lucky, and would hide pairs outside the space."""
+        """Return whether a leak is clear both in the draws that a contender has and in fresh draws.
+
+        The best of many pairs may be lucky. A lucky pair would hide real leaks of pairs outside the
+        space.
+        """
         if not self.is_clear(one):
             return False
         if one.key not in self._confirmed:
@@ -202,7 +220,8 @@ class Confirming:
         return self._confirmed[one.key]
 
     def needed(self, one: Contender) -> int:
-        """Return the draws of either input that are expected to give twice the clear evidence."""
+        """Return the draws of either input that give twice the evidence of a clear leak on
+        average."""
         half = one.draws // 2
         needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))
         return min(half, max(FEWEST, needed))
@@ -227,8 +246,8 @@ class Confirming:
 
 
 def _types_in(value: Any) -> frozenset[tuple[str, str]]:
-    """Return the types of the values in a dataset, each with its column: null, text, number, list
-    or table."""
+    """Return (column, type) for the values in a dataset. The types are null, text, number, list and
+    table."""
     return frozenset(_types(value, ""))
 
 

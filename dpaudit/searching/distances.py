@@ -1,7 +1,7 @@
 """Answers of a function without noise, and the distance of two answers.
 
-Differences are exact fractions, rounded once at the end: a distance above a claim is above it in
-the numbers that the function returned.
+Differences are exact fractions, rounded once at the end: a computed distance above a claim exceeds
+it in the exact numbers that the function returned, too.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ NORMS: Mapping[str, str] = {
     "linf": "The largest absolute difference.",
     RECORDS: "Of outputs that are datasets: how many records differ.",
 }
-# Relations under which a changed record is one step, and not a removal and an addition.
+# Relations under which changing a record is one step. Under others it is a removal and an addition.
 _CHANGING = ("replace", "hamming")
-# Datasets for which the function is called twice from the start, to see that it repeats itself;
-# later only those of pairs that refute the claim.
+# The first datasets for which the function is called twice, to check that it repeats its answer.
+# After this number, only pairs that refute the claim are checked.
 _TWICE = 30
-# Answers that are kept: more than most searches ask for, and little memory.
+# Number of answers that are kept in memory: more than most searches ask for.
 _MOST_KEPT = 50_000
 _Number = int | float | Fraction
-# An output in plain Python: numbers, None, and lists and mappings of them.
+# Type of an output in plain Python: numbers, None, and lists and mappings of these.
 Plain = Any
 
 
@@ -54,21 +54,23 @@ class Unreadable(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The distance of two outputs. words: why it is infinite; "" for a finite one."""
+    """The distance of two outputs. words: reason why it is infinite; "" for a finite distance."""
 
     value: float
     words: str = ""
 
 
 class _Apart(Exception):
-    """Two outputs that have no difference; the message says why."""
+    """Two outputs have no difference, such as lists of different lengths. The message gives the
+    reason."""
 
 
 def plain_numbers(output: Any, name: str) -> Plain:
-    """Return a copy of an output in plain Python; tables, and series with an index of names, as
-    mappings. Raises Unreadable.
+    """Return a copy of an output in plain Python. Raises Unreadable.
 
-    name: of the function, for messages.
+    Tables, and series with an index of names, become mappings.
+
+    name: name of the function, for messages.
     """
     if isinstance(output, np.ndarray | np.generic) and output.dtype.kind in "biufO":
         listed = output.tolist()
@@ -107,7 +109,7 @@ def plain_records(output: Any, name: str) -> tuple[Hashable, ...]:
 
 
 def as_rows(records: tuple[Hashable, ...]) -> list[Any]:
-    """Return records as users write them: rows as mappings, sequences as lists."""
+    """Return records in the notation of users: rows as mappings, sequences as lists."""
     return list(map(_row, records))
 
 
@@ -123,7 +125,7 @@ def _table(output: Any) -> Any:
     if pandas is not None and isinstance(output, pandas.DataFrame):
         return {key: output[key] for key in output.columns} if output.columns.is_unique else None
     if pandas is not None and isinstance(output, pandas.Series):
-        # An index that numbers the rows has no names.
+        # A RangeIndex only numbers the rows, so it gives no names.
         is_named = not isinstance(output.index, pandas.RangeIndex) and output.index.is_unique
         return dict(zip(output.index, output, strict=True)) if is_named else output.tolist()
     if polars is not None and isinstance(output, polars.DataFrame):
@@ -134,8 +136,10 @@ def _table(output: Any) -> Any:
 
 
 def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
-    """Return the function that measures the distance of two outputs in plain Python. adjacency: the
-    kind of relation, which decides what one step between two datasets is."""
+    """Return the function that measures the distance of two outputs in plain Python.
+
+    adjacency: kind of relation. It decides which change of a dataset is one step.
+    """
     if norm == RECORDS:
         return partial(_records_apart, is_changing=adjacency in _CHANGING)
     total = _TOTALS[norm]
@@ -152,7 +156,7 @@ def metric(norm: str, adjacency: str) -> Callable[[Any, Any], Distance]:
     return distance
 
 
-# The norms of exact absolute differences, rounded once.
+# The norms, by name. Each takes exact absolute differences and rounds once.
 _TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
     "l1": lambda differences: float(sum(differences, Fraction(0))),
     "l2": lambda differences: math.hypot(*map(float, differences)),
@@ -163,15 +167,17 @@ _TOTALS: Mapping[str, Callable[[list[Fraction]], float]] = {
 def _records_apart(
     first: tuple[Hashable, ...], second: tuple[Hashable, ...], *, is_changing: bool
 ) -> Distance:
-    """Return how many records have to be added or removed; if a record may be changed in one step,
-    how many have to be changed, added or removed."""
+    """Return how many records have to be added or removed to make two datasets equal.
+
+    is_changing: whether a changed record is one step, in place of a removal and an addition.
+    """
     ours, theirs = Counter(first), Counter(second)
     gone, new = (ours - theirs).total(), (theirs - ours).total()
     return Distance(float(max(gone, new) if is_changing else gone + new))
 
 
 def _differences(first: Plain, second: Plain, at: str) -> Iterator[Fraction]:
-    """Yield the absolute differences that are not 0. Raises _Apart."""
+    """Yield the absolute differences of two outputs that are not 0. Raises _Apart."""
     if isinstance(first, list) and isinstance(second, list):
         if len(first) != len(second):
             lengths = f"{counted(len(first), 'value')} for d1 and {len(second)} for d2"
@@ -205,7 +211,7 @@ def _difference(first: _Number, second: _Number, at: str) -> Iterator[Fraction]:
         return
     if _is_finite(first) and _is_finite(second):
         yield abs(Fraction(first) - Fraction(second))
-    elif not (first != first and second != second):  # NaN in both is no difference
+    elif not (first != first and second != second):  # NaN in both outputs is no difference
         raise _Apart(f"the output{at} is {_shown(first)} for d1 and {_shown(second)} for d2")
 
 
@@ -228,10 +234,11 @@ def _kind(value: Plain) -> str:
 
 
 class Answers:
-    """The answers of one function, in plain Python, each kept.
+    """The answers of one function in plain Python. Each answer is kept.
 
-    function: of the dataset alone.  read: makes an output plain, and may raise UsageError.
-    formed: makes a dataset into the form that the function takes, a copy that it may change.
+    function: function whose only argument is the dataset.
+    read: function that converts an output to plain Python. It may raise UsageError.
+    formed: function that copies a dataset into the form that the function takes.
     """
 
     def __init__(
@@ -246,12 +253,16 @@ class Answers:
         self._calls = 0
 
     def __len__(self) -> int:
-        """Return the number of calls of the function, which shows a watch that it goes on."""
+        """Return the number of calls of the function. A `Watch` reads it to see that the search
+        proceeds."""
         return self._calls
 
     def of(self, dataset: Any) -> Any:
-        """Return the output in plain Python, or `Raised`. Raises DatasetError for a dataset that
-        cannot take the form, and UsageError for outputs that cannot be read, or that vary."""
+        """Return the output for a dataset in plain Python, or `Raised`.
+
+        Raises DatasetError for a dataset that cannot take the form, and UsageError for outputs that
+        cannot be read, or that differ between two calls.
+        """
         named = key(dataset)
         if named in self._kept:
             return self._kept[named]
@@ -263,7 +274,8 @@ class Answers:
         return answer
 
     def check(self, dataset: Any) -> None:
-        """Raise UsageError if the function returns another output now."""
+        """Raise UsageError if the function now returns another output for the dataset than
+        before."""
         self._check_same(dataset, self.of(dataset))
 
     def _check_same(self, dataset: Any, answer: Any) -> None:
@@ -296,7 +308,7 @@ class Answers:
             end_if_forked(owner, error)
             return as_outcome(error)
         end_if_forked(owner)
-        if isinstance(output, Raised):  # in another process
+        if isinstance(output, Raised):  # the function runs in another process
             return output
         return self._read(output, self._name)
 
@@ -306,7 +318,7 @@ def _named(answer: Any) -> str:
     # The message of an exception may contain an address, which varies.
     if isinstance(answer, Raised):
         return answer.kind
-    # Records are compared in any order.
+    # A tuple holds records, which are compared in any order.
     return _in_any_order(answer) if isinstance(answer, tuple) else key(answer)
 
 

@@ -15,14 +15,17 @@ from dpaudit.searching.space import strategies
 from dpaudit.searching.timeouts import Ended, within
 from dpaudit.wording import install_command, on_one_line
 
-# Inputs that are drawn in one run of Hypothesis. Later runs continue at the size it has grown to.
+# Inputs that are drawn in one run of Hypothesis. A run starts with small inputs, and larger ones
+# follow.
 ROUND = 50
 
 
 def drawn(strategy: Any, seed: int, words: str, *, is_own: bool = False) -> Iterator[Any]:
-    """Yield random values of a strategy, without end, and some of them more than once.
+    """Yield random values of a strategy without end. A value may be yielded more than once.
 
-    words: the space, in messages.  is_own: whether a user's code runs, which may never return.
+    words: description of the space, for messages.
+    is_own: whether a user's code generates the values; it may never return.
+
     Raises DatasetError when the strategy fails or gives nothing.
     """
     strategies()
@@ -64,13 +67,14 @@ def _round(strategy: Any, seed: int, words: str, is_own: bool) -> list[Any]:
 
 
 def _mixed(seed: int, number: int) -> int:
-    """Return the seed of a run; the seeds of two runs are unrelated."""
+    """Return the seed of run `number`. The seeds of different runs are unrelated."""
     digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 class _Exceeds(Exception):
-    """A value that Hypothesis shrinks."""
+    """Signals to Hypothesis that the score of a value exceeds the limit, so that it shrinks the
+    value."""
 
 
 def look_at_random(
@@ -81,13 +85,19 @@ def look_at_random(
     seed: int,
     examples: int,
 ) -> str:
-    """Look at random values, guided towards a large score, until one exceeds a limit; then at
-    simpler ones, since Hypothesis shrinks what it has generated.
+    """Pass random values to `look`, guided towards large scores. Return a note if values were left
+    out.
 
-    strategy: makes the strategy, of values and None, which is left out.  look: returns the finite
-    score of a value, and may raise Ended or DpauditError to end the
-    search.  examples: number of values, without those of shrinking. Return a note where values were
-    left out, such as without Hypothesis, else "".
+    Once a score exceeds a limit, Hypothesis shrinks the value: `look` then gets simpler values.
+
+    strategy: function that makes the strategy of the values. A value None is skipped.
+    look: function that returns the finite score of a value. It may raise Ended or DpauditError to
+    end the search.
+    exceeds: function that returns whether a score exceeds the limit.
+    examples: number of values, in addition to the values tried while shrinking.
+
+    The note is empty if no values were left out. Values are left out if Hypothesis is not
+    installed, for example.
     """
     try:
         import hypothesis
@@ -102,7 +112,7 @@ def look_at_random(
             return
         try:
             score = look(value)
-        except (Ended, DpauditError) as error:  # Hypothesis would try to shrink it
+        except (Ended, DpauditError) as error:  # Hypothesis would shrink a value that raises
             stopped.append(error)
             return
         hypothesis.target(score)
@@ -122,7 +132,7 @@ def look_at_random(
         )
     except _Exceeds:
         pass
-    except hypothesis.errors.HypothesisException as error:  # such as a filter without matches
+    except hypothesis.errors.HypothesisException as error:  # such as a filter that no value passes
         return f"random pairs were left out: {on_one_line(str(error))}"
     if stopped:
         raise stopped[0]
@@ -132,7 +142,7 @@ def look_at_random(
 def _run(
     call: Callable[[Any], None], strategy: Any, seed: int, *, examples: int, **settings: Any
 ) -> None:
-    """Call a function with random values, as a test of Hypothesis."""
+    """Call a function with random values, as Hypothesis calls a test."""
     import hypothesis
 
     given: Any = hypothesis.given(strategy)
@@ -151,15 +161,17 @@ def _run(
 
 @contextmanager
 def _without_constants_of_modules() -> Iterator[None]:
-    """Keep Hypothesis from drawing constants of the modules that are loaded: with them, a seed
-    gives other values in a session of tests than in a terminal."""
+    """Keep Hypothesis from drawing constants that occur in the loaded modules.
+
+    With these constants, a seed would give other values in a test session than in a terminal.
+    """
     try:
         from hypothesis.internal.conjecture import providers
         from hypothesis.internal.constants_ast import Constants
 
         constants, cache = providers._get_local_constants, providers.CONSTANTS_CACHE.cache
         providers._get_local_constants = Constants
-    except (ImportError, AttributeError):  # older versions draw none; newer ones may move them
+    except (ImportError, AttributeError):  # older versions draw none; newer ones may differ
         yield
         return
     cache.clear()

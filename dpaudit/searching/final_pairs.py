@@ -1,4 +1,4 @@
-"""The result of a search: the pairs to certify, with a simpler form, and how they were found."""
+"""The result of a search: the pairs to certify, a simpler form of one pair, and a summary."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dpaudit.searching.shrinking import shrunk
 from dpaudit.searching.trials import Contender
 from dpaudit.wording import shortened
 
-# Pairs inside the space, and outside, that the report lists.
+# Largest number of pairs inside the space that the report lists; the same number of pairs outside.
 _LEADERS = 5
-# Smallest pairs with a clear leak, of which the first that also leaks on fresh draws is taken.
+# Number of the smallest clearly leaking pairs that are tried on fresh draws, until one leaks again.
 _CONFIRMED = 8
-# Pairs that shrinking tries.
+# Number of pairs that shrinking tries.
 _SHRINKING_TRIES = 300
-# Most characters of an input in the report.
+# Longest text of an input in the report, in characters.
 _LONGEST_LEADER = 120
-# Longer inputs, in characters, come with a description of their difference.
+# If the text of an input is longer than this (in characters), the report describes the difference.
 _BRIEF = 16
 
 
@@ -34,11 +34,15 @@ def final_pairs(
     noted: Sequence[Contender],
     note: str,
 ) -> Searched:
-    """Return the pairs to certify: the best inside the space and, if it leaks on fresh draws, its
-    simplest form, else that of the best pair outside.
+    """Return the result of a search with the pairs to certify.
 
-    inside, outside: contenders, best first.  noted: pairs outside the space that do not count.
-    note: proposals that were left out, and why.
+    These are the best pairs inside the space (outside, if no pair inside gave outputs). A simpler
+    form of the smallest pair that also leaks on fresh draws is added; pairs inside come before
+    pairs outside.
+
+    inside, outside: contenders, best first.
+    noted: contenders outside the space that are reported but do not count.
+    note: description of the proposals that were left out, with the reason.
     """
     settings, drawing = confirming.settings, confirming.drawing
     tried, beyond = confirming.with_outputs(inside), confirming.with_outputs(outside)
@@ -80,11 +84,12 @@ def final_pairs(
 
 
 def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender | None:
-    """Return the smallest pair that leaks on fresh draws, too; None where none does.
+    """Return the smallest pair that also leaks on fresh draws; None if there is none.
 
-    Fewer records are worth more than a larger bound, which the best pair shows. Pairs with a wrong
-    type come only where no others leak; and where records are replaced, only pairs of the best
-    one's size, since the number of records may be public, and may decide.
+    A pair with fewer records is worth more than a larger bound: the best pair shows the larger
+    bound anyway. Pairs with a wrong type are used only if no other pair leaks. Where records are
+    replaced, only pairs as large as the best pair are used: the number of records may be public,
+    and the leak may depend on it.
     """
     every = [one for one in ranked if confirming.is_clear(one)]
     clear = [one for one in every if not one.has_wrong_type] or every
@@ -95,10 +100,10 @@ def _smallest(confirming: Confirming, ranked: Sequence[Contender]) -> Contender 
 
 
 def _simpler(confirming: Confirming, best: Contender) -> tuple[Any, Any]:
-    """Return the simplest pair that leaks clearly, as far as shrinking leads from a pair."""
+    """Return the simplest clearly leaking pair that shrinking reaches from a pair."""
     relation, drawing, inputs = confirming.relation, confirming.drawing, confirming.inputs
     draws = confirming.needed(best)
-    # Each try of a rare event takes many draws: without a limit, shrinking would use most of them.
+    # Each try of a rare event takes many draws. Without a limit, shrinking would use most of them.
     most = drawing.draws + confirming.budget.draws if relation.is_of_answers else math.inf
 
     def leaks(d1: Any, d2: Any) -> bool:

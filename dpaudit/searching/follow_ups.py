@@ -1,4 +1,5 @@
-"""Pairs made from pairs that were tried: variations of the best, and where exceptions begin."""
+"""Pairs made from pairs that were tried: variations of the best pairs, and pairs at which
+exceptions begin."""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from dpaudit.searching.space import distinct
 from dpaudit.searching.spaces.datasets import Lists
 
 _LIKE = "like one before: "
-# Changes in a row, for each pair, after which no more neighbours are expected.
+# Number of changes in a row, for each pair, without a neighbour, after which variations end.
 _PATIENCE = 20
-# Halvings of the distance between two vectors until they are neighbours.
+# Number of times that the distance between two vectors is halved until they are neighbours.
 _HALVINGS = 60
 
-# Returns whether a mechanism raises in all of a few draws for a dataset; None where none is made.
+# Function that returns whether a mechanism raises in each of a few draws for a dataset; None if no
+# draw can be made.
 Raises = Callable[[Any], bool | None]
 
 
@@ -34,8 +36,9 @@ def around(
 ) -> Iterator[Proposal]:
     """Yield variations of pairs, each pair in turn, as long as changes lead to neighbours.
 
-    A variation makes the same change to both inputs, or puts another record in the place of the one
-    that differs; of answers to queries, it moves other entries, or moves them the other way.
+    A variation makes the same change to both inputs, or replaces the record that differs. For
+    answers of queries, it moves other entries, or moves entries in the opposite direction.
+
     values: records, or entries, to put in; at least one.
     """
     changed = _moved if relation.is_of_answers else _changed
@@ -52,7 +55,7 @@ def around(
 
 
 def parts(dataset: Any) -> list[Any]:
-    """Return the records of a dataset; for a single value, a list of it."""
+    """Return the records of a dataset. For a single value, return a list that contains it."""
     return dataset if isinstance(dataset, list) else [dataset]
 
 
@@ -75,7 +78,7 @@ def _changed(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) ->
 
 
 def _moved(pair: Proposal, values: Sequence[Any], rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return two lists of answers after one random change, of one entry or of all."""
+    """Return two lists of answers after one random change of one entry or of all entries."""
     d1, d2 = pair.d1, pair.d2
     is_list = isinstance(d1, list) and isinstance(d2, list)
     if not (is_list and len(d1) == len(d2) > 0 and all(map(is_number, [*d1, *d2]))):
@@ -108,7 +111,7 @@ def _any(values: Sequence[Any], rng: np.random.Generator) -> Any:
 
 
 def _with(dataset: list[Any], old: str, new: list[Any]) -> list[Any]:
-    """Return a dataset with new records in the place of the first record that is written so."""
+    """Return a dataset in which new records replace the first record whose `repr` is `old`."""
     place = next((n for n, record in enumerate(dataset) if repr(record) == old), None)
     return dataset if place is None else [*dataset[:place], *new, *dataset[place + 1 :]]
 
@@ -116,13 +119,15 @@ def _with(dataset: list[Any], old: str, new: list[Any]) -> list[Any]:
 def where_exceptions_begin(
     raising: Sequence[Any], quiet: Sequence[Any], relation: Relation, raises: Raises
 ) -> Iterator[Proposal]:
-    """Yield at most one pair for each raising dataset: one input raises, its neighbour does not.
+    """Yield at most one pair for each raising dataset: one input raises, and its neighbour does
+    not.
 
-    On a path of neighbours from an input with outputs to one that always raises, some step is a
-    leak. Bisection finds it with few draws: along the number of records, then record by record,
+    On a path of neighbours from an input with outputs to an input that always raises, some step is
+    a leak. Bisection finds it with few draws: along the number of records, then record by record,
     then along the values.
 
-    raising, quiet: datasets for which the mechanism raises, and for which it gives outputs.
+    raising: datasets for which the mechanism raises.
+    quiet: datasets for which the mechanism gives outputs.
     """
     for dataset in raising:
         for path in _paths(dataset, quiet, relation):
@@ -136,8 +141,8 @@ def where_exceptions_begin(
 
 
 def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[list[Any]]:
-    """Yield lists of datasets that end in the given one; each differs from the next in one record,
-    or in the records of one user."""
+    """Yield lists of datasets that end in the given dataset. Each dataset differs from the next in
+    one record, or in the records of one user."""
     inner = relation.inner
     if not (isinstance(inner, Lists) and isinstance(dataset, list)):
         yield from ([other, dataset] for other in quiet)
@@ -152,7 +157,8 @@ def _paths(dataset: Any, quiet: Sequence[Any], relation: Relation) -> Iterator[l
 
 
 def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
-    """Yield the first records of a dataset, from none to all; all of one user together."""
+    """Yield the first records of a dataset, from none to all. The records of one user are added
+    together."""
     if users is None:
         yield from (dataset[:size] for size in range(len(dataset) + 1))
         return
@@ -162,9 +168,11 @@ def _prefixes(dataset: list[Any], users: Users | None) -> Iterator[list[Any]]:
 
 
 def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterator[Any]:
-    """Yield datasets from one list to another of the same size, one record changed at a time. Where
-    records come and go, a change takes two steps: one record is added and one removed, or, in a
-    full list, one is removed first."""
+    """Yield datasets from one list to another of the same size, one record changed at a time.
+
+    If neighbours have one record more or less, a change takes two steps: one record is added and
+    one removed. In a full list, a record is removed first.
+    """
     is_full = not relation.has_room(len(end) + 1)
     for place, record in enumerate(end):
         yield [*end[:place], *start[place:]]
@@ -175,8 +183,8 @@ def _by_records(start: list[Any], end: list[Any], relation: Relation) -> Iterato
 
 
 def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
-    """Return two successive datasets of which only the second raises; None where the first of the
-    path raises, or its last does not."""
+    """Return two successive datasets of a path of which only the second raises. Return None if the
+    first dataset of the path raises, or if the last does not."""
     low, high = 0, len(path) - 1
     if high < 1 or raises(path[low]) is not False or raises(path[high]) is not True:
         return None
@@ -190,8 +198,8 @@ def _first_step(path: list[Any], raises: Raises) -> tuple[Any, Any] | None:
 
 
 def _closer(quiet: Any, raising: Any, relation: Relation, raises: Raises) -> tuple[Any, Any]:
-    """Return two inputs between the given ones that are neighbours, if bisecting the values in
-    which they differ leads to such."""
+    """Return two neighbours between the given inputs of which one raises. If bisection of the
+    differing values does not lead to neighbours, return the last two inputs."""
     for _ in range(_HALVINGS):
         first, second = entries(quiet), entries(raising)
         if relation.holds(quiet, raising) or len(first) != len(second):

@@ -1,5 +1,8 @@
-"""The pairs that a search tries: those that traces suggest, the catalogue, random pairs, and
-variations of the best. Each pair comes once."""
+"""The pairs that a search tries, each once.
+
+They are the pairs that traces suggest, the catalogue, random pairs, and variations of the best
+pairs.
+"""
 
 from __future__ import annotations
 
@@ -32,48 +35,50 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.tracing.trace import Scorer, can_score
 
-# Proposals in a row without a new pair, after which no more are expected.
+# After this number of proposals in a row without a new pair, the search for proposals ends.
 _PATIENCE = 1_000
-# The same before the first pair: then no input may have the form of the mechanism.
+# The same limit before the first pair: perhaps no input can take the form of the mechanism.
 _AT_FIRST = 100
-# Part of the time of a search in which proposals are made.
+# Share of a search's time in which proposals may be made.
 _GATHERING = 1 / 3
-# Most pairs that are traced.
+# Largest number of pairs that are traced.
 _SCORES = 200
 # Draws of a search for each pair that is traced: a small search traces fewer pairs.
 _DRAWS_OF_A_SCORE = 1_000
-# Part of the time of a search for traces.
+# Share of a search's time that traces may take.
 _TRACING = 0.1
-# Part of the traced pairs that are of the catalogue; the others are for climbing.
+# Share of the traced pairs that come from the catalogue. The others are for climbing.
 _CATALOGUE = 0.6
-# Pairs inside the space with the highest scores that are proposed first.
+# Number of pairs inside the space, by largest score, that are proposed first.
 _INSIDE = 4
-# Pairs outside the space with the highest scores that are proposed next.
+# Number of pairs outside the space, by largest score, that are proposed next.
 _OUTSIDE = 2
-# Times the score of its start that a climb has to reach: its pair is less simple.
+# Factor by which a climb has to increase the score of its start: its pair is less simple.
 _MUCH = 1.5
-# The best pairs, of which variations are made.
+# Number of the best pairs whose variations are made.
 _CENTRES = 3
-# Most values that variations put in.
+# Largest number of values that variations put in.
 _VALUES = 200
-# Most variations that are made.
+# Largest number of variations that are made.
 _GUIDED_PROPOSALS = 500
-# Most variations that are tried.
+# Largest number of variations that are tried.
 _GUIDED_WIDTH = 32
-# Pairs outside the space that are tried where these do not count.
+# Number of pairs outside the space that are tried if such pairs do not count.
 _BEYOND = 40
-# Datasets that raise, and datasets that do not, between which bisection looks for a step.
+# Number of datasets that raise, and of datasets that do not raise, between which bisection looks
+# for the step from outputs to exceptions.
 _RAISING = 3
-# Most pairs at such a step.
+# Largest number of pairs at such a step.
 _RAISING_PAIRS = 2
 
-# Returns the score of two inputs in plain Python; it may raise DatasetError for inputs without the
-# form that the mechanism takes.
+# Function that returns the score of two inputs in plain Python. It may raise DatasetError for
+# inputs that cannot take the form of the mechanism.
 Score = Callable[[Any, Any], float]
 
 
 class Gathering:
-    """Makes contenders of proposals, none of a pair twice. note: why some kinds are missing."""
+    """Makes contenders of proposals, each pair once. note: reason why some kinds of proposals are
+    missing."""
 
     def __init__(
         self, settings: SearchSettings, spec: AuditSpec, inputs: Inputs, budget: Budget
@@ -84,8 +89,10 @@ class Gathering:
         self.note = ""
 
     def gathered(self) -> list[Contender]:
-        """Return contenders of the traced pairs and the catalogue, then of random pairs as far as
-        the budget has a place for them, since these take long to make."""
+        """Return contenders: traced pairs and the catalogue, then random pairs.
+
+        Random pairs take long to make. So only as many are made as the budget has places for.
+        """
         contenders: list[Contender] = []
         source = proposals(
             self._relation, seed=self._spec.seed, inside_only=not self._settings.outside
@@ -100,18 +107,18 @@ class Gathering:
         return contenders
 
     def beyond(self) -> list[Contender]:
-        """Return the few pairs outside the space that are tried where these do not count."""
+        """Return the few pairs outside the space that are tried if such pairs do not count."""
         if self._settings.inside or self._settings.outside:
             return []
         outside = (one for one in catalogue(self._relation) if not one.inside)
         return list(islice(self._contenders(outside), _BEYOND))
 
     def _by_traces(self) -> Iterator[Proposal]:
-        """Yield the pairs that traces suggest, where the mechanism can be traced."""
+        """Yield the pairs that traces suggest, if the mechanism can be traced."""
         spec, settings = self._spec, self._settings
         scores = min(_SCORES, self._budget.draws // _DRAWS_OF_A_SCORE)
-        # Answers are mostly compared: a trace counts more there than a comparison leaks, and the
-        # patterns are known to be as bad as any pair.
+        # Mechanisms that take answers mostly compare them. A trace overrates the leak of a
+        # comparison, and the patterns of answers are known to leak as much as any pair.
         is_traced = scores >= 1 and not self._relation.is_of_answers and not spec.no_trace
         if not (is_traced and can_score(spec.target)):
             return
@@ -125,7 +132,7 @@ class Gathering:
         )
 
     def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
-        """Return variations of the best pairs, inside the space."""
+        """Return variations of the best pairs inside the space. turn: number of the round."""
         centres = [one.proposal for one in ranked[:_CENTRES]]
         values = {
             repr(value): value
@@ -143,8 +150,11 @@ class Gathering:
     def raising(
         self, ranked: Sequence[Contender], raises: Callable[[Any], bool | None]
     ) -> list[Contender]:
-        """Return pairs in which only one input raises, between pairs whose inputs both raise and
-        pairs whose inputs both give outputs. raises: returns whether a dataset always raises."""
+        """Return pairs in which only one input raises.
+
+        They lie between pairs whose inputs both raise and pairs whose inputs both give outputs.
+        raises: function that returns whether a dataset always raises.
+        """
         raising = [one.proposal for one in ranked if one.d1.only_raises and one.d2.only_raises]
         quiet = [one.proposal for one in ranked if one.draws and not one.d1.raised]
         if not (raising and quiet):
@@ -172,7 +182,7 @@ class Gathering:
                 yield Contender(proposal, d1, d2, len(self._proposed))
 
     def _possible(self, source: Iterable[Proposal]) -> Iterator[Proposal]:
-        """Yield proposals; without Hypothesis those that are not random."""
+        """Yield proposals. Without Hypothesis, the random ones are missing."""
         try:
             yield from source
         except MissingLibrary as error:
@@ -192,10 +202,11 @@ def by_traces(
     seconds: float = math.inf,
 ) -> Iterator[Proposal]:
     """Yield the pairs of the catalogue that coupled runs separate most, and the pair that climbing
-    from the best one leads to. Scores are not random, so that choosing the best of many pairs needs
-    no correction.
+    reaches.
 
-    scores: number of pairs that are scored at most.  seconds: time limit of scoring.
+    scores: largest number of pairs that are scored.
+    inside_only: whether to leave out inputs outside the space.
+    seconds: time limit of scoring.
     """
     limit, pool = Limit(seconds, scores), Pool(relation)
     scored: list[tuple[float, Proposal]] = []
@@ -221,7 +232,8 @@ def by_traces(
 
 
 def _climbed(start: Proposal, relation: Relation, height: Score, pool: Pool) -> Iterator[Proposal]:
-    """Yield the pair that climbing leads to, if its score is much higher than the start's."""
+    """Yield the pair that climbing reaches, if its score is at least 1.5 times the score of the
+    start."""
     best: list[tuple[float, Pair]] = []
 
     def scored(pair: Pair) -> float:

@@ -17,15 +17,17 @@ from dpaudit.searching.spaces.own import Own
 
 Origin = Literal["edge", "extreme", "pattern", "lattice", "random", "trace", "raising"]
 
-# Most pairs at an edge: more than one record has values, times the places for it.
+# Largest number of pairs at an edge. Unlimited, it is the number of edge values times the number of
+# base datasets.
 MOST_EDGES = 300
-# Most of these that lie inside the space, where others lie outside.
+# Pairs at an edge that may lie inside the space, if there are enough pairs outside for the rest.
 _MOST_INSIDE = 200
-# Most changes of a random dataset, of which one is drawn.
+# Number of changes of a random dataset from which one is drawn.
 _CHANGES = 200
-# If the change that is drawn makes no neighbour, the next ones are tried, up to this number.
+# If the drawn change does not lead to a neighbour, the following changes are tried, up to this
+# number.
 _TRIES = 20
-# Random pairs in a row that were drawn before, after which a space is exhausted.
+# A space counts as exhausted after this number of random pairs in a row that were drawn before.
 _VAIN = 500
 _NONE = object()
 
@@ -34,7 +36,9 @@ _NONE = object()
 class Proposal:
     """Two neighbouring inputs, in plain Python.
 
-    why: in a few words, such as "the added record is NaN".  inside: whether both lie in the space.
+    why: short description, such as "the added record is NaN".
+    origin: kind of the proposal.
+    inside: whether both inputs lie in the space.
     """
 
     d1: Any
@@ -45,12 +49,14 @@ class Proposal:
 
 
 def proposals(relation: Relation, *, seed: int, inside_only: bool = False) -> Iterator[Proposal]:
-    """Yield proposals, each pair once: the catalogue, then random pairs until the space has no
-    more.
+    """Yield proposals, each pair once: the catalogue, then random pairs until the space is
+    exhausted.
 
-    seed: of the random pairs.  inside_only: leave out inputs outside the space.
-    Raises DatasetError when no two inputs are neighbours, or a user's own space or relation fails;
-    MissingLibrary when random pairs are needed and Hypothesis is not installed.
+    seed: seed of the random pairs.
+    inside_only: whether to leave out inputs outside the space.
+
+    Raises DatasetError when no two inputs are neighbours, or when a user's own space or relation
+    fails; MissingLibrary when random pairs are needed and Hypothesis is not installed.
     """
     relation.check_possible()
     return _proposals(relation, seed, inside_only)
@@ -83,14 +89,15 @@ def catalogue(relation: Relation, *, inside_only: bool = False) -> Iterator[Prop
 
 
 class _Unseen:
-    """Makes proposals of pairs of neighbours, none of a pair twice."""
+    """Makes proposals of pairs of neighbours, each pair once."""
 
     def __init__(self, relation: Relation, inside_only: bool) -> None:
         self.relation, self._inside_only = relation, inside_only
         self._known: set[Hashable] = set()
 
     def proposal(self, d1: Any, d2: Any, why: str, origin: Origin) -> Proposal | None:
-        """Return the proposal of a pair; None for a pair seen before, or none of neighbours."""
+        """Return the proposal of a pair; None if the pair was seen before or is not a pair of
+        neighbours."""
         key = frozenset((identity(d1), identity(d2)))
         if key in self._known:
             return None
@@ -113,7 +120,7 @@ class _Unseen:
 
 def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
     relation = unseen.relation
-    # A pattern of answers that is also an edge is listed as a pattern, since these are known to
+    # A pattern of answers that is also an edge is listed as a pattern, since patterns are known to
     # find most leaks of answers.
     first = list(unseen.of(relation.pattern_pairs, "pattern")) if relation.is_of_answers else []
     yield from _chosen(list(unseen.of(relation.edge_pairs, "edge")))
@@ -124,7 +131,7 @@ def _catalogue(unseen: _Unseen) -> Iterator[Proposal]:
 
 
 def _chosen(edges: list[Proposal]) -> list[Proposal]:
-    """Return some edges: those inside first, and of these the small ones."""
+    """Return at most 300 edges: edges inside the space before edges outside, small ones first."""
     edges = sorted(edges, key=lambda one: (not one.inside, _size(one.d1) + _size(one.d2)))
     inside = [one for one in edges if one.inside]
     outside = edges[len(inside) :]
@@ -137,7 +144,8 @@ def _size(dataset: Any) -> int:
 
 
 def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
-    """Yield random pairs of neighbours, the same for a seed, until no new ones come."""
+    """Yield random pairs of neighbours, without repetition, until no new pairs are drawn. The same
+    seed gives the same pairs."""
     known: set[Hashable] = set()
     vain = 0
     words = relation.space.words()
@@ -152,7 +160,7 @@ def random_pairs(relation: Relation, seed: int) -> Iterator[tuple[Any, Any]]:
 
 
 def pair_strategy(relation: Relation) -> Any:
-    """Return a strategy of Hypothesis for pairs of neighbours; it gives None for a dataset without
+    """Return a strategy of Hypothesis for pairs of neighbours. It gives None for a dataset without
     neighbours."""
     st = strategies()
     datasets, records = relation.space.strategy(), _record_strategy(relation)
@@ -177,7 +185,8 @@ def pair_strategy(relation: Relation) -> Any:
 
 
 def _record_strategy(relation: Relation) -> Any:
-    """Return a strategy of records. A user's generator gives whole datasets: one of its records."""
+    """Return a strategy of records. If a user's generator gives whole datasets, it draws one of
+    their records."""
     if not isinstance(relation.inner, Own):
         return relation.space.of_record().strategy()
     st = strategies()

@@ -1,10 +1,10 @@
-"""Rounds of trials, which put pairs in order: many are halved, and the last few compared.
+"""Rounds of trials that rank pairs: many pairs are halved, and the last few are compared.
 
 A contender is a proposed pair with the outcome of its latest trial.
 
-Estimates from few draws mislead. So all pairs get few draws, the best eighth of them four times
-these, and so on (successive halving, Jamieson & Talwalkar 2016): each round costs half of the one
-before. docs/method.md says why the audit of the winner is valid nevertheless.
+Estimates from few draws mislead. So all pairs get few draws, the best eighth of them four times as
+many, and so on (successive halving, Jamieson & Talwalkar 2016): each round costs half of the round
+before. docs/method.md explains why the audit of the winner is valid nevertheless.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from collections.abc import Callable, Iterable, Sequence
 from dpaudit.searching.confirming import MOST_ALONE, Confirming
 from dpaudit.searching.trials import BARELY, FEWEST, MOST, Contender
 
-# One of this number of pairs stays after a round.
+# One in this number of pairs stays after a round.
 KEPT = 8
-# Growth of the draws from one round to the next.
+# Factor by which the draws of a pair grow from one round to the next.
 GROWTH = 4
-# Pairs of the last rounds, of which the best half stays, until one is left or, of answers, a few.
+# Number of pairs that are compared at the end. The best half stays after each of these rounds,
+# until one pair is left (for answers of queries: a few pairs).
 FINALISTS = 8
-# Part of the budget that is spent after these rounds; the rest is for shrinking.
+# Share of the budget that is spent when these rounds end. The rest is for shrinking.
 _LAST = 0.95
-# Most draws of either input in these rounds.
+# Largest number of draws of either input in these rounds.
 _MOST_LAST = 64_000
-# Of this number of pairs with the most draws, the simplest is first ...
+# Number of pairs with the most draws of which the simplest is put first ...
 _LAST_TWO = 2
-# ... if its bound is at least this part of the best one.
+# ... if its bound is at least this fraction of the best bound.
 _ABOUT_AS_MUCH = 0.95
-# Origins of the proposals that get a place before others.
+# Origins of the proposals that get a place before other proposals.
 _FIRST = ("trace", "extreme", "pattern")
 
 
 class Ranking:
-    """Puts contenders in order, best first, by trials."""
+    """Ranks contenders by trials, best first."""
 
     def __init__(self, confirming: Confirming) -> None:
         self._confirming = confirming
@@ -44,11 +45,11 @@ class Ranking:
     def halved(
         self, contenders: Sequence[Contender], share: float, *, until: int = 1
     ) -> list[Contender]:
-        """Return contenders, best first. If the budget is too small for all of them, random pairs
-        and edges are left out.
+        """Return contenders, best first. If the budget is too small for all, random pairs and edges
+        are left out.
 
-        share: of the budget, which decides how many are tried.  until: number of pairs that the
-        caller compares.
+        share: share of the budget. It decides how many contenders are tried.
+        until: number of pairs that the caller compares afterwards.
         """
         if not contenders:
             return []
@@ -63,13 +64,13 @@ class Ranking:
             enough=self._confirming.enough,
             is_over=self._confirming.is_over,
             of_answers=self._is_of_answers,
-            # With few draws, keeping more pairs costs too much.
+            # With few draws, keeping more pairs would cost too much.
             with_patterns=self._is_of_answers and each > FEWEST,
             until=until,
         )
 
     def among(self, ranked: list[Contender], others: list[Contender]) -> list[Contender]:
-        """Return two ranked lists as one; their best pairs are compared by equally many draws."""
+        """Return two ranked lists as one. Their best pairs are compared by equally many draws."""
         if not others:
             return ranked
         draws = max(ranked[0].draws, others[0].draws) // 2
@@ -81,17 +82,18 @@ class Ranking:
         return sorted(contenders, key=lambda one: one.rank(enough), reverse=True)
 
     def compared(self, ranked: list[Contender], beyond: float) -> list[Contender]:
-        """Return contenders, best first, after further draws for the best few, since the estimates
-        by which many pairs were ranked are too rough to compare these.
+        """Return contenders, best first, after further draws for the best few.
 
-        beyond: part of the budget that may be spent in addition to it; below 0, a part that is
-        reserved for other pairs.
+        The estimates by which many pairs were ranked are too rough to compare these few.
+
+        beyond: share of the budget that may be spent in addition to the budget. If negative, the
+        share that is reserved for other pairs.
         """
         standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
         left = (_LAST + beyond) * self._budget.draws - self._drawing.draws
         rounds = (len(standing) - 1).bit_length()
         if self._is_of_answers:
-            # The best event may be rare, and its pair must not go before it had its draws.
+            # The best event may be rare. Its pair must not be dropped before it had enough draws.
             rounds = max(1, rounds - 1)
         for left_rounds in range(rounds, 0, -1):
             had = min(one.draws // 2 for one in standing)
@@ -114,8 +116,10 @@ class Ranking:
         return self._simplest_first([*standing, *out])
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return contenders with the simplest of the best first, if it promises about as much: the
-        bound of the best of many pairs is too large by luck."""
+        """Return contenders with the simplest of the best first, if its bound is about as large.
+
+        The bound of the best of many pairs is too large by luck.
+        """
         best, is_clear = ranked[0], self._confirming.is_clear
         others = (
             one
@@ -131,8 +135,8 @@ class Ranking:
 
 
 def tried_most(ranked: list[Contender]) -> list[Contender]:
-    """Return contenders, first those with at least half of the most draws: the bounds of the others
-    are more likely to be luck."""
+    """Return contenders with at least half of the most draws first: the bounds of the others are
+    more likely to be luck."""
     most = max(one.draws for one in ranked)
     return sorted(ranked, key=lambda one: 2 * one.draws < most)
 
@@ -148,13 +152,18 @@ def halved(
     with_patterns: bool = False,
     until: int = 1,
 ) -> list[Contender]:
-    """Return contenders, best first, after rounds of four times the draws for the best eighth,
-    until one is left.
+    """Return contenders, best first, after rounds in which the best eighth gets four times the
+    draws. The rounds end when one contender is left.
 
-    tried: returns a contender after a trial with a number of draws of either input, in the round
-    with a number.  draws: of the first round.  is_over: whether to end before the next trial.
-    of_answers: half of the places are for hope.  with_patterns: patterns keep their places longer.
-    until: at most this many pairs (if more than one) get no further round.
+    tried: function of a contender, a number of draws of either input and the index of the round. It
+    returns the contender after a trial.
+    draws: draws of either input in the first round.
+    enough: evidence from which a leak is clear.
+    is_over: function that returns whether to end before the next trial.
+    of_answers: whether half of the places are for the contenders with the most hope (see
+    `Contender`).
+    with_patterns: whether patterns keep their places longer.
+    until: number of pairs (if above one) from which on there is no further round.
     """
     standing, out = list(contenders), list[Contender]()
     for number in range(rounds_for(len(standing))):
@@ -175,12 +184,12 @@ def halved(
 def _chosen(
     ranked: list[Contender], number: int, *, of_answers: bool, with_patterns: bool
 ) -> tuple[list[Contender], list[Contender]]:
-    """Return the contenders that stay after the round with a number, and the others.
+    """Return the contenders that stay after round `number`, and the others.
 
-    Of answers, half of the places are for the most hope, whatever the evidence: a rare event that
-    leaks much needs more draws for the same evidence than a frequent one that leaks little.
-    Patterns are few, and known to leak: all of them stay after the first round, then the best half,
-    and so on.
+    For answers of queries, half of the places are for the contenders with the most hope, whatever
+    their evidence: a rare event that leaks much needs more draws for the same evidence than a
+    frequent event that leaks little. Patterns are few, and known to leak: all of them stay after
+    the first round, then the best half, and so on.
     """
     places = math.ceil(len(ranked) / KEPT)
     best, rest = split(ranked, places, by_hope=of_answers)

@@ -1,6 +1,6 @@
-"""The result of a search in a file next to the journal of its audit.
+"""The result of a search, kept in a file next to the journal of its audit.
 
-A run that is resumed audits the same pairs, so that none is chosen after draws that certify.
+A resumed run audits the pairs in this file, so that no pair is chosen after draws that certify.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ _TUPLE = "tuple"
 
 
 def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
-    """Return an audit with the seed of its record, and the result of its search, or None where
-    there is no record to resume.
+    """Return the audit with the seed of its search record, and the result of that search.
 
-    Raises JournalError for a record of another request or another release, and for a journal that
-    is there but not to be resumed.
+    The result is None where there is no record to resume. Raises JournalError for a record of
+    another request or another release, and for a journal that exists but is not to be resumed.
     """
     path = _path(spec)
     if path is None:
@@ -64,7 +63,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
 
 
 def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
-    """Return the result of a search, and its whole record."""
+    """Return the result of a search, and the whole content of its record."""
     with guarded(path):
         text = path.read_bytes()
     try:
@@ -88,7 +87,7 @@ def _parsed(path: Path) -> tuple[Searched, dict[str, Any]]:
 
 
 def write(spec: AuditSpec, searched: Searched) -> None:
-    """Write the result of a search, if the audit has a journal, before any draw that certifies.
+    """Write the result of a search before any draw that certifies, if the audit has a journal.
 
     Raises JournalError for inputs of types that JSON cannot hold.
     """
@@ -121,7 +120,7 @@ def _path(spec: AuditSpec) -> Path | None:
 
 
 def _written(value: Any) -> Any:
-    """Return a dataset as JSON, without loss. Raises JournalError."""
+    """Return a dataset as a value that JSON can hold without loss. Raises JournalError."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:

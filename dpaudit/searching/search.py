@@ -1,7 +1,8 @@
-"""A search for the pairs to audit: proposals, halving, variations of the best, a simpler form.
+"""A search for the pairs to audit.
 
-All draws made here choose pairs and certify nothing. The audit that follows draws from other
-streams, and its pairs are fixed, and in the journal, before its first draw.
+It makes proposals, ranks them by successive halving, varies the best pairs and simplifies the best
+one. All draws of a search choose pairs and certify nothing. The audit that follows draws from other
+random streams. Its pairs are fixed, and written to the journal, before its first draw.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.wording import counted
 
-# Part of the budget for proposals that is for those inside the space, if there are others.
+# Share of the budget for proposals that pairs inside the space get, if pairs outside are tried too.
 _INSIDE = 2 / 3
-# Rounds of pairs like the best.
+# Number of rounds in which variations of the best pairs are tried.
 _TURNS = 2
-# Most pairs to certify.
+# Largest number of pairs that a user may ask to certify.
 _MOST_KEPT = 100
 
 
@@ -57,12 +58,14 @@ def neighbour_search(
     base: Path | None = None,
     elsewhere: bool = False,
 ) -> NeighbourSearch:
-    """Return the search that a user asks for.
+    """Return the search for the options that a user gives.
 
-    space: a line, or a mapping.  base: the folder of relative import paths; the other arguments are
-    those of SearchSettings.
-    Raises UsageError for a value that is no space, and for a relation that no two of its inputs
-    have.
+    space: text on one line, or a mapping.
+    base: folder of relative import paths.
+    The other arguments are the fields of SearchSettings.
+
+    Raises UsageError for a value that is not a space, and for a relation under which no two inputs
+    of the space are neighbours.
     """
     if adjacency is None:
         raise UsageError(
@@ -84,12 +87,12 @@ def neighbour_search(
 
 @dataclass(frozen=True, slots=True)
 class NeighbourSearch(SearchSettings):
-    """A search with settings, for an audit that has no pairs."""
+    """A search with its settings, for an audit whose pairs are not given."""
 
     def find(self, spec: AuditSpec, on_progress: Notify | None) -> tuple[AuditSpec, Searched]:
-        """Return the audit with the pairs that leak most, and how they were found.
+        """Return the audit with the pairs that leak most, and the result of the search.
 
-        Raises MechanismError where every input gives only exceptions.
+        Raises MechanismError if every input gives only exceptions.
         """
         began = time.monotonic()
         spec, searched = record.read(spec)
@@ -104,7 +107,8 @@ class NeighbourSearch(SearchSettings):
         if spec.time is None:
             in_addition = COMPARING if self.relation.is_of_answers else 0.0
             spent = min(searched.draws, int((1 + in_addition) * SHARE * spec.samples))
-            # A simpler form leaks as its pair does, and needs no more draws.
+            # The simpler form of a pair leaks as the pair does, so it gets no share of the draws of
+            # its own.
             several = len(pairs) - searched.shrunk
             left = {"samples": max(MINIMUM_SAMPLES, (spec.samples - spent) // several)}
         else:
@@ -113,7 +117,7 @@ class NeighbourSearch(SearchSettings):
 
 
 class _Search:
-    """One search; `run` once."""
+    """One search. `run` may be called once."""
 
     def __init__(
         self, settings: SearchSettings, spec: AuditSpec, drawing: Drawing, notify: Notify | None
@@ -125,7 +129,7 @@ class _Search:
         self._ranking = Ranking(self._confirming)
 
     def run(self) -> Searched:
-        """Return the pairs to certify, and how they were found. Raises MechanismError."""
+        """Return the result of the search, with the pairs to certify. Raises MechanismError."""
         settings, confirming, ranking = self._settings, self._confirming, self._ranking
         contenders = self._gathering.gathered()
         if not contenders:
@@ -140,7 +144,8 @@ class _Search:
         outside = [one for one in contenders if not one.proposal.inside]
         share = PROPOSED * (_INSIDE if inside and outside else 1.0)
         noted = self._gathering.beyond()
-        # Ranked separately, so that a leak outside the space hides none inside it.
+        # Pairs inside and outside are ranked separately, so that a leak outside hides no leak
+        # inside.
         best = self._best(inside, share, PROPOSED - share + (NOTED if noted else 0.0))
         is_enough = bool(best) and confirming.is_sure(best[0])
         beyond = [] if is_enough else ranking.halved(outside, PROPOSED * (1 - _INSIDE))
@@ -156,13 +161,17 @@ class _Search:
         return final_pairs(confirming, best, beyond, aside, self._gathering.note)
 
     def _best(self, inside: list[Contender], share: float, reserved: float) -> list[Contender]:
-        """Return the pairs inside the space, best first. share: part of the budget for the first
-        rounds.  reserved: part for pairs outside."""
+        """Return the pairs inside the space, best first.
+
+        share: share of the budget for the first rounds.
+        reserved: share of the budget for pairs outside the space.
+        """
         confirming, ranking = self._confirming, self._ranking
-        # Where a leak is clear, only of answers is a larger one worth its draws: of records, the
-        # smallest pair is worth more than a larger bound. A call for each draw may be slow.
+        # Once a leak is clear, more draws in search of a larger leak are spent only on answers of
+        # queries. For records, the smallest pair is worth more than a larger bound. A mechanism
+        # that is called once for each draw may be too slow for more draws.
         is_wanted = confirming.relation.is_of_answers and not self._drawing.single_draws
-        # The last few pairs of answers are compared below, with variations of them.
+        # The last few pairs of answers are compared below, together with their variations.
         best = ranking.halved(inside, share, until=FINALISTS if is_wanted else 1)
         best = self._with_raising(best)
         if not best or (not is_wanted and confirming.is_sure(best[0])):
@@ -180,7 +189,8 @@ class _Search:
         return best
 
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
-        """Return contenders; where some raise for both inputs, with pairs in which one raises."""
+        """Return the contenders. If some raise for both inputs, add pairs in which only one input
+        raises."""
         if self._spec.on_error == "fail" or self._confirming.is_over():
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)

@@ -1,6 +1,6 @@
-"""The search for a larger sensitivity than a function claims to have.
+"""The search for inputs that show a larger sensitivity than a function claims to have.
 
-It is a search for neighbouring inputs with another objective: the distance of the answers of a
+It is a search for neighbouring inputs with another objective: the distance between the answers of a
 function without noise. So it makes no draws.
 """
 
@@ -55,17 +55,18 @@ Kind = Literal["distance", "infinite", "raises"]
 Origin = Literal["catalogue", "sizes", "climbing", "random"]
 
 SECONDS = 60.0
-# Relative error of a distance: one of exactly the claimed size may be computed slightly above it.
+# Relative rounding error of a distance: a distance equal to the claim may be computed slightly
+# above it.
 _ROUNDING = 1e-9
-# Most pairs that all climbs look at together.
+# Number of pairs that all climbs together may look at.
 _CLIMBS = 6_000
-# Pairs from which climbs start.
+# Number of pairs from which climbs start.
 _STARTS = 4
-# Most random pairs.
+# Number of random pairs.
 _RANDOM = 400
-# Most pairs that shrinking tries.
+# Number of pairs that shrinking tries.
 _SHRINKS = 1_000
-# A pair with a larger distance is preferred if it is written at most this much longer.
+# A pair with a larger distance is preferred if its text is at most this many times longer.
 _LONGER = 1.5
 _OVER = "the time was over before the search was; more time goes further"
 # The kinds of differences, in the order of a report.
@@ -155,7 +156,7 @@ class SensitivityResult:
 
     @property
     def witness(self) -> Witness | None:
-        """The first of the witnesses, if there is one."""
+        """The first witness, or None if there is none."""
         return self.witnesses[0] if self.witnesses else None
 
 
@@ -268,8 +269,8 @@ def searched(
 ) -> SensitivityResult:
     """Return the result of a search for a target.
 
-    check: called before each pair; it may raise an exception to end the search. The other arguments
-    are those of `sensitivity`.
+    check: function that is called before each pair. It may raise an exception to end the search.
+    The other arguments are the arguments of `sensitivity`.
     """
     if (parsed := parse_adjacency(adjacency)) is None:
         raise UsageError(
@@ -283,12 +284,12 @@ def searched(
     relation, limit = relation_on(of, parsed), float(claimed)
     elsewhere = isinstance(target, IsolatedTarget)
     form_of = partial(formed, form=form, space=of, elsewhere=elsewhere)
-    form_of(of.usual())  # raises where no dataset can take the form
+    form_of(of.usual())  # raises if no dataset can take the form
     read = plain_records if norm == RECORDS else plain_numbers
     with _function(target) as function, warnings.catch_warnings():
         answers = Answers(function, read, target.name, form_of)
         search = _Search(answers, relation, metric(norm, parsed.kind), limit, time, check)
-        # Of overflows and the like, which inputs at the edges provoke.
+        # Overflow warnings and the like, which inputs at the edges provoke.
         warnings.simplefilter("ignore")
         with nullcontext() if elsewhere else Watch.without_timeout().calls(target.name, answers):
             search.run(seed, inside_only=inside_only)
@@ -338,7 +339,7 @@ def _check(claimed: Any, norm: Any, form: Any, seed: Any, time: Any) -> None:
 
 @contextmanager
 def _function(target: Target) -> Iterator[Callable[[Any], Any]]:
-    """Yield the function of the dataset alone. Raises TargetError."""
+    """Yield a function whose only argument is the dataset. Raises TargetError."""
     if isinstance(target, IsolatedTarget):
         with closing(IsolatedFunction(target)) as elsewhere:
             _check_calling(elsewhere.calling, target)
@@ -369,9 +370,9 @@ def _check_calling(how: Calling, target: Target) -> None:
 class _Search:
     """A search, with its results so far.
 
-    exceeding: a pair above the claim, and its distance, for each kind inside the space (True) and
-    outside.  tried: number of pairs that were compared, by origin.  raised: number of pairs that
-    raise for both inputs.
+    exceeding: (pair, distance) of a pair above the claim, by (whether inside the space, kind).
+    tried: number of pairs that were compared, by origin.
+    raised: number of pairs for which both inputs raise.
     """
 
     def __init__(
@@ -395,8 +396,8 @@ class _Search:
         self.raised, self.notes = 0, list[str]()
 
     def run(self, seed: int, *, inside_only: bool) -> None:
-        """Look at the catalogue, at lists of every length, at pairs that climbing leads to, and at
-        random ones."""
+        """Compare the pairs of the catalogue, lists of every length, pairs from climbing, and
+        random pairs."""
         relation, pool = self._relation, Pool(self._relation)
         try:
             for one in catalogue(relation, inside_only=inside_only):
@@ -444,12 +445,12 @@ class _Search:
         return distance > self._claimed * (1 + _ROUNDING)
 
     def _look(self, pair: Pair, inside: bool, origin: Origin) -> float:
-        """Return the distance of the answers for a pair; -∞ where they have none."""
+        """Return the distance of the answers for a pair; -∞ if there is no distance."""
         self._check()
         self._limit.spend()
         try:
             kind, distance, _ = self._compared(pair)
-        except DatasetError:  # cannot take the form
+        except DatasetError:  # the dataset cannot take the form
             return -math.inf
         named = (key(pair.d1), key(pair.d2))
         is_new = named not in self._known
@@ -462,7 +463,8 @@ class _Search:
             self._largest[inside] = (pair, distance)
             if inside:
                 self._starts.append((distance, pair))
-        # Outside the space distances have no limit: there the first pair, one of the simplest.
+        # Outside the space distances have no limit, so the first pair is kept: it is one of the
+        # simplest.
         _, most = self.exceeding.get((inside, kind), (pair, -1.0))
         if self._exceeds(distance) and (most < 0 or (inside and distance > most)):
             self._answers.check(pair.d1)
@@ -471,8 +473,8 @@ class _Search:
         return distance
 
     def _compared(self, pair: Pair) -> tuple[Kind | None, float, str]:
-        """Return the kind of difference of two answers (None: both raise), their distance, and why
-        it is infinite."""
+        """Return the kind of difference of two answers, their distance, and the reason if it is
+        infinite. The kind is None if both inputs raise."""
         first, second = self._answers.of(pair.d1), self._answers.of(pair.d2)
         if isinstance(first, Raised) and isinstance(second, Raised):
             self._raised_first = self._raised_first or (first, pair.d1)
@@ -484,15 +486,15 @@ class _Search:
         return ("infinite" if distance.words else "distance"), distance.value, distance.words
 
     def shrunk(self, *, inside: bool) -> tuple[Witness, ...]:
-        """Return the pairs above the claim, inside the space or outside, one of each kind, each
-        made small."""
+        """Return a small pair above the claim for each kind of difference. inside: whether the
+        pairs lie in the space."""
         self._limit = Limit(self._seconds)
         kinds = [kind for kind in _KINDS if (inside, kind) in self.exceeding]
         return tuple(self._small(*self.exceeding[inside, kind], kind) for kind in kinds)
 
     def _small(self, pair: Pair, distance: float, kind: Kind) -> Witness:
-        """Return a small pair above the claim; inside the space one with the whole distance, if
-        it is not much longer."""
+        """Return a small pair above the claim. Inside the space, prefer a pair that keeps the whole
+        distance, if it is not much longer."""
         small = self._shrunk(pair, kind, self._exceeds)
         if self._relation.are_inside(*small):
             far = self._shrunk(pair, kind, lambda other: other >= distance * (1 - _ROUNDING))
@@ -530,7 +532,7 @@ class _Search:
         return Witness(pair.d1, pair.d2, outputs, distance, kind or "raises", words, inside)
 
     def refuse(self, name: str) -> None:
-        """Raise for a search in which no pair could be compared."""
+        """Raise the exception for a search in which no pair could be compared."""
         if self._raised_first is None and self.notes:
             raise UsageError(
                 Name("time"),
@@ -556,7 +558,7 @@ def _records(pair: Pair) -> int:
 
 
 def _written(answer: Any) -> Any:
-    """Return an answer as a result shows it; an exception as text."""
+    """Return an answer as a result shows it. An exception becomes its message."""
     if isinstance(answer, Raised):
         return answer.words
     return as_rows(answer) if isinstance(answer, tuple) else answer

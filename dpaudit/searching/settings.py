@@ -15,19 +15,22 @@ from dpaudit.searching.relations import Relation, relation_on
 from dpaudit.searching.space import Space
 from dpaudit.wording import shortened, shown
 
-# Characters of an input in the label of a pair.
+# Longest text of an input in the label of a pair, in characters.
 _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What to search, and how.
+    """The settings of a search.
 
-    space: the values of one input.  adjacency: the relation between two inputs.  form: data type of
-    the datasets that the mechanism takes; None: plain Python.  inside: try no inputs outside the
-    space.  outside: inputs outside it count; with neither, a few are tried, and a leak is noted.
-    keep: number of pairs to certify, which share the error probability.  elsewhere: whether the
-    process of the mechanism makes data frames.
+    space: set of the values that one input may have.
+    adjacency: neighbouring relation between two inputs.
+    form: data type of the datasets that the mechanism takes (None: plain Python).
+    inside: whether to try no inputs outside the space.
+    outside: whether inputs outside the space count. If `inside` and `outside` are False, a few
+    inputs outside are tried, and a leak is only noted.
+    keep: number of pairs to certify; they share the false-alarm probability.
+    elsewhere: whether the process that runs the mechanism also makes the data frames.
     """
 
     space: Space
@@ -40,18 +43,17 @@ class SearchSettings:
 
     @property
     def relation(self) -> Relation:
-        """The relation on the space."""
+        """The neighbouring relation on the space."""
         return relation_on(self.space, self.adjacency)
 
     def describe(self) -> str:
-        """Return the settings in words."""
         form = f" as {self.form}" if self.form else ""
         where = ", inside it alone" if self.inside else ", and outside it" if self.outside else ""
         kept = f", {self.keep} pairs kept" if self.keep > 1 else ""
         return f"{self.space.words()}{form} ({self.adjacency.describe()}{where}{kept})"
 
     def pair(self, d1: Any, d2: Any) -> NeighbouringPair:
-        """Return two inputs in plain Python as a pair to audit."""
+        """Return the pair to audit for two inputs in plain Python."""
         label = f"d1 = {shortened(repr(d1), _LONGEST)}, d2 = {shortened(repr(d2), _LONGEST)}"
         return NeighbouringPair(self.formed(d1), self.formed(d2), self.adjacency, label)
 
@@ -61,12 +63,12 @@ class SearchSettings:
 
 
 def invalid(name: str, value: Any, expected: str) -> UsageError:
-    """Return the error for the value of an option. expected: what it must be, in the message."""
+    """Return the error for a wrong value of an option. expected: description of a right value."""
     return UsageError(Name(name), f"={shown(value)} must be {expected}", code="option-invalid")
 
 
 def check_where(inside: Any, outside: Any) -> None:
-    """Raise UsageError unless both are booleans, and not both true."""
+    """Raise UsageError unless `inside` and `outside` are booleans of which at most one is true."""
     for name, value in (("inside", inside), ("outside", outside)):
         if not isinstance(value, bool):
             raise invalid(name, value, "true or false")
@@ -84,12 +86,14 @@ def check_where(inside: Any, outside: Any) -> None:
 def formed(
     dataset: Any, form: str | None, space: Space | None = None, *, elsewhere: bool = False
 ) -> Any:
-    """Return a copy of a dataset in a form, which the mechanism may change.
+    """Return a copy of a dataset in a form. The mechanism may change the copy.
 
-    form: None (plain Python), `array` or `numpy`, `pandas`, `polars`.  space: its space, which has
-    the columns of a table without rows, and their order in an array.  elsewhere: leave it to the
-    process of the mechanism to make a data frame.
-    Raises DatasetError where a dataset cannot take the form; such a dataset is not proposed.
+    form: None (plain Python), `array`, `numpy`, `pandas` or `polars`.
+    space: space of the dataset. It gives the columns of a table without rows, and the order of
+    columns in an array.
+    elsewhere: whether the process that runs the mechanism makes the data frame.
+
+    Raises DatasetError if the dataset cannot take the form. Such a dataset is not proposed.
     """
     if form is None:
         return _copied(dataset)

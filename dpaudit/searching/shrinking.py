@@ -1,9 +1,9 @@
-"""Shrinking: make a pair that violates a claim small, as long as it violates it.
+"""Shrinking: make a pair that violates a claim as small as possible, while it still violates it.
 
 Hypothesis can only shrink an example that it has generated, from the choices that made it. Most
-pairs come from the catalogue, from patterns or from climbing, so this is an own implementation:
-greedy and deterministic, as delta debugging is (Zeller & Hildebrandt 2002), which drops half of a
-failing input, then a quarter, and so on.
+pairs come from the catalogue, from patterns or from climbing, so this module has its own
+implementation. It is greedy and deterministic like delta debugging (Zeller & Hildebrandt 2002),
+which drops half of a failing input, then a quarter, and so on.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from dpaudit.searching.relations import Relation
     from dpaudit.searching.space import Space
 
-# Most pairs of which it is asked whether they violate.
+# Default for the largest number of calls of `violates`.
 MOST_TRIES = 2_000
-# With no more common records a pair is short enough to read.
+# A pair with at most this number of common records is short enough to read.
 _READABLE = 2
-# Of no more common records than these, any two are left out together.
+# If at most this number of records are common, every two of them are also left out together.
 _FEW = 12
 
 _Step = Callable[[Pair, "Space"], Iterator[Pair]]
@@ -46,12 +46,15 @@ def shrunk(
     most_tries: int = MOST_TRIES,
     keeps_size: bool = False,
 ) -> tuple[Any, Any]:
-    """Return the smallest pair for which `violates` still holds, as far as the steps lead: fewest
-    records first, then the simplest values.
+    """Return a small pair for which `violates` still holds: fewest records first, then simplest
+    values.
 
-    Every pair tried is one of neighbours. A pair outside the space replaces only another one
-    outside, and no dataset gets more records. violates: holds for the given pair.
-    most_tries: how often `violates` is called.  keeps_size: leave out no records.
+    Every pair that is tried consists of neighbours. A pair inside the space is not replaced by a
+    pair outside, and no dataset gets more records.
+
+    violates: function that returns whether a pair violates the claim. It holds for the given pair.
+    most_tries: largest number of calls of `violates`.
+    keeps_size: whether the number of records must stay the same.
     """
     search = _Shrinking(relation, violates, most_tries)
     now, before = Pair(d1, d2), None
@@ -73,7 +76,8 @@ class _Shrinking:
         self.seen: set[str] = set()
 
     def smallest(self, now: Pair, step: _Step) -> Pair:
-        """Return the pair from which no candidate of a step violates any more."""
+        """Replace a pair by the first pair of `step` that still violates the claim, until there is
+        none. Return the last pair."""
         space = self._relation.space
         while True:
             smaller = next((one for one in step(now, space) if self._holds(one, now)), None)
@@ -100,8 +104,12 @@ def _key(pair: Pair) -> str:
 
 
 def _fewer_common(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without some of the records that both have: all, a half, a quarter, …, three,
-    two (a pair may need an odd length), one; of few, any two."""
+    """Yield pairs without some records that both datasets have.
+
+    Runs of records are left out: all records, a half, a quarter, …, three, two, one. Two are tried
+    since a pair may need an odd length. Of 12 or fewer records, every two are also left out
+    together.
+    """
     common = matched(*now)
     halves = {len(common) >> times for times in range(len(common).bit_length())}
     sizes = sorted(size for size in {*halves, 1, 2, 3} if size <= len(common))
@@ -119,8 +127,8 @@ def _without_common(now: Pair, gone: Sequence[tuple[int, int]]) -> Pair:
 
 
 def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
-    """Yield pairs without a record that only one of them has; a record that both have may take its
-    place."""
+    """Yield pairs without a record that only one dataset has. The other dataset may lose a record
+    as well, also one that both have."""
     first, second = unmatched(*now)
     common = matched(*now)
     for place in first:
@@ -135,8 +143,11 @@ def _fewer_different(now: Pair, _: Space) -> Iterator[Pair]:
 
 
 def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs with few of the records that both have, and all records equal to an edge inside
-    the space: a sum exceeds a limit with fewer of these."""
+    """Yield pairs with at most one common record in which all records equal an edge inside the
+    space.
+
+    A sum of records at an edge exceeds a limit with fewer records.
+    """
     common = matched(*now)
     if not isinstance(now.d1, list) or len(common) <= _READABLE:
         return
@@ -148,8 +159,8 @@ def _fewer_at_an_end(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs with simpler common records: all equal records are replaced together, then single
-    ones."""
+    """Yield pairs in which common records are simpler: first all equal records together, then
+    single records."""
     equal: dict[str, list[tuple[int, int]]] = {}
     for ours, theirs in matched(*now):
         equal.setdefault(key(now.d1[ours]), []).append((ours, theirs))
@@ -161,7 +172,8 @@ def _simpler_common(now: Pair, space: Space) -> Iterator[Pair]:
 
 
 def _simpler_different(now: Pair, space: Space) -> Iterator[Pair]:
-    """Yield pairs in which a value that differs is replaced by a simpler one."""
+    """Yield pairs in which a value that differs between the datasets is replaced by a simpler
+    value."""
     if isinstance(now.d1, list) and isinstance(now.d2, list):
         return other_differences(now, space.of_record().simpler)
     return other_values(now, space.simpler)

@@ -11,7 +11,7 @@ from dpaudit.inputs.values import ARRAYS, LIBRARIES
 from dpaudit.targets.construction import is_made
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# Longer lists of equal values are written as [value] * length.
+# Lists of equal values that are longer than this are written as [value] * length.
 _MANY = 6
 
 
@@ -31,7 +31,7 @@ def as_python(value: Any) -> str:
         items = (f"{as_python(name)}: {as_python(part)}" for name, part in value.items())
         return f"{{{', '.join(items)}}}"
     if isinstance(value, list):
-        # Scalars only: a repeated row would be one object.
+        # For scalars only: `[row] * 3` would contain the same row object three times.
         if len(value) > _MANY and len(set(map(repr, value))) == 1 and _is_scalar(value[0]):
             return f"[{as_python(value[0])}] * {len(value)}"
         return f"[{', '.join(map(as_python, value))}]"
@@ -46,7 +46,10 @@ def _is_scalar(value: Any) -> bool:
 
 
 def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str | None) -> str:
-    """Return a program that prints the answers of a function for two datasets in a form."""
+    """Return a Python program that calls a function on two datasets and prints both answers.
+
+    form: data type that the program gives the datasets (None: plain Python).
+    """
     lines, call = _importing(target)
     lines = [*lines, *imports(form, d1, d2)]
     columns = columns_of(d1, d2)
@@ -59,15 +62,17 @@ def snippet(target: ImportedTarget | CallableTarget, d1: Any, d2: Any, form: str
 
 
 def columns_of(*datasets: Any) -> list[str]:
-    """Return the columns of the first row of some tables, which a table without rows has as well;
-    [] for datasets that are no tables."""
+    """Return the column names of the first row in some tables; [] for datasets that are not tables.
+
+    A table without rows has the same columns as the other tables.
+    """
     rows = (row for data in datasets if isinstance(data, list) for row in data)
     return list(next((row for row in rows if isinstance(row, Mapping)), {}))
 
 
 def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
-    """Return a table as the values that a library takes: a list of rows for an array, a list for
-    each column for a data frame."""
+    """Return a table as the constructor of a library takes it: a list of rows for an array, a
+    mapping from column to list of values for a data frame."""
     if not columns or not isinstance(dataset, list):
         return dataset
     if form in LIBRARIES:
@@ -76,7 +81,8 @@ def as_given(dataset: Any, form: str | None, columns: Sequence[str]) -> Any:
 
 
 def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
-    """Return an expression for a dataset in a form, equal to that of `settings.formed`."""
+    """Return a Python expression for a dataset in a form. Its value equals the result of
+    `settings.formed`."""
     if form in ARRAYS and columns and dataset == []:
         return f"np.empty((0, {len(columns)}))"
     plain = as_python(as_given(dataset, form, columns))
@@ -84,7 +90,7 @@ def in_form(dataset: Any, form: str | None, columns: Sequence[str]) -> str:
 
 
 def imports(form: str | None, *datasets: Any) -> list[str]:
-    """Return the import lines that the expressions of datasets in a form need."""
+    """Return the import lines that the expressions of `in_form` need."""
     lines = [] if form is None else [_FORMS[form][0]]
     uses_dates = any("datetime." in as_python(data) for data in datasets)
     return [*lines, *(["import datetime"] if uses_dates else [])]
@@ -98,12 +104,13 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _importing(target: ImportedTarget | CallableTarget) -> tuple[list[str], str]:
-    """Return the lines that import a function, and its call, with {} for the dataset."""
+    """Return the lines that import a function, and a call of it with {} in place of the dataset."""
     data = "{}" if target.data_arg is None else f"{target.data_arg}={{}}"
     given = "".join(f", {name}={_escaped(value)}" for name, value in target.params.items())
     if isinstance(target, CallableTarget):
         name = target.name.rpartition(".")[2]
-        # A lambda is named after the parameter of `sensitivity`.
+        # A lambda has no name of its own: the snippet calls it `function`, as the parameter of
+        # `sensitivity` is called.
         return [], f"{name if name.isidentifier() else 'function'}({data}{given})"
     module, _, attribute = target.path.partition(":")
     name = attribute.partition(".")[0]
@@ -129,5 +136,5 @@ def _made(attribute: str, target: ImportedTarget) -> str:
 
 
 def _escaped(value: Any) -> str:
-    """Return a value as an expression in a format string."""
+    """Return a value as a Python expression whose braces are doubled for `str.format`."""
     return as_python(value).replace("{", "{{").replace("}", "}}")

@@ -1,7 +1,7 @@
-"""The interface of a space: a set of values that an input of a mechanism may have.
+"""The interface of a space: the set of values that an input of a mechanism may have.
 
 An *edge* is a value at which mechanisms often have bugs: a bound, NaN, an empty list, a value just
-outside the space. Each kind of space is one class, in `spaces/`, with its edges and its syntax.
+outside the space. Each kind of space is one class in `spaces/`, with its edges and its syntax.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class MissingLibrary(UsageError):
-    """A library that an extra installs is missing."""
+    """A library of an optional extra is missing."""
 
     code = "package-missing"
 
@@ -32,7 +32,8 @@ class MissingLibrary(UsageError):
 class Edge:
     """A value at which bugs are likely.
 
-    words: a description, such as "the upper bound".  inside: whether it lies in the space.
+    words: description, such as "the upper bound".
+    inside: whether the value lies in the space.
     """
 
     value: Any
@@ -43,17 +44,17 @@ class Edge:
 class Space(ABC):
     """A set of values: scalars, records or whole datasets, all in plain Python.
 
-    A subclass is frozen, and compares by value. Only the abstract methods are needed for a kind of
-    space that is written as its word alone.
+    A subclass is frozen, and its instances compare by value. A kind of space whose line is its word
+    alone needs only the abstract methods.
     """
 
     __slots__ = ()
-    # The word that a line begins with.
+    # The word with which a line begins that describes this kind of space.
     word: ClassVar[str]
 
     @classmethod
     def read(cls, line: Line) -> Self:
-        """Return the space that a line describes, from after the word of its kind on."""
+        """Read the space from the rest of a line, after the word of its kind."""
         return cls()
 
     def words(self) -> str:
@@ -71,39 +72,41 @@ class Space(ABC):
 
     @abstractmethod
     def all_edges(self) -> Iterator[tuple[Any, str]]:
-        """Yield values at which bugs are likely, inside the space and outside, each with a
-        description. A value may come twice."""
+        """Yield (value, description) for values at which bugs are likely, inside the space and
+        outside. A value may occur twice."""
 
     @abstractmethod
     def simpler(self, value: Any) -> Iterator[Any]:
-        """Yield a few values that are simpler than the given one, the simplest first."""
+        """Yield a few values that are simpler than the given value, the simplest first."""
 
     @abstractmethod
     def strategy(self) -> Any:
-        """Return a strategy of Hypothesis. Raises MissingLibrary."""
+        """Return a strategy of Hypothesis for the values. Raises MissingLibrary."""
 
     def usual(self) -> Any:
         """Return a harmless value in the middle of the space."""
         return self.simplest
 
     def spread(self, number: int) -> list[Any]:
-        """Return a number of harmless values, different ones as far as the space has them."""
+        """Return `number` harmless values. They repeat only if the space has too few different
+        values."""
         values = self.all_values() or [self.simplest]
         return [values[i % len(values)] for i in range(number)]
 
     def edges(self) -> Iterator[Edge]:
-        """Yield the edges, those inside the space first, each value once."""
+        """Yield the edges, each value once: edges inside the space, then edges outside."""
         edges = [Edge(value, words, self.contains(value)) for value, words in self.all_edges()]
         edges.sort(key=lambda edge: not edge.inside)
         return distinct(edges, key=lambda edge: edge.value)
 
     def extremes(self) -> tuple[Any, Any]:
-        """Return a lowest and a highest harmless value: the bounds, where the space has them."""
+        """Return a lowest and a highest harmless value. If the space has bounds, these are the
+        bounds."""
         low, high = self.spread(2)
         return low, high
 
     def all_values(self) -> list[Any] | None:
-        """Return all values of a space of at most 30; None for a larger one."""
+        """Return all values of the space; None if it has more than 30."""
         return None
 
     def is_label(self) -> bool:
@@ -115,34 +118,36 @@ class Space(ABC):
         return False
 
     def least_step(self) -> float:
-        """Return the smallest difference of two different numbers of the space."""
+        """Return the smallest difference of two different numbers of the space; 0.0 for real
+        numbers."""
         return 0.0
 
     def clamped(self, value: Any) -> Any:
-        """Return a value with its numbers moved to the nearest bound where they exceed it."""
+        """Return a value in which every number beyond a bound is replaced by that bound."""
         return value
 
     def present(self) -> Space:
-        """Return the space without its missing value."""
+        """Return the space without its missing value (None or NaN)."""
         return self
 
     def of_record(self) -> Space:
-        """Return the space of one record of a list; for a scalar the space itself."""
+        """Return the space of one record of a list. For a scalar, this is the space itself."""
         return self
 
     def by_column(self) -> Mapping[str, Space]:
-        """Return the spaces of a record's columns, by name; nothing for other values."""
+        """Return the space of each column of a record, by name; an empty mapping for other
+        values."""
         return {}
 
 
-# The most common types: looked up here because `isinstance(value, Mapping)` takes longer than the
-# rest of `identity`.
+# The most common types, for speed: `isinstance(value, Mapping)` takes longer than the rest of
+# `identity`.
 _PLAIN = frozenset({int, str, bool, type(None)})
 
 
 def identity(value: Any) -> Hashable:
-    """Return a key that is equal for equal values: NaN equals NaN, while −0.0 differs from 0.0, and
-    1 from True and from 1.0."""
+    """Return a key that is equal for equal values. NaN equals NaN; −0.0 differs from 0.0, and 1
+    differs from True and from 1.0."""
     own = type(value)
     kind = own.__name__
     if own in _PLAIN:
@@ -161,7 +166,8 @@ def identity(value: Any) -> Hashable:
 
 
 def distinct(values: Iterable[_T], key: Callable[[_T], Any] | None = None) -> Iterator[_T]:
-    """Yield values, of equal ones (by `identity`) only the first. key: returns what to compare."""
+    """Yield values without repetition. key: function that returns the part of a value to
+    compare."""
     known: set[Hashable] = set()
     for value in values:
         if (named := identity(value if key is None else key(value))) not in known:
@@ -182,7 +188,7 @@ def strategies() -> Any:
 
 
 class NotUnderstood(Exception):
-    """A space that is not written correctly; the message says where and why."""
+    """A space that is not written correctly. The message gives the place and the reason."""
 
     code = "space-invalid"
 
@@ -195,7 +201,8 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a mark, a quoted text or an import path on a line. end: its last place, plus 1."""
+    """A word, a mark, a quoted text or an import path on a line. end: index after its last
+    character."""
 
     kind: str
     text: str
@@ -216,7 +223,7 @@ class Token:
 class Line(ABC):
     """A line that is read token by token. All methods raise NotUnderstood.
 
-    base: the folder of relative import paths.
+    base: folder of relative import paths.
     """
 
     def __init__(self, text: str, base: Path | None) -> None:
@@ -230,11 +237,11 @@ class Line(ABC):
 
     @property
     def next(self) -> Token | None:
-        """The next token; None at the end."""
+        """The next token; None at the end of the line."""
         return self.tokens[self._place] if self._place < len(self.tokens) else None
 
     def is_next(self, text: str) -> bool:
-        """Return whether this word or mark comes next."""
+        """Return whether the next token is this word or mark."""
         return (
             self.next is not None
             and self.next.kind in ("word", "mark")
@@ -242,18 +249,18 @@ class Line(ABC):
         )
 
     def skip(self, text: str) -> bool:
-        """Read this word or mark if it comes next, and return whether it did."""
+        """Read this word or mark if it comes next. Return whether it was read."""
         is_there = self.is_next(text)
         self._place += is_there
         return is_there
 
     def take(self, text: str, expected: str | None = None) -> None:
-        """Read this word or mark. expected: its description in the message."""
+        """Read this word or mark. expected: its description in the error message."""
         if not self.skip(text):
             raise self.wrong(expected or repr(text), (text,))
 
     def token(self, expected: str, *kinds: str) -> Token:
-        """Read a token, of one of these kinds if any are named."""
+        """Read a token. kinds: allowed kinds of token; without any, every kind is allowed."""
         token = self.next
         if token is None or (kinds and token.kind not in kinds):
             raise self.wrong(expected)
@@ -261,7 +268,7 @@ class Line(ABC):
         return token
 
     def items(self, opening: str, closing: str, expected: str) -> Iterator[None]:
-        """Read a bracketed list: yield wherever the caller is to read an item."""
+        """Read a bracketed list. Yield each time that the caller has to read an item."""
         self.take(opening, expected)
         while not self.skip(closing):
             yield
@@ -269,13 +276,13 @@ class Line(ABC):
                 self.take(",", f"',' or {closing!r}")
 
     def size(self) -> int | None:
-        """Read a number of records, if one comes next."""
+        """Read a number of records; return None if the next token is not one."""
         if self.next is None or not self.next.text.isdecimal():
             return None
         return int(self.token("").text)
 
     def wrong(self, expected: str, known: Sequence[str] = ()) -> NotUnderstood:
-        """Return the error for the next token. known: words that it may be a misspelling of."""
+        """Return the error for the next token. known: words of which it may be a misspelling."""
         start = self.tokens[self._place - 1].end if self._place else 0
         after = f" after {shortened(self.text[:start].strip(), 40)!r}" if start else ""
         if self.next is None:
@@ -285,7 +292,7 @@ class Line(ABC):
         return NotUnderstood(f"{shown!r}{after} is not understood; expected {expected}.{near}")
 
     def back(self) -> Self:
-        """Return to the token before."""
+        """Return to the previous token."""
         self._place -= 1
         return self
 
@@ -302,11 +309,11 @@ def _tokens(line: str) -> Iterator[Token]:
 
 
 _WORD = re.compile(r"[^\W\d][\w.-]*")
-# Words that mean something else on a line.
+# Words that have another meaning on a line.
 _RESERVED = frozenset({"true", "false", "null", "none", "nan", "inf", "infinity", "or", "missing"})
 
 
 def quoted(text: str) -> str:
-    """Return a text as it stands on a line: in quotes unless it is a plain word."""
+    """Return a text as it is written on a line: in quotes unless it is a plain word."""
     is_word = _WORD.fullmatch(text) and text.lower() not in _RESERVED
     return text if is_word else json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""All limits of time: of a call of a user's code, which may never return, and of a search."""
+"""Time limits: of a call of a user's code, which may never return, and of a search."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from dpaudit.errors import DatasetError, DpauditError
 
-# Seconds after which a call for one input counts as one that never returns.
+# Seconds after which a call for one input counts as a call that never returns.
 SECONDS = 10.0
 
 
 class Ended(Exception):
-    """A limit was reached."""
+    """A limit of a search was reached."""
 
 
 class Limit:
@@ -34,17 +34,18 @@ class Limit:
         return time.monotonic() > self._end
 
     def spend(self) -> None:
-        """Count a trial. Raises Ended where there are no more, or the time is up."""
+        """Count a trial. Raises Ended if no trials are left, or if the time is up."""
         self._trials -= 1
         if self._trials < 0 or self.is_over():
             raise Ended
 
 
 def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | None = None) -> Any:
-    """Return the value of a call. Raises DatasetError when it raises, or takes too long.
+    """Return the value of a call. Raises DatasetError when the call raises, or takes too long.
 
-    words: the call, in messages.  progress: returns how much the call has done so far; the time
-    runs from the last progress on.
+    words: description of the call, for messages.
+    progress: function that returns how much the call has done so far. The time limit starts again
+    after each progress.
     """
     values: list[Any] = []
     raised: list[BaseException] = []
@@ -55,7 +56,7 @@ def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | No
         except BaseException as error:  # noqa: BLE001  # raised again below
             raised.append(error)
 
-    # A thread, since a call that never returns cannot be left otherwise.
+    # The call runs in a thread, since a call that never returns cannot be stopped.
     thread = Thread(target=called, daemon=True)
     thread.start()
     before, done = -1, progress or (lambda: 0)

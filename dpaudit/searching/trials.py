@@ -1,7 +1,7 @@
-"""Draws of a search: how many, for which inputs, and the pairs that they are for.
+"""The draws of a search, the inputs for which they are made, and the pairs of inputs.
 
-Draws are made for single inputs, so that one set serves every pair with the input. They choose
-pairs and certify nothing: the audit that follows draws from other streams.
+Draws are made for single inputs, so that one set of draws serves every pair with that input. They
+choose pairs and certify nothing: the audit that follows draws from other random streams.
 """
 
 from __future__ import annotations
@@ -30,43 +30,45 @@ from dpaudit.searching.timeouts import Limit
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# Parts of the keys of random streams, where those of an audit have the number of a stage.
-# For batches of draws:
+# Elements of the keys of random streams. In an audit, this element is the number of a stage.
+# For draws in batches:
 SEARCHING = 100
 # For draws that are made one by one:
 ALONE = 101
 
-# Part of an audit's draws, or of its time, that is for the search.
+# Share of an audit's draws, or of its time, that the search may take.
 SHARE = 1 / 4
-# Part of the search's draws for proposals.
+# Share of the search's draws for proposals.
 PROPOSED = 0.6
-# Part for variations of the best pairs; the rest is for making the best pair simpler.
+# Share of the search's draws for variations of the best pairs. The rest is for shrinking.
 GUIDED = 0.15
-# Part for pairs outside the space where these do not count: enough to see a clear leak.
+# Share of the search's draws for pairs outside the space that do not count: enough to see a clear
+# leak.
 NOTED = 0.1
-# Part that may be spent in addition to compare the best pairs of answers, where they leak clearly:
-# fewer draws to certify lower the bound less than a pair that is not the best.
+# Share of the search's draws that may be spent in addition, to compare the best pairs of answers if
+# they leak clearly. Fewer draws to certify lower the bound less than a worse pair does.
 COMPARING = 0.6
-# Most pairs of a first round.
+# Largest number of pairs in a first round.
 WIDTH = 400
-# Fewest draws of either input in a first round.
+# Smallest number of draws of either input in a first round.
 FEWEST = 50
-# Most draws of either input in a first round.
+# Largest number of draws of either input in a first round.
 MOST = 1_000
-# Pairs that are tried even with a small budget ...
+# Number of pairs that are tried even with a small budget ...
 _FEW_PAIRS = 24
 # ... with this number of draws of either input.
 BARELY = 10
-# Inputs to draw for, for each pair: many pairs share one of theirs.
+# Inputs for each pair on average: many pairs share one of their inputs.
 _INPUTS = 1.3
-# Draws of either input that first show how fast draws are made.
+# Number of draws of either input in the first measurement of speed.
 _FEWEST_TIMED = 2
-# Exceptions of code that was written for values of another type.
+# Types of exceptions that code raises for values of a type it was not written for.
 _OF_TYPES = frozenset({"TypeError", "AttributeError"})
 
 
 class Budget:
-    """The draws of a search. With a time limit their number is planned when a pair can be tried."""
+    """The draws of a search. With a time limit, their number is planned once a pair can be
+    tried."""
 
     def __init__(self, spec: AuditSpec) -> None:
         self._limit, self._seconds = Limit(), SHARE * (spec.time or 0.0)
@@ -75,27 +77,29 @@ class Budget:
         self._is_planned = spec.time is None
 
     def elapsed(self) -> float:
-        """Return for how many seconds the search has run."""
+        """Return the seconds since the search began."""
         return self._began.elapsed()
 
     def places(self, share: float) -> int:
-        """Return for how many pairs a part of the budget is enough."""
+        """Return the number of pairs for which a share of the budget is enough."""
         if not self._is_planned:
             return WIDTH
         budget = self.draws_for(share)
-        # With few draws, some pairs get so few that these show only large leaks.
+        # With few draws, some pairs get so few draws that they show only large leaks.
         return max(int(budget / FEWEST), min(_FEW_PAIRS, int(budget / BARELY)), 1)
 
     def draws_for(self, share: float) -> float:
-        """Return the draws of either input, of all pairs of a first round together: each round
-        costs half of the one before, and inputs serve several pairs."""
+        """Return the draws of either input that all pairs of a first round get together.
+
+        Each round costs half of the round before, and inputs serve several pairs.
+        """
         return share * self.draws / (2 * _INPUTS)
 
     def plan_by_clock(self, tried: Callable[[int], object]) -> None:
-        """Set the number of draws that there is time for, by the time that a few take.
+        """Set the number of draws to what the time allows, by the time that a few draws take.
 
-        tried: tries a pair with a number of draws of either input. The first trial may have
-        something to import.
+        tried: function that tries a pair with a number of draws of either input. Its first call may
+        have to import modules.
         """
         taken, size = 0.0, 0
         for draws in (_FEWEST_TIMED, 2 * _FEWEST_TIMED, FEWEST):
@@ -106,17 +110,19 @@ class Budget:
             taken = max(time.monotonic() - began, 1e-6)
         self.draws = max(2 * BARELY, int(2 * size * self._seconds / taken))
         self._is_planned = True
-        # The time starts here, so that imports take nothing from a short search.
+        # The time limit starts here, so that imports take nothing from a short search.
         self._limit = Limit(self._seconds)
 
     def is_out_of_time(self) -> bool:
-        """Return whether time is up."""
         return self._limit.is_over()
 
 
 class Input:
-    """One input, and its draws. is_alone: whether the mechanism is called once for each draw,
-    though it can make many in a call."""
+    """A dataset that is tried, with its number and its draws.
+
+    is_alone: whether the mechanism is called once for each draw, though it can make a batch of
+    draws in one call.
+    """
 
     def __init__(self, number: int, dataset: Any, *, is_alone: bool = False) -> None:
         self.number, self.dataset, self.is_alone = number, dataset, is_alone
@@ -135,7 +141,8 @@ class Input:
 
     @property
     def has_wrong_type(self) -> bool:
-        """Whether every draw has raised the same exception of code for values of another type."""
+        """Whether every draw has raised the same exception, one that code raises for a wrong type
+        of values."""
         return self.only_raises and len(self.kinds) == 1 and self.kinds <= _OF_TYPES
 
 
@@ -143,11 +150,13 @@ class Input:
 class Contender:
     """A proposed pair, with the outcome of its latest trial.
 
-    evidence: log-likelihood of the draws minus the largest that the claim allows.  estimate: the
-    lower bound on ε to expect of an audit.  hope: a less careful such bound, by which pairs are
-    compared: caution lowers the bound of a rare event more than that of a frequent one.
-    order: place among the proposals, of which simple ones come first.  draws: of both inputs
-    together.  has_wrong_type: it raises for a type of values that only one input has.
+    evidence: log-likelihood of the draws minus the largest log-likelihood that the claim allows.
+    estimate: lower bound on ε that an audit of the pair is expected to certify.
+    hope: less careful version of `estimate`, by which pairs are compared. Caution lowers the bound
+    of a rare event more than the bound of a frequent event.
+    order: place among the proposals, in which simple pairs come first.
+    draws: number of draws of both inputs together.
+    has_wrong_type: whether the mechanism only rejects a type of values that one of the inputs has.
     """
 
     proposal: Proposal
@@ -162,25 +171,31 @@ class Contender:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The numbers of its inputs."""
+        """The numbers of the two inputs."""
         return self.d1.number, self.d2.number
 
     def rank(self, enough: float) -> tuple[float, ...]:
-        """Return a sort key, larger for better contenders: by evidence up to `enough`, then inside
-        the space, then by hope. A pair with a wrong type is worse than any other."""
+        """Return a sort key, larger for better contenders.
+
+        The key compares evidence up to `enough`, then whether the pair is inside the space, then
+        hope. A pair with a wrong type is worse than any other.
+        """
         evidence = _rounded(min(self.evidence, enough))
         inside, hope = self.proposal.inside, _rounded(self.hope)
         return (not self.has_wrong_type, evidence, inside, hope, -self.order)
 
 
 def _rounded(value: float) -> float:
-    """Return two digits of a number: later ones are noise."""
+    """Return a number rounded to two significant digits: later digits are noise."""
     return value if math.isinf(value) else float(f"{value:.2g}")
 
 
 class Inputs:
-    """All inputs of a search, each once. unformed: why the first input that cannot take the form of
-    the others cannot."""
+    """All inputs of a search, each once.
+
+    unformed: reason why the first input that cannot take the form of the mechanism cannot; "" if
+    there is none.
+    """
 
     def __init__(self, formed: Callable[[Any], Any]) -> None:
         self._formed = formed
@@ -189,9 +204,10 @@ class Inputs:
         self.unformed = ""
 
     def of(self, dataset: Any) -> Input | None:
-        """Return the input of a dataset; None where it cannot take the form of the others."""
+        """Return the `Input` (dataset plus its draws) for a dataset; None if it cannot take the
+        form of the mechanism."""
         key = repr(dataset)
-        if "..." in key or "array(" in key:  # NumPy and pandas may write not all values
+        if "..." in key or "array(" in key:  # NumPy and pandas may leave out values
             key = digest(dataset)
         if key not in self._inputs:
             try:
@@ -204,7 +220,7 @@ class Inputs:
         return self._inputs[key]
 
     def again(self, one: Input) -> Input:
-        """Return the same input without its draws."""
+        """Return another `Input` for the same dataset, for fresh draws."""
         key = f"again {one.number}"
         if key not in self._inputs:
             self._inputs[key] = Input(len(self._inputs), one.dataset, is_alone=one.is_alone)
@@ -213,17 +229,19 @@ class Inputs:
         return fresh
 
     def alone(self, one: Input) -> Input:
-        """Return an input for which the mechanism is called once for each draw."""
+        """Return an `Input` for the same dataset for which the mechanism is called once for each
+        draw."""
         if one.number not in self._alone:
             self._alone[one.number] = Input(one.number, one.dataset, is_alone=True)
         return self._alone[one.number]
 
 
 class Drawing:
-    """Draws for single inputs. A context manager, which restores the generators it has seeded."""
+    """Makes draws for single inputs. A context manager that restores the generators it has
+    seeded."""
 
     def __init__(self, spec: AuditSpec) -> None:
-        """Load the mechanism, and raise the exceptions of that."""
+        """Load the mechanism. Raises the exceptions of `load_mechanism`."""
         self.draws = 0
         self._seed = spec.seed
         self._mechanism = add_adversary(load_mechanism(spec.target), spec.claim.adversary)
@@ -243,12 +261,12 @@ class Drawing:
 
     @property
     def has_alone(self) -> bool:
-        """Whether a mechanism of batches can be called for single draws, too."""
+        """Whether a mechanism that makes batches can also be called for single draws."""
         return self._alone is not None
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Variables of the mechanism that calls have changed."""
+        """Names of the variables of the mechanism that calls have changed."""
         return tuple(changed(self._state, kept_state(*self._mechanism.parts)))
 
     def __enter__(self) -> Self:
@@ -265,13 +283,13 @@ class Drawing:
         self._stack.close()
 
     def fill(self, one: Input, draws: int) -> None:
-        """Draw for an input until it has a number of draws. Raises MechanismError."""
+        """Draw for an input until it has `draws` draws. Raises MechanismError."""
         missing = draws - one.draws
         if missing <= 0:
             return
         key = (0, ALONE if one.is_alone else SEARCHING, one.number, len(one.parts))
         streams = chunk_streams(self._seed, key, self._carried)
-        # A copy: a mechanism may change its input, which is audited later.
+        # The mechanism gets a copy: it may change its input, which is audited later.
         mechanism = self._alone if one.is_alone and self._alone is not None else self._mechanism
         raw = mechanism.sample(deepcopy(one.dataset), missing, streams.mechanism)
         drawn = from_raw(raw, types=mechanism.types_by_draw, text_orders=mechanism.text_orders)
@@ -291,8 +309,11 @@ class Drawing:
 
 
 def one_by_one(spec: AuditSpec) -> AuditSpec | None:
-    """Return an audit that calls its mechanism once for each draw; None for compositions and for
-    mechanisms in processes of their own, which have no such audit."""
+    """Return an audit that calls its mechanism once for each draw.
+
+    Return None for compositions, for mechanisms in processes of their own, and if exceptions end
+    the audit: these have no such audit.
+    """
     target = spec.target
     if spec.on_error == "fail" or not isinstance(target, CallableTarget | ImportedTarget):
         return None
@@ -300,8 +321,11 @@ def one_by_one(spec: AuditSpec) -> AuditSpec | None:
 
 
 def paired(d1: Input, d2: Input, draws: int) -> SelectionDraws:
-    """Return the first draws of two inputs, a number of each, in random order: folds are taken by
-    position, and either input must be in all of them."""
+    """Return the first `draws` draws of each of two inputs together, in random order.
+
+    The order is random because folds are taken by position, and each fold needs draws of both
+    inputs.
+    """
     drawn = [concatenate(one.parts).take(slice(draws)) for one in (d1, d2)]
     is_d1 = np.arange(2 * draws) < draws
     order = np.random.default_rng(draws).permutation(2 * draws)

@@ -1,4 +1,4 @@
-"""The kinds of neighbouring relations, each with its pairs that are worth a trial."""
+"""The kinds of neighbouring relations, each with the pairs that are worth a trial."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ _KINDS: Mapping[str, type[Relation]] = {
 
 
 def relation_on(space: Space, adjacency: Adjacency) -> Relation:
-    """Return the relation of a kind on a space."""
+    """Return the relation on a space that an adjacency describes."""
     return _KINDS[adjacency.kind](space, adjacency)

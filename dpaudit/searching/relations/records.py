@@ -1,4 +1,5 @@
-"""Relations of records: one is added or removed, one is replaced, or several in their places."""
+"""Relations of records: one record is added or removed, one is replaced, or several are
+replaced."""
 
 from __future__ import annotations
 
@@ -20,20 +21,20 @@ from dpaudit.searching.space import Edge, Space
 from dpaudit.searching.spaces.datasets import FEW, Lists
 from dpaudit.searching.timeouts import within
 
-# Most records of a dataset that repeats a pattern.
+# Largest number of records in a dataset that follows a pattern.
 _PATTERN = 5
-# All lengths are tried where a space has no more than this number of them.
+# All lengths are tried if a space has at most this number of them.
 _LENGTHS = 12
-# Pairs of two edges, at most.
+# Largest number of pairs of two edges.
 _EXCHANGES = 100
-# Edges of a whole dataset that are tried under a user's own relation.
+# Number of edges of a whole dataset that are tried under a user's own relation.
 _OWN_EDGES = 40
 _NO_LIST = "it is no list of records; state replace, or write list of …"
 _EMPTY = "its lists are always empty; allow records, as in list of 0 to 30"
 
 
 def no_room(space: Space) -> str:
-    """Return why no record can be added to a list of a space; "" where one can."""
+    """Return the reason why no record can be added to a list of a space; "" if one can be added."""
     if not isinstance(space, Lists):
         return _NO_LIST
     if not space.most:
@@ -106,7 +107,7 @@ def _added(edge: Edge, base: str) -> str:
 
 
 def _shapes(space: Lists) -> Pairs:
-    """Yield pairs at an edge that is the shape of the dataset: its length, order or duplicates."""
+    """Yield pairs whose edge is the shape of the dataset: its length, order or duplicates."""
     item = space.item
     usual, few = item.usual(), item.spread(FEW)
     (low, high), other = item.extremes(), item.spread(2)[-1]
@@ -127,7 +128,7 @@ def _shapes(space: Lists) -> Pairs:
 
 
 def _last_of_a_group(item: Space, usual: Any) -> Pairs:
-    """Yield pairs in which the last record of a group leaves."""
+    """Yield pairs in which the last record of a group is removed."""
     groups = [("", item.extremes())] if item.is_label() else []
     for column, space in item.by_column().items():
         if space.all_values() is not None:
@@ -139,7 +140,7 @@ def _last_of_a_group(item: Space, usual: Any) -> Pairs:
 
 
 def _constant_or_missing(item: Space, usual: Any) -> Pairs:
-    """Yield pairs in which a column is constant or missing until a record comes."""
+    """Yield pairs in which a column is constant or missing until a record is added."""
     if not item.by_column():
         yield [None, None], [None, None, usual], "missing values, then one that is present"
         yield [usual, usual], [usual, usual, None], "present values, then one that is missing"
@@ -153,7 +154,7 @@ def _constant_or_missing(item: Space, usual: Any) -> Pairs:
 
 
 def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
-    """Return the records that a pattern keeps, with their place."""
+    """Return (description, records) for the records that a pattern leaves unchanged."""
     low, high = space.item.extremes()
     half = size // 2
     return [
@@ -165,17 +166,17 @@ def _rests(space: Lists, size: int) -> list[tuple[str, list[Any]]]:
 
 
 class Replace(Relation):
-    """One record is replaced by another one."""
+    """One record is replaced by another record."""
 
     keeps_size: ClassVar[bool] = True
-    # Records that may differ.
+    # Largest number of records that may differ.
     most = 1
 
     def problem(self, space: Space) -> str:
         return _EMPTY if isinstance(space, Lists) and not space.most else ""
 
     def _relates(self, d1: Any, d2: Any) -> bool:
-        # In a vector each place has a meaning, so that a replaced record keeps its place.
+        # In a vector each place has a meaning, so a replaced record keeps its place.
         if isinstance(self.inner, Lists) and self.inner.is_vector:
             is_list = isinstance(d1, list) and isinstance(d2, list)
             return is_list and holds(d1, d2, Adjacency("hamming", self.most))
@@ -234,7 +235,7 @@ class Replace(Relation):
 
 
 class Hamming(Replace):
-    """Up to a number of records are replaced, each in its place."""
+    """At most a given number of records are replaced, each in its place."""
 
     def __init__(self, space: Space, adjacency: Adjacency) -> None:
         super().__init__(space, adjacency)
@@ -289,7 +290,7 @@ def _shapes_replaced(space: Lists) -> Pairs:
 
 
 def _exchanged(space: Space) -> Pairs:
-    """Yield pairs of values that are one record each."""
+    """Yield pairs of single values. Each value is one record."""
     edges = list(space.edges())
     usual, (low, high) = space.usual(), space.extremes()
     yield low, high, "from the lowest to the highest value"
@@ -303,7 +304,7 @@ def _exchanged(space: Space) -> Pairs:
 
 
 class Imported(Relation):
-    """A user's own relation: all kinds of changes are tried."""
+    """A user's own relation. Changes of all kinds are tried."""
 
     grows: ClassVar[bool] = True
 

@@ -1,7 +1,7 @@
 """The interface of a neighbouring relation on a space: its neighbours, and the pairs worth a trial.
 
-Each kind of relation is one class, with the changes that lead to a neighbour and with its
-catalogue: pairs at an edge, patterns, and a lattice (a few datasets that are all compared).
+Each kind of relation is one class. It has the changes that lead to a neighbour, and a catalogue:
+pairs at an edge, patterns, and a lattice (a few datasets that are all compared).
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from dpaudit.searching.space import Edge, Space, distinct, identity
 from dpaudit.searching.spaces.datasets import FEW, Lists
 from dpaudit.searching.spaces.own import Own
 
-# Two inputs, and in words what they try. They need not be neighbours: the caller checks it.
+# Yields (d1, d2, description). The inputs need not be neighbours: the caller checks it.
 Pairs = Iterator[tuple[Any, Any, str]]
 
-# Records that `neighbours` adds, or puts in the place of another.
+# Number of records that `neighbours` adds, or puts in the place of another record.
 _RECORDS = 40
-# Inputs of a user's generator that are changed.
+# Number of inputs of a user's generator that are changed.
 _GENERATED = 8
-# Most changes of each such input.
+# Largest number of changes of each such input.
 _CHANGES_OF_EACH = 30
-# Most records that these changes put in.
+# Largest number of records that these changes put in.
 _INGREDIENTS = 20
-# Pairs of two generated inputs, at most.
+# Largest number of pairs of two generated inputs.
 _PERMUTATIONS = 100
-# Records of which a lattice has all subsets.
+# Number of records all of whose subsets form a lattice.
 _CORNERS = 3
-# Most edges in a lattice of single values.
+# Largest number of edges in a lattice of single values.
 _VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """What a dataset is changed by.
+    """The material of changes.
 
-    records: to add, or to put in the place of others.  steps: of numbers, as parts of the allowed
-    distance, from −1 to 1.
+    records: records to add, or to put in the place of others.
+    steps: changes of numbers, as fractions of the allowed distance, from −1 to 1.
     """
 
     records: Sequence[Any]
@@ -53,9 +53,10 @@ class Ingredients:
 class Relation(ABC):
     """A neighbouring relation on a space. inner: the space without its missing value."""
 
-    # Whether inputs are answers to queries, whose numbers move, and not records.
+    # Whether inputs are answers of queries, whose numbers move, in place of records.
     is_of_answers: ClassVar[bool] = False
-    # Whether neighbours have equally many records; whether records come and go one by one.
+    # keeps_size: whether neighbours have equally many records.
+    # grows: whether neighbours have one record, or the records of one user, more or less.
     keeps_size: ClassVar[bool] = False
     grows: ClassVar[bool] = False
 
@@ -69,11 +70,11 @@ class Relation(ABC):
         return isinstance(self.inner, Own) or bool(self.adjacency.path)
 
     def describe(self) -> str:
-        """Return the relation as a user writes it, e.g. `l1:2`."""
+        """Return the relation in the notation of users, such as `l1:2`."""
         return self.adjacency.describe()
 
     def check_possible(self) -> None:
-        """Raise DatasetError when no two inputs of the space can be neighbours."""
+        """Raise DatasetError if no two inputs of the space can be neighbours."""
         problem = "" if self.is_own else self.problem(self.inner)
         if problem:
             raise DatasetError(
@@ -84,22 +85,23 @@ class Relation(ABC):
 
     @abstractmethod
     def problem(self, space: Space) -> str:
-        """Return why no two values of a space are neighbours; "" where some may be."""
+        """Return the reason why no two values of a space are neighbours; "" if some may be
+        neighbours."""
 
     @abstractmethod
     def changes(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield changed datasets, most of them neighbours of the given one."""
+        """Yield changed datasets. Most of them are neighbours of the given dataset."""
 
     def holds(self, d1: Any, d2: Any) -> bool:
-        """Return whether two different inputs are neighbours."""
+        """Return whether two inputs differ and are neighbours."""
         return identity(d1) != identity(d2) and self._relates(d1, d2)
 
     def holds_inside(self, d1: Any, d2: Any) -> bool:
-        """Return whether two inputs of the space are neighbours."""
+        """Return whether two inputs lie in the space and are neighbours."""
         return self.are_inside(d1, d2) and self.holds(d1, d2)
 
     def are_inside(self, d1: Any, d2: Any) -> bool:
-        """Return whether two inputs lie in the space."""
+        """Return whether both inputs lie in the space."""
         return self.space.contains(d1) and self.space.contains(d2)
 
     def _relates(self, d1: Any, d2: Any) -> bool:
@@ -108,11 +110,12 @@ class Relation(ABC):
         return holds(d1, d2, self.adjacency)
 
     def has_room(self, size: int) -> bool:
-        """Return whether the space has lists of this number of records."""
+        """Return whether the space has lists of `size` records."""
         return self.inner.fits(size) if isinstance(self.inner, Lists) else size >= 0
 
     def changed(self, dataset: Any, by: Ingredients) -> Iterator[Any]:
-        """Yield the neighbours of a dataset that ingredients lead to, each once."""
+        """Yield the neighbours of a dataset that changes with the ingredients lead to, each
+        once."""
         known = {identity(dataset)}
         for other in self.changes(dataset, by):
             if (named := identity(other)) not in known:
@@ -121,17 +124,17 @@ class Relation(ABC):
                     yield other
 
     def neighbours(self, dataset: Any) -> Iterator[Any]:
-        """Yield neighbours of a dataset, finitely many and each once: first those without one of
-        its records, then those with an edge.
+        """Yield finitely many neighbours of a dataset, each once: first datasets without one of its
+        records, then datasets with an edge.
 
-        Raises DatasetError when no two inputs of the space are neighbours.
+        Raises DatasetError if no two inputs of the space are neighbours.
         """
         self.check_possible()
         records = islice((edge.value for edge in self.space.of_record().edges()), _RECORDS)
         yield from self.changed(dataset, Ingredients(list(records)))
 
     def edge_pairs(self) -> Pairs:
-        """Yield pairs of which one input, or both, are at an edge."""
+        """Yield pairs in which one input or both are at an edge."""
         if isinstance(self.inner, Own):
             yield from self._generated_pairs(self.inner.spread(_GENERATED))
         else:
@@ -139,19 +142,19 @@ class Relation(ABC):
 
     @abstractmethod
     def pairs_at_edges(self) -> Pairs:
-        """Yield the pairs at an edge of a space that is not generated by a user's code."""
+        """Yield the pairs at an edge, for a space that no code of a user generates."""
 
     def extreme_pairs(self) -> Pairs:
-        """Yield the few pairs with the most records that no small pair can replace."""
+        """Yield the few pairs with the most records whose leak no small pair shows."""
         return iter(())
 
     def pattern_pairs(self) -> Pairs:
-        """Yield pairs of the patterns of query answers; none for relations without patterns."""
+        """Yield the pairs of the patterns of query answers. Other relations yield nothing."""
         return iter(())
 
     def lattice(self) -> list[Any]:
-        """Return a few datasets of which many are neighbours, the smallest first: the draws for
-        each of them serve several pairs."""
+        """Return a few datasets, the smallest first. Many of them are neighbours, so that the draws
+        for one dataset serve several pairs."""
         inner = self.inner
         if isinstance(inner, Own):
             given = inner.spread(_VALUES)
@@ -170,17 +173,18 @@ class Relation(ABC):
         return [one for one in _subsets(corners) if inner.fits(len(one))]
 
     def corners(self, records: list[Any]) -> list[Any]:
-        """Return the records whose subsets are a lattice."""
+        """Return the records whose subsets form the lattice."""
         return records
 
     def lattice_pairs(self) -> Pairs:
-        """Yield all pairs of neighbours in the lattice; d1 is the smaller one."""
+        """Yield all pairs of neighbours in the lattice. d1 is the smaller dataset."""
         for d1, d2 in combinations(self.lattice(), 2):
             if self.holds(d1, d2):
                 yield d1, d2, "neighbours in a small lattice"
 
     def _generated_pairs(self, given: Sequence[Any]) -> Pairs:
-        """Yield pairs of inputs that code of a user gave or accepts: neighbours, or two of them."""
+        """Yield pairs for a space or a relation that is a user's own code: neighbours of the given
+        inputs, then pairs of two given inputs."""
         if isinstance(self.inner, Own):
             lists = [one for one in given if isinstance(one, list)]
             records = [record for dataset in lists for record in dataset]
@@ -201,17 +205,18 @@ def _subsets(records: list[Any]) -> list[list[Any]]:
 
 
 Bases = list[tuple[str, list[Any]]]
-# Tables with many columns have more edges than this; then each is tried in fewer datasets ...
+# Tables with many columns may have more edges than this. Then each edge is tried in fewer datasets
+# ...
 _MANY_EDGES = 150
-# ... namely in the first ones.
+# ... namely in this number of datasets, the smallest ones.
 _FEW_BASES = 2
 
 
 def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
-    """Return datasets to put an edge in, each with a description, the smallest first.
+    """Return (description, dataset) for datasets in which an edge may be put, the smallest first.
 
-    room: number of records that must still fit in.  empty: whether the dataset without records is
-    one of them.
+    room: number of records that must still fit in.
+    empty: whether the dataset without records is included.
     """
     item = space.item
     low, high = item.extremes()
@@ -229,13 +234,14 @@ def base_datasets(space: Lists, *, room: int = 0, empty: bool = True) -> Bases:
 
 
 def few_bases(bases: Bases, edges: Sequence[Edge]) -> Bases:
-    """Return the datasets that edges are tried in: all, or the first two for many edges."""
+    """Return the datasets in which edges are tried: all, or the first two if there are many
+    edges."""
     return bases[:_FEW_BASES] if len(edges) > _MANY_EDGES else bases
 
 
 def _sized(records: list[Any], space: Lists, room: int) -> list[Any] | None:
-    """Return records, cut or filled to the sizes that the space and the room allow; None if they
-    allow none."""
+    """Return records, cut or filled to a size that the space allows with `room` further records.
+    Return None if no size is allowed."""
     most = space.most - room
     if most < space.least:
         return None

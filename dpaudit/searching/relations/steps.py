@@ -1,7 +1,7 @@
 """Relations of numbers: vectors whose entries move, as the answers of queries do.
 
-The eight patterns of answers are those that StatDP (Ding et al., CCS 2018, table 1) tries, scaled
-to the space and to the distance of the relation.
+The eight patterns of answers are the patterns of StatDP (Ding et al., CCS 2018, table 1), scaled to
+the space and to the distance of the relation.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from dpaudit.searching.space import Space, distinct
 from dpaudit.searching.spaces.datasets import Lists
 from dpaudit.searching.spaces.own import Own
 
-# Entries of a vector that has a pattern.
+# Number of entries of a vector that follows a pattern.
 _ENTRIES = 5
-# A moved entry is rounded to 12 digits where that changes the step by at most this part.
+# A moved entry is rounded to 12 digits if that changes the step by at most this fraction.
 _ROUNDING = 1e-12
-# In a longer vector only the first, the middle and the last entry move alone.
+# In a vector longer than this, only the first, the middle and the last entry move alone.
 _PLACES = 50
-# Steps that are tried from a vector inside the space.
+# Number of steps that are tried from a vector inside the space.
 _MANY = 10
-# Steps that are tried from a vector outside the space.
+# Number of steps that are tried from a vector outside the space.
 _FEW_OUTSIDE = 4
-# Entries of a lattice that move.
+# Number of entries of a lattice that move.
 _CORNERS = 3
 
 
 class Steps(Relation):
-    """Vectors, or numbers, at most a distance apart."""
+    """Vectors, or numbers, whose distance is at most a given number."""
 
     is_of_answers: ClassVar[bool] = True
 
@@ -52,7 +52,8 @@ class Steps(Relation):
         return stepped(dataset, self.space, self.adjacency, by.steps)
 
     def pairs_at_edges(self) -> Pairs:
-        """Yield pairs of vectors, or of numbers, in which entries move as far as they may."""
+        """Yield pairs of vectors, or of numbers, in which entries move as far as the relation
+        allows."""
         for words, base in self._bases():
             most = _MANY if self.space.contains(base) else _FEW_OUTSIDE
             start = "one step from" if len(entries(base)) < 2 else "steps from"
@@ -91,7 +92,8 @@ class Steps(Relation):
             for name, first, second in patterns(size):
                 step = self._step(first, second)
                 yield _at(middle, first, step), _at(middle, second, step), name
-        # As far apart as the bounds allow, with every entry inside of them: d1 is not constant.
+        # Patterns whose distance is as large as the bounds allow, with every entry inside the
+        # bounds. Here d1 is not constant.
         for name, first, second in patterns(size):
             moves = [b - a for a, b in zip(first, second, strict=True)]
             step = min(self._step(first, second), high - low)
@@ -99,7 +101,7 @@ class Steps(Relation):
             yield d1, moved(d1, [move * step for move in moves]), f"{name}, between the bounds"
 
     def _step(self, first: Sequence[int], second: Sequence[int]) -> float:
-        """Return the step for which two patterns are exactly as far apart as is allowed."""
+        """Return the step for which two patterns have exactly the allowed distance."""
         order = DISTANCES.get(self.adjacency.kind, math.inf)
         return float(
             self.adjacency.distance / np.linalg.norm(np.subtract(second, first), ord=order)
@@ -111,7 +113,8 @@ class Steps(Relation):
         return list(distinct(self._grid()))
 
     def _grid(self) -> Iterator[Any]:
-        """Yield the corners of a cube of one to three entries, one step wide."""
+        """Yield the corners of a cube in the first one to three entries. Its width is the allowed
+        distance."""
         space = self.inner
         start = space.spread(1)[0] if isinstance(space, Lists) else space.usual()
         low = _lowest(space, start)
@@ -121,8 +124,8 @@ class Steps(Relation):
 
 
 def patterns(size: int) -> list[tuple[str, list[int], list[int]]]:
-    """Return the eight patterns of a number of entries: a name, and for d1 and d2 whether each
-    entry is above (1), at (0) or below (−1) the middle."""
+    """Return (name, d1, d2) for the eight patterns of `size` entries. Each entry is 1 (above the
+    middle), 0 (at the middle) or −1 (below it)."""
     half = size // 2
     rest, zero = size - 1, [0] * size
     return [
@@ -142,13 +145,13 @@ def _at(middle: Any, pattern: Sequence[int], step: float) -> Any:
 
 
 def _start(low: float, high: float, move: int, step: float) -> float:
-    """Return where an entry starts that moves by a step and ends inside the bounds."""
+    """Return the start of an entry that moves by a step and ends inside the bounds."""
     middle = low / 2 + high / 2
     return min(max(middle - move * step / 2, low), high) if move else middle
 
 
 def _typed(values: list[float], space: Lists) -> list[Any]:
-    """Return numbers of the type that a space has."""
+    """Return numbers converted to the type of the space: Booleans, integers or floats."""
     like = space.item.usual()
     if isinstance(like, bool):
         return [bool(value) for value in values]
@@ -156,7 +159,8 @@ def _typed(values: list[float], space: Lists) -> list[Any]:
 
 
 def _lowest(space: Space, like: Any) -> Any:
-    """Return entries at the lower bound, from where a step up is most likely inside."""
+    """Return entries at the lower bound, from which a step up most likely stays inside the
+    space."""
     if isinstance(space, Lists) and isinstance(like, list):
         return [_lowest(space.item.present(), part) for part in like]
     return space.extremes()[0]
@@ -165,9 +169,12 @@ def _lowest(space: Space, like: Any) -> Any:
 def stepped(
     dataset: Any, space: Space, adjacency: Adjacency, steps: Sequence[float]
 ) -> Iterator[Any]:
-    """Yield a dataset with entries moved by the allowed distance, times each step: each entry
-    alone, then all, then all in turns up and down; each also with its entries clamped to the
-    bounds, which only brings the two nearer."""
+    """Yield a dataset with entries moved by the allowed distance, times each of `steps`.
+
+    Each entry moves alone, then all entries together, then all in turns up and down. Each result is
+    yielded twice: first with its entries clamped to the bounds, which only reduces the distance,
+    then as it is.
+    """
     values = entries(dataset)
     size = len(values)
     places = range(size) if size <= _PLACES else (0, size // 2, size - 1)
@@ -184,8 +191,8 @@ def stepped(
 
 
 def entries(dataset: Any) -> list[Any]:
-    """Return the numbers of a scalar or of nested lists, in order; [] where there is anything
-    else."""
+    """Return the numbers of a scalar or of nested lists, in order; [] if there is any other
+    value."""
     if isinstance(dataset, list):
         parts = list(map(entries, dataset))
         return [value for part in parts for value in part] if all(parts) else []
@@ -193,7 +200,8 @@ def entries(dataset: Any) -> list[Any]:
 
 
 def moved(dataset: Any, steps: Sequence[float]) -> Any:
-    """Return a dataset whose entries are moved by steps, one for each; integers by whole ones."""
+    """Return a dataset whose entries are moved by steps, one step for each entry. Integers move by
+    the integer part of their step."""
     return _moved(dataset, iter(steps))
 
 
@@ -208,6 +216,6 @@ def _moved(dataset: Any, steps: Iterator[float]) -> Any:
     if not step:  # keeps −0.0
         return dataset
     total = dataset + step
-    # 0.3 for 0.30000000000000004, where the step stays as large.
+    # 0.3 in place of 0.30000000000000004, if rounding leaves the step as large.
     short = float(f"{total:.12g}")
     return short if abs(short - total) <= abs(step) * _ROUNDING else total

@@ -13,14 +13,14 @@ from dpaudit.searching.space import Space, distinct, identity
 from dpaudit.searching.spaces.datasets import FEW, Lists
 from dpaudit.wording import did_you_mean
 
-# Most groups in which one user gets records, where the relation sets no limit.
+# Number of groups in which one user gets records if the relation sets no limit.
 _MANY_GROUPS = 30
-# Records of a user who has many, where the relation sets no limit.
+# Number of records of a user with many records if the relation sets no limit.
 _MANY = 10
 
 
 class OneUser(Relation):
-    """The records of one user are added or removed."""
+    """All records of one user are added or removed."""
 
     grows: ClassVar[bool] = True
 
@@ -55,7 +55,7 @@ class OneUser(Relation):
                 yield dataset + rows
 
     def _new_user(self, known: Sequence[Any]) -> Any:
-        """Return a user who has no records yet."""
+        """Return the name of a user who has no records yet."""
         space = self.item.by_column().get(self.users.column)
         spread = [] if space is None else space.spread(len(known) + 1)
         free = next((user for user in spread if user not in known), None)
@@ -65,8 +65,8 @@ class OneUser(Relation):
         return max(numbers, default=0) + 1 if len(numbers) == len(known) else "new user"
 
     def _contributions(self, user: Any, records: Iterable[Any]) -> Iterator[list[dict[str, Any]]]:
-        """Yield sets of records that a user may have: each record alone, records in two groups, and
-        the most that the relation allows."""
+        """Yield lists of records that one user may have: each record alone, records in two groups,
+        and as many records as the relation allows."""
         users = self.users
         rows = [{**row, users.column: user} for row in records if isinstance(row, dict)]
         yield from ([row] for row in rows)
@@ -83,7 +83,8 @@ class OneUser(Relation):
             yield [{**first, column: group} for group in twice for _ in range(users.per_group or 2)]
 
     def _group_columns(self) -> list[tuple[str, Space]]:
-        """Return the columns of groups: the named one, or all with few different values."""
+        """Return (name, space) for the columns of groups: the column that the relation names, or
+        all columns with few different values."""
         columns, users = self.item.by_column(), self.users
         if users.group:
             return [(users.group, columns[users.group])] if users.group in columns else []
@@ -97,7 +98,7 @@ class OneUser(Relation):
         return [{**record, self.users.column: user} for user, record in enumerate(records, 1)]
 
     def _some_users(self) -> list[Any]:
-        """Return a user and three others."""
+        """Return the names of four users."""
         users: list[Any] = []
         while len(users) < 1 + FEW:
             users.append(self._new_user(users))
@@ -129,8 +130,11 @@ class OneUser(Relation):
         yield of_others[:1], [*of_others[:1], *many], "a user with many records, and one with one"
 
     def extreme_pairs(self) -> Pairs:
-        """Yield pairs of no records of a user and one record in every category, as far as a table
-        has room and the relation allows it: of all columns together, then of each column."""
+        """Yield pairs in which one user has no records, and then one record in every category.
+
+        The records vary in all columns together, then in one column at a time. The table and the
+        relation limit their number.
+        """
         space, users = self.inner, self.users
         if not isinstance(space, Lists):
             return
@@ -183,12 +187,14 @@ def allowed(dataset: Any, users: Users) -> Any:
 
 
 def _values(space: Space, most: int) -> list[Any]:
-    """Return at most `most` values of a column: all it has, if they are few, or different ones."""
+    """Return at most `most` values of a column: all of them if they are few, else different
+    ones."""
     return (space.all_values() or list(distinct(space.spread(most))))[:most]
 
 
 def _in_groups(usual: Any, other: Any, column: str, groups: Space) -> Pairs:
-    """Yield pairs of records that a user has in two groups of a column, low and high."""
+    """Yield pairs in which a user has records in the lowest and in the highest group of a
+    column."""
     low, high = groups.extremes()
     at = [{**usual, column: low}, {**usual, column: high}]
     of_other = [{**other, column: low}, {**other, column: high}]

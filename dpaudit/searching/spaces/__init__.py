@@ -14,7 +14,8 @@ from dpaudit.searching.spaces.numbers import Booleans, Integers, Numbers
 from dpaudit.searching.spaces.own import Own
 from dpaudit.wording import did_you_mean, shortened
 
-# Every kind of space: the word that a line begins with, what reads the rest, and an example.
+# Every kind of space: the word with which a line begins, the function that reads the rest of the
+# line, and an example.
 _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
     ("number", Numbers.read, "number in [0, 1]"),
     ("integer", Integers.read, "integer in [0, 120]"),
@@ -29,7 +30,8 @@ _KINDS: tuple[tuple[str, Callable[[Line], Space], str], ...] = (
 )
 EXAMPLES = {word: example for word, _, example in _KINDS}
 _READERS = {word: reader for word, reader, _ in _KINDS}
-# Keys of a mapping that name a kind of space, and the key for its number of records.
+# Keys of a mapping that name a kind of space, with the key for its number of records ("" if it has
+# no records).
 _SIZES = {
     "table": "rows",
     "list": "length",
@@ -46,9 +48,11 @@ _DEPTH = 30
 def parse_space(value: Any, base: Path | None = None) -> Space:
     """Return the space that a user wrote, as one line or as a mapping of lines.
 
-    base: the folder where a relative file of an import path is looked for, after the working
-    directory. Raises DatasetError, whose message names the part that was not understood;
-    TargetError for a wrong import path.
+    base: folder in which the relative file of an import path is looked for, after the working
+    directory.
+
+    Raises DatasetError, whose message names the part that was not understood; TargetError for a
+    wrong import path.
     """
     try:
         return _parsed(_as_line(value, base, 0), base)
@@ -68,7 +72,7 @@ def _parsed(text: str, base: Path | None) -> Space:
 
 
 class _SpaceLine(Line):
-    """A line that holds a space of any kind."""
+    """A line that describes a space of any kind."""
 
     depth = 0
 
@@ -100,7 +104,7 @@ class _SpaceLine(Line):
 
 
 def _as_line(value: Any, base: Path | None, depth: int) -> str:
-    """Return a space as one line; the spaces in a mapping may be lines or mappings."""
+    """Return a space as one line. The spaces in a mapping may be lines or mappings."""
     if depth > _DEPTH:
         raise NotUnderstood("it is nested too deeply")
     if isinstance(value, Mapping):
@@ -152,7 +156,7 @@ def _rest(kind: str, value: Any, base: Path | None, depth: int) -> str:
 
     def inner(part: Any) -> str:
         line = _as_line(part, base, depth + 1)
-        _parsed(line, base)  # so that a mistake is named in this part alone
+        _parsed(line, base)  # a mistake is reported for this part alone
         return f"({line})"
 
     if kind in ("list", "vector"):

@@ -20,15 +20,17 @@ from dpaudit.searching.space import (
 )
 from dpaudit.searching.spaces.numbers import Numbers
 
-# Most records of a list whose space does not say how many it may have.
+# Largest number of records of a list if its space does not state a number.
 MOST = 30
-# Most records that a space may allow: worst cases are small, and each proposal is kept in memory.
+# Largest number of records that a space may allow: worst cases are small, and each proposal is kept
+# in memory.
 LONGEST = 1000
-# Hypothesis gives up on inputs that take too many choices: records beyond these are repeated.
+# Number of records that Hypothesis draws for a longer list; the list repeats them. Hypothesis gives
+# up on inputs that take too many choices.
 _DRAWN = 50
-# Records of a harmless dataset.
+# Number of records of a harmless dataset.
 FEW = 3
-# Edges of a record that are tried as the value of all records.
+# Number of edges of a record that are tried as the value of all records.
 _EDGES_OF_ITEMS = 12
 # Values that may be added to a space, by name.
 ALSO: Mapping[str, float | None] = {"missing": None, "nan": math.nan}
@@ -110,7 +112,7 @@ class OrMissing(Space):
 
 @dataclass(frozen=True, slots=True)
 class Records(Space):
-    """Mappings with the same keys, each value from a space of its own."""
+    """Mappings with the same keys. Each key has the space of its values."""
 
     columns: Mapping[str, Space]
 
@@ -166,7 +168,7 @@ class Records(Space):
         return self.columns
 
     def all_edges(self) -> Iterator[tuple[Any, str]]:
-        """Yield a usual record with an edge in one column, all columns in turn."""
+        """Yield a usual record with an edge in one column, for each column in turn."""
         usual = self.usual()
         columns = [[(name, edge) for edge in space.edges()] for name, space in self.columns.items()]
         for turn in zip_longest(*columns):
@@ -190,7 +192,7 @@ class Records(Space):
 
 @dataclass(frozen=True, slots=True)
 class Lists(Space):
-    """Lists of `least` to `most` records of a space; those of a fixed length are vectors."""
+    """Lists of `least` to `most` records of a space. Lists of a fixed length are vectors."""
 
     item: Space
     least: int = 0
@@ -218,7 +220,7 @@ class Lists(Space):
 
     @classmethod
     def read_vector(cls, line: Line) -> Self:
-        """Read a list of a fixed length, after the word vector."""
+        """Read a list of a fixed length, after the word `vector`."""
         line.take("of", "'of', as in 'vector of 5 number'")
         size = line.size()
         if size is None:
@@ -227,7 +229,7 @@ class Lists(Space):
 
     @classmethod
     def read_table(cls, line: Line) -> Self:
-        """Read a list of records with columns, after the word table."""
+        """Read a list of records with columns, after the word `table`."""
         sizes = _sizes(line) if line.skip("of") else (0, MOST)
         return cls(Records.read(line), *sizes)
 
@@ -252,7 +254,7 @@ class Lists(Space):
         )
 
     def fits(self, size: int) -> bool:
-        """Return whether the space has lists of this number of records."""
+        """Return whether the space has lists of `size` records."""
         return self.least <= size <= self.most
 
     @property
@@ -317,7 +319,7 @@ class Lists(Space):
 
 
 def _sizes(line: Line) -> tuple[int, int]:
-    """Read the least and the largest number of records, where a line has them."""
+    """Read the smallest and the largest number of records; return (0, 30) if the line has none."""
     least = line.size()
     if least is None:
         return 0, MOST

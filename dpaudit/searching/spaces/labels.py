@@ -17,7 +17,7 @@ _CONSTANTS = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "~", "none", "None"), None),
 }
-# Length of the longest text that is an edge.
+# Length of the longest text that is an edge, in characters.
 _LONG = 1000
 # Random users are numbered from 1 to this number.
 _USERS = 5
@@ -25,7 +25,7 @@ _USERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Categories(Space):
-    """A few values, each written out: texts, numbers or booleans, all of one type."""
+    """A few values that are written out: texts, numbers or Booleans, all of one type."""
 
     values: tuple[Any, ...]
 
@@ -110,14 +110,14 @@ def _type(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """Return a category as it stands on a line."""
+    """Return a category as it is written on a line."""
     if value is None or isinstance(value, bool):
         return {None: "null", False: "false", True: "true"}[value]
     return quoted(value) if isinstance(value, str) else repr(value)
 
 
 def _value(line: Line) -> Any:
-    """Read a category, which may be several words."""
+    """Read a category, which may consist of several words."""
     words = []
     while line.next is not None and line.next.kind != "mark":
         words.append(line.token(""))
@@ -142,7 +142,7 @@ def _constant(word: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Texts(Space):
-    """Every text that can be written as UTF-8."""
+    """Every text that can be encoded in UTF-8."""
 
     word: ClassVar[str] = "text"
 

@@ -1,4 +1,4 @@
-"""Numbers and integers, with bounds or without, and booleans."""
+"""Numbers and integers, with or without bounds, and Booleans."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from dpaudit.wording import shortened
 _SUBNORMAL = 5e-324
 _LARGEST = sys.float_info.max
 _HUGE = 1e18
-# Adding 1 to a float of this size may change nothing.
+# From this size on, adding 1 to a float may change nothing.
 _EXACT = 2**53
 # Significant digits of random numbers.
 _DIGITS = 3
-# Random numbers below this part of the width of the bounds (at most 1) become 0.
+# Random numbers below this fraction of the width of the bounds (at most 1) become 0.
 _TINY = 1e-6
-# Integer columns with no more different values than this form groups.
+# Integer columns with at most this number of different values form groups.
 _FEW_VALUES = 30
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounded(Space):
-    """Numbers from `low` to `high`, both included; an infinite bound is no bound."""
+    """Numbers from `low` to `high`, both included. An infinite bound means that there is no
+    bound."""
 
     low: Any = -math.inf
     high: Any = math.inf
@@ -82,7 +83,7 @@ class _Bounded(Space):
 
     @staticmethod
     def parsed(word: str) -> Any:
-        """Return the bound that a word stands for; None where it is none."""
+        """Return the bound that a word stands for; None if it is not a number."""
         return as_number(word)
 
     @property
@@ -118,11 +119,11 @@ class _Bounded(Space):
 
     @abstractmethod
     def _middle(self) -> Any:
-        """Return the number in the middle of two bounds."""
+        """Return the number in the middle between the two bounds."""
 
     @abstractmethod
     def _between(self, number: int) -> list[Any]:
-        """Return a number of values between two bounds, equally far apart."""
+        """Return `number` equally spaced values between the two bounds."""
 
     def extremes(self) -> tuple[Any, Any]:
         usual = self.usual()
@@ -138,12 +139,13 @@ class _Bounded(Space):
         return min(max(value, self.low), self.high) if isinstance(value, int | float) else value
 
     def _cost(self, value: Any) -> tuple[Any, ...]:
-        """Return a sort key: inside first, then exactly the simplest, then short to write."""
+        """Return a sort key: values inside first, then exactly the simplest value, then values with
+        few digits."""
         outside = not self.contains(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or (isinstance(value, float) and not math.isfinite(value)):
             return (outside, 2, 0, 0.0)
-        # Written without an exponent, so that neither 1e-160 nor 1e160 counts as short.
+        # Digits without an exponent, so that neither 1e-160 nor 1e160 counts as short.
         digits = len(f"{Decimal(str(abs(value))):f}".removesuffix(".0"))
         simplest = self.simplest
         is_simplest = value == simplest and math.copysign(1, value) == math.copysign(1, simplest)
@@ -158,7 +160,7 @@ class _Bounded(Space):
 
 @dataclass(frozen=True, slots=True)
 class Numbers(_Bounded):
-    """Floats; without bounds every float, NaN included."""
+    """Floats. Without bounds every float is a value, also NaN."""
 
     word: ClassVar[str] = "number"
     of: ClassVar[type[int] | type[float]] = float
@@ -207,7 +209,8 @@ class Numbers(_Bounded):
         return strategies().floats(low, high, allow_nan=not self.is_bounded).map(self._short)
 
     def _short(self, value: float) -> float:
-        """Return a number of few digits near a random one; edges have numbers of many digits."""
+        """Return a number with few digits near a random number. Edges provide the numbers with many
+        digits."""
         if not math.isfinite(value):
             return value
         width = min(self.high - self.low, 1.0)
@@ -269,7 +272,8 @@ class Integers(_Bounded):
             size = abs(value - self.simplest)
             sign = 1 if value >= self.simplest else -1
             known.append(self.simplest + sign * (size // 2))
-            # Smaller steps, too, so that a limit between two integers is reached in few of them.
+            # Smaller steps, too, so that shrinking reaches a limit between two integers in few
+            # steps.
             known += [value - sign * max(1, size // part) for part in (4, 16, 64, 256)]
         return self._below(known, value)
 
@@ -318,7 +322,7 @@ class Booleans(Space):
 
 
 def as_number(word: str) -> float | None:
-    """Return the float that a word stands for; None where it is no number."""
+    """Return the float that a word stands for; None if the word is not a number."""
     try:
         value = float(word)
     except ValueError:
@@ -331,7 +335,7 @@ def as_number(word: str) -> float | None:
 
 
 def as_integer(word: str) -> int | float | None:
-    """Return the integer, infinity or NaN that a word stands for; None where it is none."""
+    """Return the integer, infinity or NaN that a word stands for; None for other words."""
     if word.lstrip("+-").lower() in ("inf", "infinity", "nan"):
         return float(word)
     try:
@@ -341,5 +345,5 @@ def as_integer(word: str) -> int | float | None:
 
 
 def _shown(bound: float) -> str:
-    """Return a bound as it stands on a line; 1 for 1.0."""
+    """Return a bound as it is written on a line, such as 1 for 1.0."""
     return repr(bound).removesuffix(".0")

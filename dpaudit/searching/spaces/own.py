@@ -25,8 +25,10 @@ _PLAIN = (bool, int, float, str, type(None))
 class Own(Space):
     """The inputs of a user's function or strategy.
 
-    Which other inputs it could give is unknown: every plain dataset counts as inside, and the only
-    edges are the inputs of the first seeds.
+    The other inputs that it could give are unknown. So every plain dataset counts as inside, and
+    the only edge is the input of seed 0.
+
+    made_by: the function or the strategy.
     """
 
     path: str
@@ -34,7 +36,7 @@ class Own(Space):
 
     @classmethod
     def read(cls, line: Line) -> Self:
-        """Return the space of an import path, `import:my.module:generate`.
+        """Return the space of an import path, such as `import:my.module:generate`.
 
         Raises TargetError for a wrong path, DatasetError for an object of another type.
         """
@@ -71,14 +73,14 @@ class Own(Space):
         yield self.generated(0), "generated"
 
     def simpler(self, value: Any) -> Iterator[Any]:
-        """Yield datasets with fewer records; the generator alone knows which values are simpler."""
+        """Yield datasets with fewer records. Only the generator knows which values are simpler."""
         if isinstance(value, list) and value:
             half = (len(value) + 1) // 2
             yield from [value[:half], value[len(value) - half :]] if half < len(value) else []
             yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
 
     def generated(self, seed: int) -> Any:
-        """Return the input of a seed. Raises DatasetError where the generator fails."""
+        """Return the input of a seed. Raises DatasetError if the generator fails."""
         if _is_strategy(self.made_by):
             return self._given(seed + 1)[seed]
         words = f"{self.words()} (seed {seed})"
@@ -92,14 +94,14 @@ class Own(Space):
         return st.integers(0, _SEEDS - 1).map(self.generated)
 
     def _given(self, number: int) -> list[Any]:
-        """Return a number of inputs of a strategy, without the first, which is often empty."""
+        """Return `number` inputs of a strategy, without the first input, which is often empty."""
         values = drawn(self.made_by, 0, self.words(), is_own=True)
         words = f"{self.words()} gave"
         return [_checked(value, words) for value in islice(values, 1, number + 1)]
 
 
 def _checked(value: Any, words: str) -> Any:
-    """Return a generated value in plain Python. Raises DatasetError where it is no dataset."""
+    """Return a generated value in plain Python. Raises DatasetError if it is not a dataset."""
     value = plain(value)
     if fault := _fault(value):
         raise DatasetError(f"{words} {shown(value)}, {fault}", code="generator-failed")
@@ -107,14 +109,15 @@ def _checked(value: Any, words: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a generated value in plain Python: arrays and tuples as lists, tables as rows."""
+    """Return a generated value in plain Python: arrays and tuples as lists, tables as lists of
+    rows."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
         return list(map(plain, value))
     if isinstance(value, Mapping):
         return {key: plain(part) for key, part in value.items()}
-    to_dicts = getattr(value, "to_dicts", None)  # of Polars
+    to_dicts = getattr(value, "to_dicts", None)  # method of Polars data frames
     if callable(to_dicts):
         return plain(to_dicts())
     if type(value).__module__.partition(".")[0] == "pandas":
@@ -123,7 +126,7 @@ def plain(value: Any) -> Any:
 
 
 def _fault(value: Any) -> str:
-    """Return why a value is no dataset; "" for a dataset."""
+    """Return the reason why a value is not a dataset; "" for a dataset."""
     if isinstance(value, _PLAIN):
         return ""
     if isinstance(value, dict):
@@ -135,7 +138,8 @@ def _fault(value: Any) -> str:
 
 
 def _mixed(records: list[Any]) -> str:
-    """Return why records are not of one type, where they are not; numbers may be missing."""
+    """Return the reason why records differ in type or columns; "" if they do not. Records may be
+    None."""
     types = list(dict.fromkeys(_type(record) for record in records if record is not None))
     if len(types) > 1:
         return (
