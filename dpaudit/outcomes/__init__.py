@@ -1,7 +1,7 @@
 """Outputs of a mechanism as a table of columns.
 
-An outcome is one output, or an exception (`Raised`). `from_raw` turns any list of outcomes into an
-`Outcomes` table with one row an outcome and one column a place in outcomes:
+An outcome is one output, or an exception (`Raised`). `from_raw` turns a list of outcomes into an
+`Outcomes` table. The table has one row per outcome, and one column per place in the outcomes:
 
     from_raw([{"age": 36, "tags": ["a"]}, {"age": 41.5, "tags": []}])
 
@@ -11,28 +11,31 @@ An outcome is one output, or an exception (`Raised`). `from_raw` turns any list 
     length of output["tags"]  1      0
     type of output["age"]     int    absent (the usual type of a number is float)
 
-Path    the place of a column: its name, such as `output["tags"][0]`, and the steps to it.
-Entry   what an outcome has at a place: a number (float64) or a label, a word for anything that is
-        no number: a string in quotes, `True`, `None`, `NaN`, `raised ValueError`, `a dict`,
-        `absent` if the outcome has no such place.
-Column  the entries of all outcomes at one place: `numbers` (size,) float64, NaN for labels;
-        `codes` (size,) int32, 0 for a number and k for `labels[k - 1]`, or None.
-Table   outcomes of one shape: a tuple of columns, and entries that all outcomes share.
+Path    A place in an outcome: its name, such as `output["tags"][0]`, and the steps that lead to it.
+Entry   The content of one outcome at one place: a number (float64) or a label. A label is a text
+        for a value that is not a number: a string in quotes, `True`, `None`, `NaN`,
+        `raised ValueError`, `a dict`, or `absent` if the outcome does not have the place.
+Column  The entries of all outcomes at one place: `numbers` (size,) float64, NaN for labels;
+        `codes` (size,) int32, 0 for a number and k for `labels[k - 1]`; `codes` is None if all
+        entries are numbers.
+Table   Outcomes of one shape: a tuple of columns, and the entries that all outcomes share.
 LongTable
-        outcomes of several shapes: all entries in one array, with offsets by path.
+        Outcomes of several shapes: one array of all entries, with offsets by path.
 TimedOutcomes
-        a table with the duration of each call in nanoseconds, (size,).
+        A table with the duration of each call in nanoseconds, (size,).
 Keys    64-bit hashes of outcomes, (size,) uint64: equal for equal outcomes, in every process.
 Representation
-        what == does not compare: types, signs of zero, orders of keys. Columns of their own.
-Aspects columns made from others by name: `lowest set bit of output`, `kind of output`.
+        The properties of an outcome that == does not compare: types, signs of zero, orders of the
+        keys of dicts. They have columns of their own.
+Aspects Columns that are computed from another column: `lowest set bit of output`, `kind of output`.
 
-Nothing is rounded or merged, since some privacy definitions are not closed under post-processing.
+No value is rounded or merged, since some privacy definitions are not closed under post-processing.
 
-`columns` has entries, labels, keys and paths; `scalars` and `representation` how values become
-entries and words; `reader` and `reading` read raw outputs; `tables` and `long_table` hold them;
-`aspects` and `known` make new columns and find outcomes again; `packing` writes tables to files;
-`frames` and `set_order` also run inside processes that draw, under Python 3.8 without dpaudit.
+`columns` has entries, labels, keys and paths; `scalars` and `representation` turn values into
+entries and texts; `reader` and `reading` read raw outputs; `tables` and `long_table` hold outcomes;
+`aspects` computes columns from other columns; `known` finds outcomes among known outcomes;
+`packing` writes tables to files. `frames` and `set_order` also run inside processes that draw,
+under Python 3.8 and without dpaudit.
 """
 
 from __future__ import annotations

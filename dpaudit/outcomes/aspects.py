@@ -1,6 +1,7 @@
-"""Columns made from other columns: bits and decimals of numbers, kinds, types, signs of zero.
+"""Columns computed from other columns: bits and decimals of numbers, kinds, types, signs of zero.
 
-The name of such a column is a prefix and the name of the other: `decimal places of output[2]`.
+The name of such a column is a prefix followed by the name of the original column. For example,
+`decimal places of output[2]` is computed from `output[2]`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from dpaudit.outcomes.representation import OF_TYPE, SIGN, signs_of, types_of
 from dpaudit.outcomes.scalars import Entries
 
 SPAN, _PLACES, _LAST = "span of bits of ", "decimal places of ", "last decimal of "
-# Bits of the significand of a float.
+# Number of bits in the significand of a float.
 _PRECISION = 53
-# Decimal digits that every float keeps.
+# A float represents every decimal number of up to 15 digits without loss.
 _DIGITS = 15
-# Decimal places that stand for a number of more than 15 digits.
+# Number of decimal places that marks a number with more than 15 digits.
 _FULL = _DIGITS + 1
 _AS_MANY = "as many as fit"
 
@@ -29,7 +30,10 @@ Codes = NDArray[np.int64]
 
 
 def made_from(name: str, known: Callable[[str], Column]) -> Column:
-    """Return the column of a name. known: returns columns that are not made from others."""
+    """Return the column called `name`, which is computed first if the name has a prefix.
+
+    known: returns, by name, a column that is not computed from another column.
+    """
     prefix = prefix_of(name)
     if prefix is None:
         return known(name)
@@ -43,12 +47,17 @@ def made_from(name: str, known: Callable[[str], Column]) -> Column:
 
 @lru_cache(maxsize=1024)  # every block of draws has the same columns
 def prefix_of(name: str) -> str | None:
-    """Return the prefix of the name of a column that is made from another; else None."""
+    """Return the prefix in the name of a computed column; None for any other column."""
     return next((one for one in (KIND, OF_TYPE, SIGN, *ASPECTS) if name.startswith(one)), None)
 
 
 def _seen(column: Column, name: str) -> Column:
-    """Return one property of a column's numbers; 0 and infinite numbers get labels of their own."""
+    """Return the column of one property, such as the lowest set bit, of a column's numbers.
+
+    Zeros get the label "zero", infinite numbers the label "infinite"; labels stay as they are.
+
+    name: key of the property in `ASPECTS`.
+    """
     numbers, labels = column.numbers, (*column.labels, "zero", "infinite")
     codes = np.zeros(len(numbers), dtype=np.int32)
     if column.codes is not None:
@@ -78,7 +87,7 @@ def _lowest(numbers: FloatArray) -> Codes:
 
 
 def _span(numbers: FloatArray) -> Entries:
-    """Return labels of sign, highest bit and lowest bit, such as `-2^3 to 2^-1`."""
+    """Return, for each number, a label with sign, highest and lowest bit: `-2^3 to 2^-1`."""
     highest = _highest(numbers)
     length = highest - _lowest(numbers)
     # A length is at most 52, so that sign, highest bit and length fit into one integer.
@@ -99,7 +108,7 @@ def _decimal_places(numbers: FloatArray) -> Entries:
 
 
 def _last_decimal(numbers: FloatArray) -> Entries:
-    """Return labels of the last digit that is not 0, at its decimal place: 0.05 for 1.15."""
+    """Return, for each number, its last digit other than 0 as a label: `0.05` for 1.15."""
     places, digits = _decimals(numbers)
     distinct, found = np.unique(places * 10 + digits, return_inverse=True)
     return _labels(found, map(_decimal_word, distinct.tolist()))
@@ -115,8 +124,11 @@ def _labels(places: Codes, labels: Iterable[str]) -> Entries:
 
 
 def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
-    """Return the number of decimal places (negative for multiples of 10) and the last digit that is
-    not 0; `_FULL` and 0 for numbers of more than 15 digits."""
+    """Return two arrays: number of decimal places, and last digit other than 0, of each number.
+
+    For a multiple of 10^k, the number of decimal places is -k. A number with more than 15 digits
+    has `_FULL` decimal places and the last digit 0.
+    """
     places = np.full(len(numbers), _FULL, dtype=np.int64)
     scaled = np.zeros(len(numbers), dtype=np.int64)
     rest = _with_few_digits(numbers)
@@ -136,7 +148,7 @@ def _decimals(numbers: FloatArray) -> tuple[Codes, Codes]:
 
 
 def _with_few_digits(numbers: FloatArray) -> Codes:
-    """Return the indices of numbers that are decimals of at most 15 digits and 15 places."""
+    """Return the indices of numbers with at most 15 decimal digits and at most 15 places."""
     digits = np.floor(np.log10(np.abs(numbers))) + 1
     powers = 10.0 ** np.clip(_DIGITS - digits, 0, _DIGITS)
     nearest = np.rint(numbers * powers)

@@ -1,7 +1,8 @@
-"""Columns of a table of outcomes: the place that a column stands for, its entries and their keys.
+"""Columns of a table of outcomes: paths (places in outcomes), entries, and keys of entries.
 
-An entry is what one outcome has at one place: a number, or a label, which is a word for anything
-that is not a number (`'a'`, `None`, `NaN`, `a dict`, `raised ValueError`, `absent`).
+An entry is the content of one outcome at one place. It is a number or a label, which is a text for
+a value that is not a number (`'a'`, `None`, `NaN`, `a dict`, `raised ValueError`, `absent`). A key
+is a 64-bit hash.
 """
 
 from __future__ import annotations
@@ -20,35 +21,38 @@ FloatArray = NDArray[np.float64]
 CodeArray = NDArray[np.int32]
 KeyArray = NDArray[np.uint64]
 
-# Label of outcomes that have no entry at a place, in every table.
+# Label of an outcome that does not have the place of a column, in every table.
 ABSENT = "absent"
-# Start of the label of an exception. The label of a string starts with a quotation mark.
+# Prefix of the label of an exception. No string has this prefix: its label begins with a quote.
 RAISED = "raised "
-# Start of the name of a column that holds only the kinds of another column's entries.
+# Prefix of the name of a column that holds only the kinds of another column's entries.
 KIND = "kind of "
-# Starts of the names of columns whose numbers are exponents of two.
+# Prefixes of the names of columns whose numbers are exponents of two.
 LOWEST_BIT, HIGHEST_BIT = "lowest set bit of ", "highest set bit of "
 # Name of the column of the durations of calls, in nanoseconds.
 ELAPSED = "elapsed time"
-# Last step of the path that holds the order of a dict's keys.
+# Last step of the path at which the order of a dict's keys is an entry.
 ORDER = "order of keys"
-# Last step of the path that holds the exact value of a number that no float is equal to.
+# Last step of the path at which the exact value of a number is an entry, if no float equals it.
 EXACT = "exact value"
-# The bits of -0.0, read as a signed integer: the smallest one.
+# The bits of -0.0 as a signed integer, which is the smallest int64.
 _NEGATIVE_ZERO = np.iinfo(np.int64).min
+# Units of durations: length in nanoseconds, and symbol.
 _DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 
-# item: of a list; key: of a dict; element: of a set; attribute: of an object; about: a property of
-# the whole value, such as its length; form: how the value is represented, which == does not compare
-# (its type, the order of its keys).
+# Kind of a step of a path. "root": the outcome itself.
+# "item": item of a list.  "key": value of a dict at a key.  "element": element of a set.
+# "attribute": attribute of an object.  "about": property of the value, such as its length.
+# "form": representation of the value (its type, the order of its keys), which == does not compare.
 Step = Literal["root", "item", "key", "element", "attribute", "about", "form"]
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An exception of the mechanism as an outcome, with the name of its type as `kind`.
+    """An exception of the mechanism, which counts as an outcome.
 
-    where: the line that raised it, such as `mine.py:12`, or ""; not compared.
+    kind: name of the exception's type, such as `ValueError`.
+    where: file and line that raised the exception, such as `mine.py:12`, or ""; not compared by ==.
     """
 
     kind: str
@@ -67,10 +71,13 @@ class Raised:
 class Path:
     """A place in an outcome, such as `output["Escargots"]` or `output[2].age`.
 
-    Paths with the same name are the same place.
-    parent: the path of the value that contains this one; None for the outcome itself.
-    word: the last step in words: an index, a key, an element, an attribute or a property.
-    name: the whole path in words.  depth: the number of steps from the outcome.
+    Two paths with the same name are the same place.
+
+    parent: path of the value that contains the value at this path; None for the outcome itself.
+    step: kind of the last step.
+    word: text of the last step: an index, a key, an element, an attribute or a property.
+    name: text of the whole path.
+    depth: number of steps from the outcome.
     """
 
     parent: Path | None
@@ -94,17 +101,20 @@ class Path:
 
     @property
     def is_in_keys(self) -> bool:
-        """Whether the keys of outcomes depend on the entry at this path.
+        """Whether the keys (hashes) of outcomes depend on the entry at this path.
 
-        They do not depend on the order of a dict's keys, because the order in which a set lists its
-        elements differs between processes.
+        True for all paths except the order of a dict's keys. A dict may be made from a set, and the
+        order of a set differs between processes.
         """
         return self.step != "form" or self.word != ORDER
 
     @property
     def tells_by_absence(self) -> bool:
-        """Whether a missing entry is information of its own: for keys and elements, but not for
-        items of a list, which follow from its length."""
+        """Whether the absence of an entry at this path adds information.
+
+        True for keys of dicts and elements of sets. False for items of a list, since the length of
+        the list determines which items are absent.
+        """
         return self.step in ("key", "element")
 
     def then(self, step: Step, word: str) -> Path:
@@ -117,11 +127,11 @@ class Path:
         return Path(self, "key", quoted(key))
 
     def about(self, what: str) -> Path:
-        """Return the path of a property of the value here, such as `length`."""
+        """Return the path of a property, such as `length`, of the value at this path."""
         return Path(self, "about", what)
 
     def form(self, what: str) -> Path:
-        """Return the path of how the value here is represented, such as `type`."""
+        """Return the path of a representation, such as `type`, of the value at this path."""
         return Path(self, "form", what)
 
 
@@ -132,9 +142,10 @@ ROOT = Path(None, "root", "output")
 class Column:
     """The entries of all outcomes at one place.
 
-    name: `output`, `output[2]`, `output["age"]`, `length of output`.
-    numbers: (outcomes,), NaN where the entry is a label.
-    codes: (outcomes,), 0 for a number, k for `labels[k - 1]`; None if all entries are numbers.
+    name: name of the place, such as `output`, `output["age"]` or `length of output`.
+    numbers: (outcomes,), the numbers; NaN where the entry is a label.
+    codes: (outcomes,), 0 for a number and k for `labels[k - 1]`; None if all entries are numbers.
+    labels: distinct texts of the entries that are not numbers; a label may be unused.
     """
 
     name: str
@@ -144,7 +155,7 @@ class Column:
 
     @classmethod
     def constant(cls, name: str, entry: str | float, size: int) -> Column:
-        """Return a column of `size` equal entries, as broadcast arrays, which take no memory."""
+        """Return a column of `size` equal entries, as broadcast arrays, which need no memory."""
         if isinstance(entry, str):
             codes = np.broadcast_to(np.int32(1), size)
             return cls(name, np.broadcast_to(np.float64(np.nan), size), codes, (entry,))
@@ -165,27 +176,27 @@ class Column:
         return Column(self.name, self.numbers, codes, labels)
 
     def keys(self) -> KeyArray:
-        """Return 64-bit keys of the entries, shape (outcomes,), which callers must not change.
+        """Return 64-bit keys of the entries, shape (outcomes,). Callers must not change the array.
 
-        Equal entries have equal keys; 0.0 and -0.0 have two.
+        Equal entries have equal keys, but the keys of 0.0 and -0.0 differ.
         """
         has_more = self.codes is not None and 0 < len(self.codes) < len(self.labels)
         column = self.trimmed() if has_more else self
         return entry_keys(column.numbers, column.codes, label_keys(column.labels))
 
     def word(self, row: int) -> str:
-        """Return the entry of one outcome in words."""
+        """Return the entry of the outcome number `row` as a text."""
         code = 0 if self.codes is None else int(self.codes[row])
         return self.labels[code - 1] if code else entry_word(float(self.numbers[row]))
 
 
 def quoted(text: str) -> str:
-    """Return a string in double quotes on one line; different strings give different lines."""
+    """Return a string in double quotes on one line; different strings give different results."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def number_word(number: float) -> str:
-    """Return the shortest decimal that is equal to a number; integers have no point."""
+    """Return the shortest decimal text that reads as a number; integers have no decimal point."""
     if number.is_integer() and abs(number) < 1e15:
         return str(int(number))
     return repr(number)
@@ -197,7 +208,10 @@ def entry_word(number: float) -> str:
 
 
 def number_writer(name: str) -> Callable[[float], str]:
-    """Return the function that writes numbers of the column `name`: `5`, `2^5` or `5 ns`."""
+    """Return the function that turns a number of the column `name` into a text.
+
+    The text of 5 is `2^5` in columns of bits, `5 ns` in the column of durations, and else `5`.
+    """
     if name == ELAPSED:
         return duration_word
     if name.startswith((LOWEST_BIT, HIGHEST_BIT)):
@@ -212,7 +226,10 @@ def duration_word(nanoseconds: float) -> str:
 
 
 def is_negative_zero(numbers: FloatArray) -> NDArray[np.bool_] | None:
-    """Return which numbers are -0.0; None if none is, which takes one pass and no memory."""
+    """Return a mask of the numbers that are -0.0; None if there is no -0.0.
+
+    The usual case, None, takes one pass over the numbers and no memory.
+    """
     bits = numbers.view(np.int64)
     if not len(bits) or bits.min() > _NEGATIVE_ZERO:
         return None
@@ -220,7 +237,7 @@ def is_negative_zero(numbers: FloatArray) -> NDArray[np.bool_] | None:
 
 
 def kinds_of(column: Column) -> Column:
-    """Return the column of the kinds of the entries: `absent`, `a number`, `a string`, `None`."""
+    """Return the column of the kinds of entries, such as `a number`, `a string` or `absent`."""
     kinds = list(map(kind_word, column.labels))
     codes = column.codes
     if codes is None:
@@ -232,7 +249,11 @@ def kinds_of(column: Column) -> Column:
 
 
 def kind_word(label: str) -> str:
-    """Return the kind of a label; labels of few values, such as `None`, are their own kind."""
+    """Return the kind of a label: `a string` for a quoted string, or the label itself.
+
+    `None`, `NaN`, `absent`, exceptions and containers are kinds of their own. All other labels,
+    such as dates, share the kind `a value of another kind`.
+    """
     if label.startswith(("'", '"')):
         return "a string"
     is_own = label in ("None", "NaN", ABSENT) or label.startswith((RAISED, "a "))
@@ -252,9 +273,10 @@ def join(columns: Sequence[Column]) -> Column:
 def recoded(
     known: dict[str, int], labels: Iterable[str], codes: CodeArray | None, size: int
 ) -> CodeArray:
-    """Return codes that refer to the labels of `known` instead of `labels`.
+    """Return codes that refer to the labels in `known` instead of `labels`.
 
-    known: codes from 1 by label; missing labels are added.  codes: None stands for `size` numbers.
+    known: label -> code, from 1; labels that are missing are added.
+    codes: codes that refer to `labels`; None for `size` numbers, whose codes are 0.
     """
     places = [0, *(known.setdefault(label, len(known) + 1) for label in labels)]
     if codes is None:
@@ -263,13 +285,13 @@ def recoded(
 
 
 def entry_keys(numbers: FloatArray, codes: CodeArray | None, known: KeyArray) -> KeyArray:
-    """Return the keys of entries. known: keys of the labels, from `label_keys`."""
+    """Return the 64-bit keys of entries. known: keys of the labels, from `label_keys`."""
     keys = numbers.view(np.uint64)
     return keys if codes is None else np.where(codes > 0, known[codes], keys)
 
 
 def label_keys(labels: Iterable[str]) -> KeyArray:
-    """Return the keys of labels by code; code 0 (a number) has the key 0."""
+    """Return an array of keys, with the key of label k at index k, and 0 (unused) at index 0."""
     return np.array([0, *map(text_key, labels)], dtype=np.uint64)
 
 
@@ -280,7 +302,10 @@ def text_key(text: str) -> int:
 
 
 def mix(keys: KeyArray) -> KeyArray:
-    """Spread 64-bit keys in place (the finaliser of SplitMix64), so that sums do not collide."""
+    """Scramble 64-bit keys in place by the finaliser of SplitMix64, and return them.
+
+    Sums of scrambled keys rarely collide; sums of unscrambled keys of similar numbers may.
+    """
     shifted = keys >> np.uint64(30)
     keys ^= shifted
     keys *= np.uint64(0xBF58476D1CE4E5B9)
@@ -291,7 +316,10 @@ def mix(keys: KeyArray) -> KeyArray:
 
 
 def find(keys: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the index of each wanted key in `keys`, which rise; len(keys) for missing keys."""
+    """Return the index of each wanted key in `keys`, which is sorted.
+
+    A key that is not in `keys` gets the index `len(keys)`.
+    """
     if len(keys) == 0:
         return np.zeros(len(wanted), dtype=np.intp)
     place = np.searchsorted(keys, wanted)

@@ -1,9 +1,9 @@
-"""Data frames, series and Arrow tables as plain values.
+"""Turn data frames, series and Arrow tables into plain values.
 
-Processes that draw run this file too, so it works in Python 3.8 and imports nothing of dpaudit.
-They send frames and series of pandas, Polars and Arrow as `Frame` and `Series`, so that the reading
-process does not need these libraries. This module does not import them: a mechanism that returns
-their objects has imported them.
+Processes that draw also run this file, so it works in Python 3.8 and imports nothing of dpaudit.
+These processes send objects of pandas, Polars and Arrow as `Frame` and `Series`, so that the
+auditing process does not need these libraries. This module does not import the libraries either: a
+mechanism that returns their objects has already imported them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pickle
 import sys
 from collections import Counter
 
-TYPE_CHECKING = False  # spares the import of typing
+TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:
     from typing import Any
 
@@ -28,9 +28,11 @@ _SERIES = {
 
 
 class Frame:
-    """A data frame. word: its type, such as `a DataFrame`.
+    """A data frame as plain values.
 
-    columns: by name, each a list or, with an index other than 0, 1, 2, ..., a dict.
+    word: type of the data frame in words, such as `a DataFrame`.
+    columns: name of a column -> its entries. The entries are a list, or a dict (index -> entry) if
+        the data frame has an index other than 0, 1, 2, ...
     """
 
     def __init__(self, word: str, columns: dict[Any, Entries]) -> None:
@@ -42,7 +44,11 @@ class Frame:
 
 
 class Series:
-    """A series. word: its type and dtype.  entries: as a column of `Frame`."""
+    """A series as plain values.
+
+    word: type and dtype in words, such as `Series of int64`.
+    entries: entries of the series, in the form of a column of `Frame`.
+    """
 
     def __init__(self, word: str, entries: Entries) -> None:
         self.word, self.entries = word, entries
@@ -60,7 +66,7 @@ def is_series(kind: type) -> bool:
 
 
 def as_frame(value: Any) -> Frame:
-    """Return a data frame or a table with plain columns; repeated names get a number."""
+    """Return a data frame or an Arrow table as a `Frame`; repeated column names get a number."""
     library = _library(type(value), _FRAMES)
     if library == "pandas":
         keys = _distinct(value.columns.tolist())
@@ -78,7 +84,7 @@ def as_frame(value: Any) -> Frame:
 
 
 def as_series(value: Any) -> Series:
-    """Return a series, an index or an Arrow array with plain entries."""
+    """Return a series, an index or an Arrow array as a `Series`."""
     library, name = _library(type(value), _SERIES), type(value).__qualname__
     if library == "pandas":
         return Series(f"{name} of {value.dtype}", _entries(value))
@@ -90,8 +96,10 @@ def as_series(value: Any) -> Series:
 
 
 def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
-    """Return the kind and plain parts of a moment, a duration or a missing value of pandas; None
-    for any other value."""
+    """Return (kind, plain parts) of a time stamp, a duration or a missing value of pandas.
+
+    The kind is "moment", "duration" or "missing". Return None for any other value.
+    """
     pandas = sys.modules.get("pandas")
     name = type(value).__name__
     missing = () if pandas is None else (getattr(pandas, "NA", None), getattr(pandas, "NaT", None))
@@ -107,10 +115,11 @@ def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:
 
 
 def content(value: Any) -> bytes:
-    """Return bytes that change with a value: hashes of a pandas object's rows, else the pickle.
+    """Return bytes that change when a value changes.
 
-    The pickle of a pandas object changes when the object is read, because pandas caches results.
-    Raises the errors of hashing or pickling.
+    For a pandas object, the bytes are names, types and hashes of the rows, since the pickle of a
+    pandas object changes when the object is read (pandas caches results). For any other value, the
+    bytes are the pickle. Raises the errors of hashing or pickling.
     """
     kind = type(value)
     if "pandas" not in (_library(kind, _FRAMES), _library(kind, _SERIES)):
@@ -123,7 +132,10 @@ def content(value: Any) -> bytes:
 
 
 def _library(kind: type, names: dict[str, list[str]]) -> str | None:
-    """Return the library of a type; None for a type that `names` does not list."""
+    """Return the name of the library that defines a type; None for a type not in `names`.
+
+    names: name of a library -> names of its classes; subclasses count, too.
+    """
     for library, classes in names.items():
         module: Any = sys.modules.get(library)
         for one in classes if module is not None else ():
@@ -145,7 +157,7 @@ def _entries(series: Any) -> Entries:
 
 
 def _distinct(keys: list[Any]) -> list[Any]:
-    """Return unique keys: a repeated key becomes a pair with the number of its earlier copies."""
+    """Return the keys made distinct: a repeated key becomes (key, number of earlier copies)."""
     if len(set(keys)) == len(keys):
         return keys
     seen: Counter[Any] = Counter()

@@ -1,9 +1,9 @@
-"""Outcomes found among known outcomes, as they are or with their numbers in bands.
+"""Find outcomes among known outcomes, by exact values or by intervals (bands) of their numbers.
 
-Outcomes are found by their keys or, if every column has few distinct entries, by small integers:
-each column maps its entries to 0, 1, 2, ... (`Alphabet`), and tables map the combinations of these
-integers to known outcomes, which takes less than half of the time. `Bands` replace numbers by the
-interval that they lie in, so that sequences of numbers can be compared.
+An outcome is found by its key (64-bit hash) or, if every column has few distinct entries, by small
+integers, which takes less than half of the time: each column maps its entries to 0, 1, 2, ...
+(`Alphabet`), and tables map the combinations of these integers to known outcomes. `Bands` replaces
+each number by the interval that contains it, so that sequences of numbers can be compared.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 PlaceArray = NDArray[np.intp]
 Symbols = NDArray[np.uint8]
 Tables = tuple[NDArray[np.int32] | None, ...]
-# A comparison with a number, and what is added, modulo 256, where it is true.
+# One step of `Alphabet`: a comparison, the number to compare entries with, and the integer that is
+# added, modulo 256, for entries for which the comparison is true.
 Rise = tuple[np.ufunc, float, np.uint8]
 
-# Start of the label of a band.
+# Prefix of the label of a band.
 BAND = "number "
-# Most distinct entries of a column that is found by small integers.
+# Small integers are used if each column has at most 8 distinct entries, ...
 _FEW = 8
-# Most combinations of entries of all columns, so that their numbers fit into 64 bits.
+# ... and if there are at most 2^60 combinations of entries, which can be numbered with 64 bits.
 _COMBINATIONS = 1 << 60
-# Largest table of combinations, in entries of 4 bytes.
+# Limit of the size of a table of combinations, in entries of 4 bytes (1 MiB in all).
 _TABLE = 1 << 18
 
 
@@ -50,8 +51,10 @@ _TABLE = 1 << 18
 class Bands:
     """A map of outcomes: numbers in some columns become labels of intervals. Can be pickled.
 
-    names: the columns.  alone: numbers that stay numbers.
-    edges: (bands - 1,), rising; a number equal to an edge is in the band above it.
+    names: names of the columns whose numbers are replaced.
+    alone: numbers that are not replaced.
+    edges: (bands - 1,), boundaries of the intervals, rising; a number equal to an edge is in the
+        band above the edge.
     """
 
     names: frozenset[str]
@@ -59,7 +62,7 @@ class Bands:
     edges: tuple[float, ...]
 
     def __call__(self, outcomes: Outcomes) -> Outcomes:
-        """Return the outcomes, without their representations, with bands instead of numbers."""
+        """Return the outcomes with bands instead of numbers, without columns of representations."""
         outcomes = outcomes.plain()
         if isinstance(outcomes, TimedOutcomes):
             return TimedOutcomes(self(outcomes.outcomes), outcomes.nanoseconds)
@@ -92,7 +95,7 @@ class Bands:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the bands, the lowest band first."""
+        """The labels of the bands, from the lowest band to the highest."""
         words = [number_word(edge) for edge in self.edges]
         inner = [f"{BAND}{low} to {high}" for low, high in pairwise(words)]
         return (f"{BAND}< {words[0]}", *inner, f"{BAND}≥ {words[-1]}")
@@ -100,8 +103,11 @@ class Bands:
     def _in_bands(
         self, numbers: FloatArray, codes: CodeArray | None, labels: int
     ) -> tuple[FloatArray, CodeArray]:
-        """Return numbers and codes; the codes of bands follow those of `labels` other labels."""
-        # Sums of bytes and of tables, since np.where takes four times as long on random entries.
+        """Return the numbers and codes of a column whose numbers are replaced by bands.
+
+        labels: number of labels that the column has already; codes of bands follow their codes.
+        """
+        # Sums of bytes instead of np.where, which takes four times as long on random entries.
         own = np.zeros(len(numbers), dtype=np.uint8)
         is_true = np.empty(len(numbers), dtype=bool)
         for place, number in enumerate(self.alone, 1):
@@ -123,10 +129,14 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """A map from the entries of a column to small integers: the index of an entry among `values`,
-    or len(values) for an entry that is not among them.
+    """A map from the entries of a column to small integers.
 
-    bands: applied to numbers first, so that `values` holds labels of bands; None: not applied.
+    The integer of an entry is its index in `values`; for any other entry it is `len(values)`.
+
+    name: name of the column.
+    values: distinct entries: numbers and labels.
+    bands: map that is applied to the entries first, so that `values` holds labels of bands; None:
+        entries are used as they are.
     """
 
     name: str
@@ -135,7 +145,7 @@ class Alphabet:
 
     @classmethod
     def of(cls, column: Column) -> Alphabet:
-        """Return the alphabet of all entries of a column: numbers, rising, then labels."""
+        """Return the alphabet of all entries of a column: numbers in rising order, then labels."""
         if column.codes is None:
             return cls(column.name, tuple(np.unique(column.numbers).tolist()))
         numbers = np.unique(column.numbers[column.codes == 0]).tolist()
@@ -143,7 +153,7 @@ class Alphabet:
         return cls(column.name, (*numbers, *(column.labels[code - 1] for code in used)))
 
     def through(self, bands: Bands) -> Alphabet:
-        """Return the alphabet that applies the bands first."""
+        """Return this alphabet, with `bands` applied first if they change the column."""
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:
@@ -159,7 +169,7 @@ class Alphabet:
             np.multiply(as_bytes, rise, out=as_bytes)
             found += as_bytes
         if column.codes is not None:
-            # The number of a label is NaN, for which all comparisons are false.
+            # A label has the number NaN, for which all comparisons are false.
             own = [known.get(label, 0) - lowest for label in column.labels]
             found += np.array([0, *own]).astype(np.uint8).take(column.codes)
         return np.subtract(np.uint8(many), found, out=found)
@@ -167,8 +177,12 @@ class Alphabet:
 
 @lru_cache(maxsize=1024)  # the same alphabets read every block of draws
 def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
-    """Return how to compute len(values) minus the integer of an entry: by label, for the lowest
-    numbers, and by how much it rises when a number reaches an edge or is equal to a value."""
+    """Return (known, start, steps), which give r = len(values) - (integer of an entry).
+
+    known: entry -> r; used for labels.
+    start: r of a number for which no comparison in `steps` is true.
+    steps: comparisons of a number with an edge or a value; each true comparison adds to r.
+    """
     known = {value: len(own.values) - place for place, value in enumerate(own.values)}
     if own.bands is None:
         numbers = [(value, rise) for value, rise in known.items() if isinstance(value, float)]
@@ -186,10 +200,11 @@ def _reading(own: Alphabet) -> tuple[dict[float | str, int], int, list[Rise]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """Known outcomes.
+    """Known outcomes, among which `places` finds others.
 
-    keys: (known,), rising.  entries: the faster way to find them; None: they are found by keys.
-    bands: applied to outcomes before they are looked for; None: not applied.
+    keys: (known,), the keys of the known outcomes, rising.
+    entries: finds outcomes by small integers, which is faster; None: outcomes are found by keys.
+    bands: map that is applied to an outcome before the search; None: no map is applied.
     """
 
     keys: KeyArray
@@ -198,16 +213,22 @@ class Known:
 
     @classmethod
     def of(cls, keys: KeyArray, outcomes: Outcomes) -> Known:
-        """Return known outcomes. keys: those of the outcomes, rising."""
+        """Return `Known` for some outcomes. keys: keys of these outcomes, rising."""
         return cls(keys, Entries.of(outcomes))
 
     def through(self, bands: Bands) -> Known:
-        """Return these known outcomes, which are in bands, for outcomes that are not yet."""
+        """Return the same known outcomes for a search that applies `bands` to outcomes first.
+
+        The known outcomes have bands instead of numbers already.
+        """
         entries = None if self.entries is None else self.entries.through(bands)
         return Known(self.keys, entries, bands)
 
     def places(self, outcomes: Outcomes) -> PlaceArray:
-        """Return the index of each outcome among the known ones; len(keys) for unknown ones."""
+        """Return the index of each outcome among the known outcomes, shape (outcomes,).
+
+        An unknown outcome gets the index `len(keys)`.
+        """
         found = None if self.entries is None else self.entries.places(outcomes)
         if found is not None:
             return found
@@ -216,21 +237,25 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Known outcomes of one shape, whose columns have few distinct entries each.
+    """Known outcomes of one shape, with few distinct entries in each column.
 
-    fixed: entries that all known outcomes have.
-    symbols: (columns with at least two entries, known), the integers of the known outcomes.
+    columns: for each column, the map from its entries to small integers.
+    fixed: entries that all known outcomes share.
+    symbols: (columns with at least two distinct entries, known), integers of the known outcomes.
     """
 
     columns: tuple[Alphabet, ...]
     fixed: tuple[tuple[Path, str | float], ...]
     symbols: Symbols
-    # Empty until the tables are needed, then a list of one item: the tables.
+    # The result of `_tables` as the only item of a list; the list is empty until the first call.
     _made: list[Tables] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def of(cls, known: Outcomes) -> Entries | None:
-        """Return the entries of known outcomes; None if there are too many combinations."""
+        """Return `Entries` for known outcomes; None if small integers cannot represent them.
+
+        They cannot if the outcomes have several shapes, too many combinations of entries, or -0.0.
+        """
         if not isinstance(known, Table) or known.size == 0 or _has_signs(known):
             return None
         columns, symbols, combinations = [], [np.empty((0, known.size), np.uint8)], 1
@@ -252,9 +277,10 @@ class Entries:
         return replace(self, columns=tuple(one.through(bands) for one in self.columns))
 
     def places(self, outcomes: Outcomes) -> PlaceArray | None:
-        """Return the index of each outcome, the number of known outcomes for unknown ones.
+        """Return the index of each outcome among the known outcomes, shape (outcomes,).
 
-        Returns None for outcomes of another shape, or with more labels than outcomes.
+        An unknown outcome gets the number of known outcomes as its index. Returns None if the
+        outcomes must be found by keys: they have another shape, more labels than outcomes, or -0.0.
         """
         if not isinstance(outcomes, Table) or _fixed(outcomes) != self.fixed:
             return None
@@ -274,7 +300,7 @@ class Entries:
                 numbers += symbols
                 table = next(tables)
                 if table is not None:
-                    if not has_spare:  # the number of an unknown outcome may be beyond the table
+                    if not has_spare:  # the number of an unknown outcome may exceed the table
                         numbers *= ~is_other
                     numbers = table.take(numbers.astype(np.intp))
         found = numbers.astype(np.intp)
@@ -282,17 +308,20 @@ class Entries:
 
     @property
     def _has_spare(self) -> bool:
-        """Whether an unknown entry counts as one more value of its column, so that unknown outcomes
-        need no mask: if the combinations do not fit into one table."""
+        """Whether each column has one more integer, for unknown entries.
+
+        True if the combinations do not fit into one table. Unknown outcomes then need no mask.
+        """
         return math.prod(len(one.values) for one in self.columns) > _TABLE
 
     def _tables(self) -> Tables:
-        """Return, for each column with at least two entries, the table that renumbers combinations
-        of the columns so far, or None if no renumbering is needed there.
+        """Return a table (or None) for each column with at least two distinct entries.
 
-        Combinations are renumbered where one more column would make too many; only those of known
-        outcomes get a number, and all others share the next one. The last table gives indices of
-        known outcomes.
+        `places` combines the integers of the columns one after the other. Where one more column
+        would make more than `_TABLE` combinations, a table renumbers the combinations so far: each
+        combination of a known outcome gets a number of its own, and all other combinations share
+        the next number. At other columns the table is None. The last table maps combinations to
+        indices of known outcomes.
         """
         if self._made:
             return self._made[0]
@@ -318,12 +347,12 @@ class Entries:
         return self._made[0]
 
     def __reduce__(self) -> tuple[type[Entries], tuple[object, ...]]:
-        """Pickle without the tables, which are much larger than what they are made from."""
+        """Leave the tables out of the pickle, since they are much larger than the fields."""
         return Entries, (self.columns, self.fixed, self.symbols)
 
 
 def _columns(table: Table) -> list[Column]:
-    """Return all columns in which outcomes of a table differ, except for signs of zero."""
+    """Return the columns that determine the key of an outcome; signs of zero have no column."""
     return [*table.all_columns, *(column for path, column in table.forms if path.is_in_keys)]
 
 
@@ -332,5 +361,5 @@ def _fixed(table: Table) -> tuple[tuple[Path, str | float], ...]:
 
 
 def _has_signs(table: Table) -> bool:
-    """Return whether a table has -0.0, which is another entry than 0.0 but compares equal."""
+    """Return whether a table has an entry -0.0, whose key differs from 0.0 although -0.0 == 0.0."""
     return any(is_negative_zero(column.numbers) is not None for column in table.all_columns)

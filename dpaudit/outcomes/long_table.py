@@ -1,4 +1,4 @@
-"""Tables of outcomes of different shapes, as one long list of entries, sorted by path and row.
+"""Tables of outcomes of different shapes, stored as one list of entries, sorted by path.
 
 The memory is proportional to the number of entries, not to rows times columns.
 """
@@ -37,7 +37,12 @@ RowArray = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The paths and labels of a long table, with their keys; shared by all subsets of its rows."""
+    """Paths and labels of a long table, and their keys; all subsets of its rows share one object.
+
+    index: name of a path -> number of the path.
+    path_keys: (paths,), keys of the names.
+    label_keys: (labels + 1,), keys of the labels by code.
+    """
 
     paths: tuple[Path, ...]
     labels: tuple[str, ...]
@@ -55,11 +60,12 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongTable(Outcomes):
-    """Outcomes as a list of entries, at most one a path and row.
+    """Outcomes as a list of entries, with at most one entry per path and row.
 
-    The entries of path number p are at `offsets[p]:offsets[p + 1]` of the arrays below.
-    offsets: (paths + 1,).  rows: (entries,).  numbers, codes: (entries,), as in `Column`; codes
-    refer to the labels of the vocabulary.  size: the number of outcomes.
+    offsets: (paths + 1,); path number p has the entries `offsets[p]:offsets[p + 1]`.
+    rows: (entries,), the row (number of the outcome) of each entry.
+    numbers, codes: (entries,), as in `Column`; codes refer to the labels of the vocabulary.
+    size: number of outcomes.
     """
 
     vocabulary: Vocabulary
@@ -89,7 +95,7 @@ class LongTable(Outcomes):
         return int(np.count_nonzero(self._counts()))
 
     def _counts(self) -> IntArray:
-        """Return the number of entries of each path, 0 for representations: (paths,)."""
+        """Return the number of entries at each path, (paths,); 0 for paths of representations."""
         is_form = [path.step == "form" for path in self.vocabulary.paths]
         return np.where(is_form, 0, np.diff(self.offsets))
 
@@ -104,7 +110,7 @@ class LongTable(Outcomes):
         return self.numbers[self.offsets[place] : self.offsets[place + 1]]
 
     def _forms(self) -> list[Path]:
-        """Return the paths of representations that differ between outcomes."""
+        """Return the paths of representations in which otherwise equal entries differ."""
         counts, paths = np.diff(self.offsets), self.vocabulary.paths
         forms = [
             path for path, many in zip(paths, counts, strict=True) if path.step == "form" and many
@@ -131,7 +137,7 @@ class LongTable(Outcomes):
         return LongTable(self.vocabulary, offsets, rows, numbers, codes, self.size)
 
     def _telling(self) -> list[str]:
-        """Return the names of the columns to learn from: those of the most frequent paths."""
+        """Return the names of the columns to learn from: columns of the most frequent paths."""
         counts = self._counts()
         often = np.argsort(-counts, kind="stable")[:WIDEST]
         often = np.sort(often[counts[often] > 1])
@@ -141,7 +147,10 @@ class LongTable(Outcomes):
         return names or [self.vocabulary.paths[0].name]
 
     def _telling_of(self, place: int) -> Iterator[str]:
-        """Yield the name of a path's column if its entries differ, then that of their kinds."""
+        """Yield the name of a path's column if entries differ, and of its kinds if kinds differ.
+
+        place: number of the path.
+        """
         inside = slice(self.offsets[place], self.offsets[place + 1])
         codes, path = self.codes[inside], self.vocabulary.paths[place]
         numbers = self.numbers[inside][codes == 0]
@@ -173,7 +182,7 @@ class LongTable(Outcomes):
         used, local = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]
         labels = (ABSENT, *(self.vocabulary.labels[code - 1] for code in used if code))
         every = np.ones(self.size, dtype=np.int32)
-        # Numbers, where there are any, come first among the codes in use.
+        # If there are numbers, their code 0 is the first code in use.
         every[rows] = np.where(codes > 0, local + (2 if used[:1].any() else 1), 0)
         return Column(path.name, numbers, every, labels)
 
@@ -218,7 +227,7 @@ class LongTable(Outcomes):
         total = np.zeros(self.size, dtype=np.uint64)
         np.add.at(total, rows, mix(keys))
         for own, signs in more:
-            total[own] += signs  # a path has at most one entry in a row
+            total[own] += signs  # `own` has no row twice: a path has one entry per row
         return total
 
     def words(self, rows: Iterable[int]) -> list[str]:
@@ -243,7 +252,7 @@ class LongTable(Outcomes):
 
 
 class NamedColumns(Sequence[Column]):
-    """A sequence of columns of a table, each made when it is read."""
+    """A sequence of columns of a table. Each column is made when it is accessed."""
 
     def __init__(self, table: Outcomes, names: list[str]) -> None:
         self._table, self._names = table, names
@@ -262,14 +271,18 @@ class NamedColumns(Sequence[Column]):
 
 
 def at(rows: RowArray | None, place: Sequence[int] | IntArray) -> RowArray:
-    """Return `rows[place]`; rows: None for all rows."""
+    """Return the rows at some indices, `rows[place]`. rows: None stands for all rows 0, 1, ..."""
     places = np.asarray(place, dtype=np.int32)
     return places if rows is None else rows[places]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Entries of one path in some rows. rows: None for all rows.  Others: as in `Column`."""
+    """Entries of one path in some rows.
+
+    rows: (entries,), the row of each entry; None for all rows.
+    numbers, codes, labels: as in `Column`.
+    """
 
     path: Path
     rows: RowArray | None
@@ -279,7 +292,7 @@ class Part:
 
 
 def long_table(parts: Sequence[Part], size: int) -> LongTable:
-    """Return the table of entries. size: the number of outcomes."""
+    """Return a long table of the entries in `parts`. size: number of outcomes."""
     paths = {part.path.name: part.path for part in parts}
     places = {name: place for place, name in enumerate(paths)}
     known: dict[str, int] = {}
@@ -302,7 +315,7 @@ def long_table(parts: Sequence[Part], size: int) -> LongTable:
 
 
 def lengthened(table: Outcomes) -> LongTable:
-    """Return a table of any kind as a long table."""
+    """Return the outcomes of a `Table` or `LongTable` as a `LongTable`."""
     if isinstance(table, LongTable):
         return table
     if not isinstance(table, Table):
@@ -314,7 +327,7 @@ def lengthened(table: Outcomes) -> LongTable:
 
 
 def _where_there(path: Path, column: Column) -> Part:
-    """Return the entries of a column except the absent ones."""
+    """Return the entries of a column, without the entries `ABSENT`."""
     if column.codes is None or ABSENT not in column.labels:
         return Part(path, None, column.numbers, column.codes, column.labels)
     rows = np.flatnonzero(column.codes != column.labels.index(ABSENT) + 1).astype(np.int32)
@@ -322,7 +335,7 @@ def _where_there(path: Path, column: Column) -> Part:
 
 
 def joined(tables: Sequence[LongTable]) -> LongTable:
-    """Return one long table of the outcomes of several."""
+    """Return one long table with the outcomes of several tables, one table after the other."""
     paths: dict[str, Path] = {}
     for table in tables:
         paths.update((path.name, path) for path in table.vocabulary.paths if path.name not in paths)

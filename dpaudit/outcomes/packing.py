@@ -1,4 +1,4 @@
-"""Tables of outcomes as plain arrays and back, for files: exact to the last bit, no pickle."""
+"""Convert tables of outcomes to plain arrays and back, for files: exact, and without pickles."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dpaudit.outcomes.tables import Outcomes, Table, TimedOutcomes
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# A path as its steps from the outcome: [["root", "output"], ["item", "2"]].
+# A path as a list of its steps, from the outcome on: [["root", "output"], ["item", "2"]].
 _Steps = list[list[Any]]
-# Fields of a long table that are arrays.
+# Names of the fields of a long table that are arrays.
 _LONG = ("offsets", "rows", "numbers", "codes")
 
 
 def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
-    """Return a table as named arrays of numbers, for `unpack`."""
+    """Return a table as arrays of numbers, by name; `unpack` reverses this."""
     match outcomes:
         case TimedOutcomes(outcomes=inner, nanoseconds=nanoseconds):
             return {**pack(inner), "nanoseconds": nanoseconds}
@@ -34,7 +34,7 @@ def pack(outcomes: Outcomes) -> dict[str, NDArray[Any]]:
 
 
 def unpack(arrays: Arrays) -> Outcomes:
-    """Return the table that `pack` turned into these arrays."""
+    """Return the table from which `pack` made these arrays."""
     if "nanoseconds" in arrays:
         inner = {name: one for name, one in arrays.items() if name != "nanoseconds"}
         return TimedOutcomes(unpack(inner), arrays["nanoseconds"])
@@ -116,5 +116,5 @@ def _path(steps: _Steps) -> Path:
 
 
 def _encoded(words: Any) -> NDArray[np.uint8]:
-    # JSON in ASCII keeps every string, also lone surrogates, and every float.
+    # JSON in ASCII represents every float and every string, including lone surrogates.
     return np.frombuffer(json.dumps(words).encode("ascii"), dtype=np.uint8)

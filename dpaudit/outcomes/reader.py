@@ -1,7 +1,8 @@
-"""Reads what a mechanism returned, place by place for all outcomes at once, into a table.
+"""`Reader`: collects the entries of raw outputs, place by place, and makes the table of outcomes.
 
-`Reader` holds the entries that were read; the functions of `reading` read values of each type.
-`rows` are the outcomes that have an entry at a place, None for all; `values` has one value a row.
+The functions in `dpaudit.outcomes.reading` read the values of each type and add entries to a
+`Reader`. Two parameters occur in most methods: `rows` are the numbers of the outcomes that have the
+place, (rows,), None for all outcomes; `values` has the value of each of these outcomes.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from dpaudit.outcomes.scalars import (
 )
 from dpaudit.outcomes.tables import Outcomes, Table
 
-# Rows of a matrix that are transposed at a time, so that they stay in the processor's cache: fewer
-# if the matrix has more than `_WIDE` columns.
+# Matrices are transposed 4,096 rows at a time (1,024 rows if there are more than 24 columns), so
+# that these rows stay in the processor's cache.
 _PIECE, _PIECE_OF_WIDE, _WIDE = 4_096, 1_024, 24
-# Largest output, in entries at all depths.
+# An output may have at most 100,000 entries at all depths together, since many are kept in memory.
 MOST = 100_000
-# Characters or bytes that count as one entry of that limit.
+# In this limit, 8 characters or bytes of a string count as one entry.
 _CHARACTERS = 8
-# Levels of containers that `checked_length` looks at; `reading` refuses fewer.
+# `checked_length` looks at 100 levels of containers; `reading` accepts at most 50 levels.
 _DEEP = 100
 
 Rows = RowArray | None
@@ -48,7 +49,7 @@ Read = Callable[["Reader", Path, Rows, Values], None]
 
 
 class Reader:
-    """The entries of all outcomes so far, by place."""
+    """Entries of all outcomes, collected place by place; `table` makes a table of them."""
 
     def __init__(
         self,
@@ -60,10 +61,11 @@ class Reader:
     ) -> None:
         """Start without entries.
 
-        size: the number of outcomes.  reader_of: returns the function that reads values of a type.
+        size: number of outcomes.
+        reader_of: returns the function that reads the values of a type at a path.
         types: whether the types of numbers, strings and Booleans are part of an outcome.
         text_orders: whether string keys were hashed with the hash seed of this process, so that
-        their orders are part of an outcome.
+            their order can be compared with the order of a set, and is part of an outcome.
         """
         self.size = size
         self.types, self.text_orders = types, text_orders
@@ -72,8 +74,8 @@ class Reader:
         self._fixed: list[tuple[Path, str | float]] = []
 
     def read(self, path: Path, rows: Rows, values: Values) -> None:
-        """Read the values at one place."""
-        # In order of appearance: the order of a set of types depends on addresses.
+        """Read the values at one place; each type is read by the function for this type."""
+        # Types in order of first occurrence; the order of a set of types varies between processes.
         kinds = dict.fromkeys(map(type, values))
         by_kind = {kind: self._reader_of(kind, path) for kind in kinds}
         readers = dict.fromkeys(by_kind.values())
@@ -98,7 +100,7 @@ class Reader:
 
     @contextmanager
     def counting(self, *, types: bool) -> Iterator[None]:
-        """Set for a while whether types are part of an outcome."""
+        """Set `self.types` inside the context."""
         before, self.types = self.types, types
         try:
             yield
@@ -106,7 +108,10 @@ class Reader:
             self.types = before
 
     def forms(self, path: Path, rows: Rows, entries: Sequence[str | float | None]) -> None:
-        """Add how values are represented; None for values represented as usual."""
+        """Add representations at a path. entries: one per row; None for the usual representation.
+
+        The usual representation of a value, such as type float for a number, is no entry.
+        """
         first = entries[0]
         if first is not None and all(entry == first for entry in entries):
             self.constant(path, rows, first)
@@ -117,7 +122,7 @@ class Reader:
             self.add(path, at(rows, place), of_mixed(there))
 
     def read_array(self, path: Path, rows: Rows, array: NDArray[Any]) -> None:
-        """Read an array with one value a row: further dimensions as lists, fields as a dict."""
+        """Read an array with one value per row: inner dimensions as lists, fields as dicts."""
         kind = array.dtype.kind
         if array.dtype.names:
             self.constant(path, rows, DICT)
@@ -145,18 +150,18 @@ class Reader:
             self.read(path, rows, values_of(array))
 
     def add(self, path: Path, rows: Rows, entries: Entries) -> None:
-        """Add entries of one place."""
+        """Add one entry per row at one place."""
         self._parts.append(Part(path, rows, entries.numbers, entries.codes, entries.labels))
 
     def constant(self, path: Path, rows: Rows, entry: str | float) -> None:
-        """Add an entry that all these rows have, such as `a list` or the length of a list."""
+        """Add the same entry in all rows, such as `a list`, or the common length of all lists."""
         if rows is None:
             self._fixed.append((path, entry))
         else:
             self._parts.append(_constant_part(path, rows, entry, len(rows)))
 
     def lengths(self, path: Path, rows: Rows, values: Values) -> NDArray[np.int64]:
-        """Add and return the lengths of the values at one place."""
+        """Add the lengths of the values at one place as entries, and return them, (rows,)."""
         lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
         about = path.about("length")
         if (lengths == lengths[0]).all():
@@ -188,10 +193,10 @@ def _is_plain(array: NDArray[Any]) -> bool:
 
 
 def _by_column(array: NDArray[Any]) -> tuple[FloatArray | None, bool]:
-    """Return the transpose of a matrix, (columns, size), in memory, and whether it has no NaN.
+    """Return a contiguous transpose of a matrix as floats, and whether it has no NaN.
 
-    Returns no matrix if an integer is not exact as a float. Works piece by piece, because each pass
-    over a whole column of the matrix would read all of its memory.
+    Returns (None, False) if some integer is not exact as a float. The matrix is read in pieces of
+    rows, since every pass over one column would read the memory of the whole matrix.
     """
     found, are_numbers = np.empty(array.shape[::-1]), True
     is_float = array.dtype.kind == "f"
@@ -225,7 +230,7 @@ def _by_path(parts: Iterable[Part]) -> dict[str, list[Part]]:
 
 
 def _where_there(parts: list[Part], size: int) -> Column:
-    """Return one column of some entries, `ABSENT` in all other rows."""
+    """Return one column with the entries in `parts`, and `ABSENT` in all other rows."""
     absent = Column.constant(parts[0].path.name, ABSENT, size)
     rows = np.arange(size, dtype=np.int32)
     first = Part(parts[0].path, rows, absent.numbers, absent.codes, absent.labels)
@@ -233,7 +238,7 @@ def _where_there(parts: list[Part], size: int) -> Column:
 
 
 def _whole(parts: list[Part], size: int) -> Column:
-    """Return one column of entries that together fill all rows."""
+    """Return one column with the entries in `parts`, which together have an entry in every row."""
     first = parts[0]
     if first.rows is None:
         return Column(first.path.name, first.numbers, first.codes, first.labels)
@@ -248,8 +253,8 @@ def _whole(parts: list[Part], size: int) -> Column:
 def checked_length(output: Any) -> int:
     """Return the number of entries of one output, at all depths; at least 1.
 
-    Called for the first output, before many are kept in memory. Raises MechanismError for more than
-    `MOST` entries.
+    This is called for the first outputs, before many outputs are kept in memory. Raises
+    MechanismError for an output with more than `MOST` entries.
     """
     total, stack = 0, [(output, 0)]
     while stack:
@@ -265,7 +270,7 @@ def checked_length(output: Any) -> int:
 
 
 def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
-    """Return how many entries a value is itself, and the values inside it."""
+    """Return the number of entries of a value that are not looked at one by one, and its parts."""
     if isinstance(value, str | bytes | bytearray):
         return len(value) // _CHARACTERS, ()
     if isinstance(value, np.ndarray):

@@ -1,6 +1,7 @@
-"""Reads raw outputs of a mechanism: which function reads values of a type, and these functions.
+"""Read raw outputs of a mechanism into a table: `from_raw`, and a function for each type of value.
 
-Each function `(reader, path, rows, values)` adds the entries of values of one type at one place.
+Each function `_read_…(reader, path, rows, values)` adds the entries of values of one type at one
+place (`path`) to a `Reader`; `reader.py` describes `rows` and `values`.
 """
 
 from __future__ import annotations
@@ -43,35 +44,39 @@ from dpaudit.torch_use import is_tensor, readable
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
-# First bytes of a value that have a column each.
+# Of a value of type bytes, each of the first 32 bytes is a column.
 _BYTES = 32
-# Most levels of containers.
+# An output may have at most 50 levels of containers.
 _DEEPEST = 50
-# Depth at which all values are searched for containers that contain themselves; at smaller depths
-# only the first value is. Deeper, a list that contains itself 1,000 times has a billion places.
+# Containers that contain themselves are searched for at depths 1 to 3: in the first value at depths
+# 1 and 2, in all values at depth 3. A search at greater depths would take too long: a list that
+# contains itself 1,000 times has a billion places there.
 _LOOKS_FOR_CYCLES_AT = 3
-# Most distinct keys, and most distinct sets of them, that are looked for in all values at once.
+# A fast path handles dicts and sets with at most 64 distinct keys (elements) and at most 1,024
+# distinct sets of keys.
 _FEW_KEYS, _FEW_SETS = 64, 1_024
 
 Places = NDArray[np.intp]
 
-# Shared by all calls, so that its message appears once.
+# All calls share one watch, so that its warning appears only once.
 _watch = Watch()
 
 
 def from_raw(
     raw: abc.Sequence[Any] | NDArray[Any], *, types: bool = True, text_orders: bool = True
 ) -> Outcomes:
-    """Return the table of raw outputs: one outcome an item of a list, or a row of an array.
+    """Return the table of raw outputs. Each item of a list, or each row of an array, is an outcome.
 
-    Outcomes may be numbers, strings, bytes, Booleans, None, dates, fractions, complex numbers,
-    members of enumerations, UUIDs and NumPy's scalars; lists, tuples, sets, dicts, arrays,
-    dataclasses, named tuples, data frames and series (pandas, Polars, Arrow) of these; `Raised`.
+    An outcome may be a number, a string, bytes, a Boolean, None, a date, a fraction, a complex
+    number, a member of an enumeration, a UUID or a NumPy scalar; a list, tuple, set, dict, array,
+    dataclass, named tuple, data frame or series (pandas, Polars, Arrow) of these; or `Raised`.
 
-    types: whether outcomes 1 and 1.0 differ. The dtype of an array that holds a batch of outcomes
-    never counts: one float among integers would change it for all of them.
-    text_orders: whether the order of string keys counts. It does only if this process has a fixed
-    hash seed; False if the outputs come from a process with another seed.
+    types: whether the type of a number is part of an outcome, so that 1 and 1.0 differ. The dtype
+        of an array that holds a batch of outcomes never counts, since a single float among integers
+        changes the dtype for all outcomes.
+    text_orders: whether the order of string keys in a dict may be part of an outcome, which also
+        needs a fixed hash seed in this process. False if the outputs come from a process with
+        another hash seed.
 
     Raises MechanismError, which names the type and the place, for any other value.
     """
@@ -212,7 +217,7 @@ def _read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None
     """Read arrays and objects that NumPy can turn into arrays."""
     arrays = list(map(_array, values))
     _read_array_entries(reader, path, rows, values, arrays)
-    if reader.types:  # else the dtype is that of a whole batch
+    if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
         reader.forms(path.form(TYPE), rows, [array_word(one, types=True) for one in values])
 
 
@@ -232,7 +237,8 @@ def _read_array_entries(
         place = [i for i, one in enumerate(arrays) if one.ndim == 0 and one.dtype == dtype]
         reader.read_array(path, at(rows, place), np.stack([arrays[i] for i in place]))
     others = [i for i, one in enumerate(arrays) if one.ndim or one.dtype not in records]
-    # Entries of an array have its dtype, which is an entry itself; objects have their own types.
+    # The dtype of an array is an entry, and gives the types of its items. Only items of an array of
+    # objects have types of their own.
     for is_own, is_typed in ((True, reader.types), (False, False)):
         place = [i for i in others if arrays[i].dtype.hasobject is is_own]
         if place:
@@ -242,7 +248,7 @@ def _read_array_entries(
 
 
 def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read mappings with the orders of their keys."""
+    """Read mappings: the order of the keys, the number of keys, and the value at each key."""
     _check_depth(path, values)
     reader.constant(path, rows, DICT)
     keys = list(values[0])
@@ -261,7 +267,7 @@ def _read_dicts(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _read_orders(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read the orders of keys; 1 and True are different keys."""
+    """Read the order of the keys of each mapping; here the keys 1 and True differ."""
     known: dict[Any, str | None] = {}
     orders: list[str | None] = []
     for value in values:
@@ -284,7 +290,7 @@ def _read_columns(
 
 
 def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read the values of mappings, and the numbers of keys."""
+    """Read the number of keys of each mapping, and the value at each key."""
     reader.lengths(path, rows, values)
     keys = list(values[0])
     expected = dict.fromkeys(keys).keys()
@@ -298,7 +304,10 @@ def _read_keys(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 
 def _by_word(path: Path, values: Values) -> dict[str, list[tuple[Any, Places]]]:
-    """Return keys or elements by their words, each with the indices of the values that have it."""
+    """Return text of a key or element -> list of (key, indices of the values that have the key).
+
+    The list has several items if several keys, such as 1 and 1.0, have the same text.
+    """
     found: dict[str, list[tuple[Any, Places]]] = {}
     for key, place in _places(values):
         word = _key_word_at(key, path)
@@ -314,22 +323,22 @@ def _all_places(alike: list[tuple[Any, Places]]) -> Places:
 
 
 def _read_sets(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read sets: every element is a place, whose entry is `PRESENT` or missing."""
+    """Read sets: each element is a place; its entry is `PRESENT` in sets that have the element."""
     reader.constant(path, rows, SET)
     reader.lengths(path, rows, values)
-    # Sorted, because the order of a set of strings differs between processes.
+    # Sorted, since the order of a set of strings differs between processes.
     for word, alike in sorted(_by_word(path, values).items()):
         reader.constant(path.then("element", word), at(rows, _all_places(alike)), PRESENT)
 
 
 def _places(values: Values) -> list[tuple[Any, Places]]:
-    """Return every key or element with the indices of the values that have it; 1 is not True."""
+    """Return (key or element, indices of the values that have it) for each; 1 and True differ."""
     index: dict[tuple[Any, ...], int] = {}
     which = [index.setdefault(keys, len(index)) for keys in map(tuple, values)]
     every = dict.fromkeys(key for keys in index for key in keys)
     are_few = len(index) <= _FEW_SETS and len(every) <= _FEW_KEYS
     if are_few and all(isinstance(key, str) for key in every):
-        # Fast path: few distinct sets of strings, which many values share.
+        # Fast path: the values have few distinct sets of strings.
         number = np.array(which)
         sets = {key: np.array([key in keys for keys in index]) for key in every}
         return [(key, np.flatnonzero(having[number])) for key, having in sets.items()]
@@ -359,13 +368,13 @@ def _attributes(kind: Any) -> tuple[str, ...]:
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
-    # A masked entry is None, not the hidden number.
+    # In a masked array, a masked entry becomes None; `asarray` would give the hidden number.
     filled = hasattr(value, "filled")
     return np.array(value.tolist(), dtype=object) if filled else np.asarray(value)
 
 
 def _key_word_at(key: Any, path: Path) -> str:
-    """Return a key or element in words. Raises MechanismError for an unsupported type."""
+    """Return a key or element as a text. Raises MechanismError for an unsupported type."""
     word = key_word(key)
     if word is None:
         raise MechanismError(
@@ -428,9 +437,9 @@ def _parts_of(value: Any) -> Iterable[Any]:
 
 
 def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read data frames as dicts of columns, with the order of the columns.
+    """Read data frames as dicts of columns, and the order of the columns.
 
-    A column is a list or, with an index other than 0, 1, 2, ..., a dict.
+    A column is read as a list, or as a dict if the index is not 0, 1, 2, ...
     """
     frames = [as_frame(one) for one in values]
     words = [one.word for one in frames]
@@ -449,9 +458,9 @@ def _read_frames(reader: Reader, path: Path, rows: Rows, values: Values) -> None
 
 
 def _read_series(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    """Read series and indices as lists or dicts."""
+    """Read series as lists, or as dicts if the index is not 0, 1, 2, ..."""
     series = [as_series(one) for one in values]
-    if reader.types:  # else the dtype is that of a whole batch
+    if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
         reader.forms(path.form(TYPE), rows, [one.word for one in series])
     reader.read(path, rows, [one.entries for one in series])
 

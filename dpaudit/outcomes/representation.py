@@ -1,10 +1,10 @@
-"""How outcomes are represented, and how they are written in words.
+"""Representations of outcomes, and outcomes as texts.
 
-The representation of an outcome is what a recipient sees of it although Python's == calls it equal
-to another outcome: the type of a number or a container, the sign of zero, the order of a dict's
-keys, the digits of a decimal. The sign of zero is in the numbers of a column. Everything else has a
-path of its own, `type of output[0]`, whose step is "form". Values of the usual types (a float, a
-list, a dict) have no such entry, so that most outcomes have none.
+Outcomes that are equal by Python's == may still differ for a recipient, in their representation:
+the type of a number or a container, the sign of zero, the order of a dict's keys, the number of
+digits of a Decimal. The numbers of a column include the sign of zero. Any other representation is
+an entry at a path of its own, such as `type of output[0]`, whose step is "form". A value with the
+usual representation (a float, a list, a dict) has no such entry.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from dpaudit.outcomes.set_order import as_in_a_set
 
 Entry = tuple[Path, str | float]
 
-# Labels of containers; the label of an object is "a " and the name of its type.
+# Labels of containers. An object has the label "a " followed by the name of its type.
 LIST, DICT, SET = "a list", "a dict", "a set"
 # Entry of every element of a set.
 PRESENT = "present"
-# Last steps of paths of representations: `type of output`.
+# Last steps of paths of representations, such as `type of output`.
 TYPE, EXPONENT, OFFSET = "type", "exponent", "UTC offset"
 OF_TYPE = f"{TYPE} of "
 SIGN = "sign of zero of "
-# The usual type of a value, which has no entry at `type of output`, by the kind of the value.
+# Kind of a value -> its usual type. A value of the usual type has no entry at `type of output`.
 _USUAL = {
     "NaN": "float",
     "True": "bool",
@@ -60,29 +60,34 @@ _USUAL = {
     "a dict": "dict",
     "a set": "set",
 }
+# Types without an entry at `type of output`: usual types, and types whose labels differ anyway.
 _UNNAMED = (float, str, bool, bytes, list, dict, set, complex, type(None), Raised)
-# Modules whose types have labels that name the type.
+# Types of these modules have no entry either, since the labels of their values show the type.
 _MODULES = ("datetime", "uuid")
+# Prefixes of the label of an order of keys, which is followed by the keys in parentheses.
 _IN_ORDER, _AS_IN_A_SET = "in the order ", "in an order of the set "
-# Longest label of an order of keys, in characters. A longer one is cut to its start and digests.
+# A label of an order of keys with more than 200 characters is cut to 40 characters and digests.
 _LONGEST_LABEL, _SHOWN = 200, 40
-# Most digits after the point in an example of a Decimal.
+# An example of a Decimal is shown up to 8 digits after the point.
 _SHOWN_PLACES = 8
+# The end of a label that was cut. The group is the digest of the set of keys, without their order.
 _SET_DIGEST = re.compile(r"keys, set ([0-9a-f]{16}), order [0-9a-f]{16}\)$")
 
 
 class InOrder(dict[Any, Any]):
-    """A dict from another process, with its keys in an order that no set of them has there."""
+    """A dict from another process whose order of keys no set of these keys has in that process."""
 
 
 class AsInASet(dict[Any, Any]):
-    """A dict from another process, with its keys in an order that a set may have there."""
+    """A dict from another process whose order of keys a set of these keys may have there."""
 
 
 @lru_cache(maxsize=1024)
 def type_word(kind: type) -> str | None:
-    """Return the name of a type whose values are read like values of another type, such as a
-    subclass; None for usual types and for types that the label of a value names."""
+    """Return the name of an unusual type, such as a subclass of list or a NumPy number.
+
+    Return None for a usual type, and for a type that the labels of its values show already.
+    """
     if kind in _UNNAMED or kind in (InOrder, AsInASet) or issubclass(kind, enum.Enum):
         return None
     if is_frame(kind) or is_series(kind):
@@ -93,7 +98,10 @@ def type_word(kind: type) -> str | None:
 
 
 def array_word(array: Any, *, types: bool) -> str | None:
-    """Return the type of an array in words, with the dtype if `types`; None for a record."""
+    """Return the type of an array, such as `array of int64`; None for a record array.
+
+    types: whether to include the dtype.
+    """
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "names", None):
         return None
@@ -102,7 +110,7 @@ def array_word(array: Any, *, types: bool) -> str | None:
 
 
 def is_array_type(kind: type) -> bool:
-    """Return whether values of a type are arrays, or have `__array__`, for `array_word`."""
+    """Return whether values of a type are arrays or convert to arrays, except NumPy scalars."""
     return issubclass(kind, np.void) or (
         hasattr(kind, "__array__") and not issubclass(kind, np.generic)
     )
@@ -115,8 +123,10 @@ def order_words(
 
     All orders that a set of these keys may have share one label, since the order of a set of
     strings is random.
-    kind: the type of the mapping.  words: the keys in words.  texts: whether strings were hashed
-    with the hash seed of this process.
+
+    kind: type of the mapping.
+    words: texts of the keys, in the order of the mapping.
+    texts: whether strings were hashed with the hash seed of this process.
     """
     if len(keys) < 2:
         return None
@@ -134,7 +144,10 @@ def order_words(
 
 
 def orders_differ(labels: Iterable[str]) -> bool:
-    """Return whether two of these labels of orders belong to the same set of keys."""
+    """Return whether two of some labels of orders are different orders of the same keys.
+
+    labels: distinct labels from `order_words`; `ABSENT` is ignored.
+    """
     sets = [_keys_of(label) for label in labels if label != ABSENT]
     return len(set(sets)) < len(sets)
 
@@ -148,8 +161,13 @@ def _keys_of(label: str) -> str:
 
 
 def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
-    """Return what the signs of zeros of a column add to the keys of outcomes when the rest of the
-    column is left out of the keys; None if the column has no -0.0."""
+    """Return the terms that the zeros -0.0 of a column add to the keys of outcomes, (outcomes,).
+
+    Used if the keys leave out all else in the column. A term is 0 except for -0.0. Return None if
+    the column has no -0.0.
+
+    name: name of the column.
+    """
     negative = is_negative_zero(numbers)
     if negative is None:
         return None
@@ -164,7 +182,10 @@ def signs_differ(numbers: FloatArray) -> bool:
 
 
 def signs_of(column: Column) -> Column:
-    """Return a column of the labels `0.0`, `-0.0` and `not a zero`; labels of the column stay."""
+    """Return the column of the signs of zeros, with the labels `0.0`, `-0.0` and `not a zero`.
+
+    Entries that are labels stay as they are.
+    """
     numbers = column.numbers
     labels = ("not a zero", "0.0", "-0.0", *column.labels)
     codes = np.ones(len(numbers), dtype=np.int32)
@@ -178,7 +199,10 @@ def signs_of(column: Column) -> Column:
 
 
 def types_of(form: Column, column: Column) -> Column:
-    """Return the column of the types of a column's entries. form: the unusual types."""
+    """Return the column of the types of all entries of a column.
+
+    form: the column of unusual types; `ABSENT` where an entry has its usual type.
+    """
     usual = _usual_types(column)
     if form.codes is None:
         return replace(usual, name=form.name)
@@ -191,14 +215,17 @@ def types_of(form: Column, column: Column) -> Column:
 
 
 def types_differ(types: Column, column: Column) -> bool:
-    """Return whether entries of one kind (all numbers, all lists) have several types."""
+    """Return whether entries of one kind, such as numbers or lists, have several types.
+
+    types: the column of unusual types.
+    """
     usual = np.asarray(_usual_types(column).codes, dtype=np.int64)
     pairs = usual * (len(types.labels) + 1) + np.asarray(types.codes, dtype=np.int64)
     return len(np.unique(pairs)) > len(np.unique(usual))
 
 
 def _usual_types(column: Column) -> Column:
-    """Return the column of the types that entries have if `type of` holds no other type."""
+    """Return the column of the usual type of each entry, such as float for a number."""
     labels = ["float", *map(_usual_type, column.labels)]
     codes = np.broadcast_to(np.int32(0), len(column.numbers))
     codes = np.int32(1) + (codes if column.codes is None else column.codes)
@@ -215,10 +242,12 @@ def _usual_type(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """How events about a column of a representation, which has only labels, are written.
+    """Texts of events about a column of representations, whose entries are all labels.
 
-    start: words before every label except `ABSENT`.  absent: the event that there is no entry.
-    present: the event that there is an entry.  word: returns a label in words.
+    start: text before every label except `ABSENT`.
+    absent: text of the event that there is no entry.
+    present: text of the event that there is an entry.
+    word: returns the text of a label.
     """
 
     start: str
@@ -228,7 +257,10 @@ class Phrases:
 
 
 def phrases_of(name: str) -> Phrases | None:
-    """Return how events about the column `name` are written; None if it is no representation."""
+    """Return the texts of events about a column of representations; None for another column.
+
+    name: name of the column.
+    """
     form, _, place = name.partition(" of ")
     if name.startswith(f"{ORDER} of "):
         place = name.removeprefix(f"{ORDER} of ")
@@ -252,7 +284,7 @@ def _order_word(label: str) -> str:
 
 
 def _digits_word(exponent: str) -> str:
-    """Return `2 digits after the point, as in 1.00` for an exponent of -2."""
+    """Return a Decimal's exponent as a text: `2 digits after the point, as in 1.00` for -2."""
     places = -int(exponent)
     if places < 0:
         return f"the exponent {-places}, as in 1E+{-places}"
@@ -261,7 +293,7 @@ def _digits_word(exponent: str) -> str:
 
 
 def decimal_word(number: str, exponent: str) -> str:
-    """Return a number with the digits of a Decimal: 1 with exponent -2 as `1.00`."""
+    """Return the text of a Decimal with a given exponent: `1.00` for 1 with exponent -2."""
     try:
         return str(Decimal(number).quantize(Decimal(1).scaleb(int(exponent))))
     except (DecimalException, ValueError):
@@ -269,7 +301,11 @@ def decimal_word(number: str, exponent: str) -> str:
 
 
 def typed_word(word: str, kind: str) -> str:
-    """Return an outcome in words with its type: `[1]` for a list, `(1,)` for a tuple."""
+    """Return the text of an outcome together with its type: `[1]` for a list, `(1,)` for a tuple.
+
+    word: text of the outcome; lists and tuples are written as `(1)`.
+    kind: name of the type.
+    """
     if word.startswith("(") and kind == "list":
         return f"[{word[1:-1]}]"
     if word.startswith("(") and kind == "tuple":
@@ -278,9 +314,10 @@ def typed_word(word: str, kind: str) -> str:
 
 
 def written(entries: Iterable[Entry]) -> str:
-    """Return an outcome in words, such as `{"a": (1, 2)}`, from its entries.
+    """Return the text of an outcome, such as `{"a": (1, 2)}`.
 
-    entries: those at paths whose step is "form" only if the representation is to be shown.
+    entries: the entries of the outcome; entries at paths with the step "form" are included only if
+        the text should show representations.
     """
     parts: dict[str, list[Path]] = {}
     words: dict[str, str] = {}

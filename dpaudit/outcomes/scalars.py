@@ -1,10 +1,10 @@
-"""Values that are one entry of a column, and how each type of them is described.
+"""Turn values without parts, such as numbers, texts and dates, into entries of a column.
 
 Numbers, strings, bytes and Booleans are read many at a time, as `Entries`. Values of rarer types
-(dates, fractions, complex numbers, members of enumerations) are described one by one. A number that
-no float is equal to keeps its nearest float, which has a place in the order, and a label of its own
-at the path `exact value of output`. A value that is no number is a label, with numbers at further
-paths (`timestamp of output`).
+(dates, fractions, complex numbers, members of enumerations) are read one by one, as `Described`. If
+no float equals a number, the entry is the nearest float, and the exact value is a label at the path
+`exact value of output`. A value that is not a number is a label, and may have numbers at further
+paths, such as `timestamp of output`.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from numpy.typing import NDArray
 from dpaudit.outcomes.columns import EXACT, CodeArray, FloatArray, number_word, quoted, text_key
 from dpaudit.outcomes.representation import EXPONENT, OFFSET
 
-# Largest integer up to which every integer is a float.
+# Integers of at most this absolute value are exact as floats.
 LARGEST_EXACT = 2**53
-# Length from which the length of a string is an entry of its own, in characters.
+# If a string has more than 64 characters, its length is an entry.
 LONG = 64
-# Longest label of a string or bytes, in characters. A longer one is cut to its start and a digest.
+# A string of more than 200 characters (or bytes) has a label of 40 characters and a digest.
 _LONGEST_LABEL, _SHOWN = 200, 40
-# Most distinct strings of an array that are each compared with all others.
+# A fast path reads arrays with at most 32 distinct strings: it compares all strings with each.
 _MOST_TEXTS = 32
-# Strings that are compared at a time, so that they stay in the processor's cache.
+# Strings are compared 16,384 at a time, so that they stay in the processor's cache.
 _PIECE = 16_384
-# Longest integer that is written with all its digits, in bits.
+# An integer of more than 2,000 bits is written as a digest instead of its digits.
 _LONGEST_INTEGER = 2_000
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Entries of some outcomes at one place, with the fields of `Column`."""
+    """Entries of some outcomes at one place; the fields are as in `Column`."""
 
     numbers: FloatArray
     codes: CodeArray | None = None
@@ -52,10 +52,11 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One value as an entry, with its properties.
+    """One value as an entry, with its properties and its representation.
 
-    beside: properties of the value, such as its timestamp, by name.
-    forms: how the value is represented, which == does not compare, by name.
+    entry: the entry: a number, or a label.
+    beside: name of a property, such as `timestamp` -> entry.
+    forms: name of a representation (not compared by ==), such as `UTC offset` -> entry.
     """
 
     entry: str | float
@@ -64,7 +65,7 @@ class Described:
 
 
 class Missing:
-    """A missing value of a library, from another process. word: how it is written, as `<NA>`."""
+    """A missing value of a library, sent by another process. word: its text, such as `<NA>`."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -77,7 +78,7 @@ Describe = Callable[[Any], Described]
 
 
 def of_floats(values: NDArray[np.floating]) -> Entries:
-    """Return the entries of floats of at most 64 bits; NaN is a label."""
+    """Return the entries of floats of at most 64 bits; NaN becomes a label."""
     numbers = np.ascontiguousarray(values, dtype=np.float64)
     if not len(numbers) or not np.isnan(numbers.min()):  # one pass, and no array
         return Entries(numbers)
@@ -85,22 +86,22 @@ def of_floats(values: NDArray[np.floating]) -> Entries:
 
 
 def of_booleans(values: NDArray[np.bool_]) -> Entries:
-    """Return the entries of Booleans, which are labels."""
+    """Return the entries of Booleans: the labels `True` and `False`."""
     nothing = np.full(len(values), np.nan)
     return Entries(nothing, values.astype(np.int32) + 1, ("False", "True"))
 
 
 def of_texts(values: Sequence[str]) -> Entries:
-    """Return the entries of strings; each distinct string is written once."""
+    """Return the entries of strings; each distinct string is one label."""
     place = {text: code for code, text in enumerate(dict.fromkeys(values), 1)}
     codes = np.fromiter(map(place.__getitem__, values), dtype=np.int32, count=len(values))
     return Entries(np.full(len(codes), np.nan), codes, tuple(map(text_label, place)))
 
 
 def of_text_array(array: NDArray[np.str_]) -> Entries | None:
-    """Return the entries of an array of short strings, without a Python object for each.
+    """Return the entries of an array of short strings, without making Python strings of them.
 
-    Returns None if the strings are long or have many distinct values.
+    Returns None if strings are longer than `LONG`, or if more than `_MOST_TEXTS` are distinct.
     """
     width = array.itemsize // 4
     if not len(array) or not 0 < width <= LONG:
@@ -127,7 +128,7 @@ def of_text_array(array: NDArray[np.str_]) -> Entries | None:
 
 
 def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return which columns of `letters` are equal to `text`."""
+    """Return a mask of the strings, the columns of `letters`, that are equal to `text`."""
     found: NDArray[np.bool_] = letters[0] == text[0]
     for row, letter in zip(letters[1:], text[1:], strict=True):
         found &= row == letter
@@ -135,7 +136,7 @@ def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bo
 
 
 def of_mixed(values: Sequence[str | float]) -> Entries:
-    """Return the entries of labels and numbers, none of which is NaN."""
+    """Return the entries of a list of labels and numbers; no number may be NaN."""
     known: dict[str, int] = {}
     codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
     numbers = [math.nan if isinstance(one, str) else one for one in values]
@@ -144,12 +145,12 @@ def of_mixed(values: Sequence[str | float]) -> Entries:
 
 
 def text_label(text: str) -> str:
-    """Return the label of a string: quoted; for a long one its start, its length and a digest."""
+    """Return the label of a string: in quotes, or for a long string start, length and digest."""
     return _cut(str.__repr__(text), text, len(text), "characters")
 
 
 def bytes_label(data: bytes) -> str:
-    """Return the label of bytes: as Python writes them; for many a start, a number, a digest."""
+    """Return the label of bytes: their `repr`, or for long bytes start, length and digest."""
     return _cut(repr(bytes(data)), repr(bytes(data)), len(data), "bytes")
 
 
@@ -160,7 +161,7 @@ def _cut(label: str, whole: str, size: int, unit: str) -> str:
 
 
 def values_of(array: NDArray[Any]) -> list[Any]:
-    """Return the values of an array: as Python's own types if these are as precise."""
+    """Return the values of an array as a list, of Python's own types if these are as precise."""
     kind = array.dtype.kind
     if kind == "V" and array.dtype.names is None:
         return [one.tobytes() for one in array]
@@ -178,9 +179,9 @@ def describer(kind: type) -> Describe | None:
 
 
 def key_word(key: Any) -> str | None:
-    """Return a dict's key or a set's element in words; None for an unsupported type.
+    """Return a dict's key or a set's element as a text; None for an unsupported type.
 
-    Keys that differ have different words; strings are in double quotes.
+    Keys that are not equal have different texts; strings are in double quotes.
     """
     if isinstance(key, str):
         return quoted(str(key.value) if isinstance(key, enum.Enum) else str(key))
@@ -201,7 +202,8 @@ def key_word(key: Any) -> str | None:
 def _word(described: Described) -> str:
     exact = described.beside.get(EXACT)
     if isinstance(exact, str):
-        # The decimal 0.1 is not the float that is written 0.1; no float is written as digits alone.
+        # The text 0.1 is taken by the float 0.1, which differs from the Decimal 0.1. Digits without
+        # a point need no prefix: if no float equals an integer, no float has its text.
         return exact if exact.removeprefix("-").isdecimal() else f"exactly {exact}"
     return described.entry if isinstance(described.entry, str) else number_word(described.entry)
 
@@ -217,7 +219,7 @@ def _words_of(parts: tuple[Any, ...] | frozenset[Any]) -> str | None:
 
 
 def exact_integer(value: int | np.integer) -> Described:
-    """Return an integer of any size: its nearest float, with its digits if that is not equal."""
+    """Return an integer of any size as its nearest float, with all digits if that is not equal."""
     exact = int(value)
     number = _nearest(exact)
     if math.isfinite(number) and int(number) == exact:
@@ -227,7 +229,10 @@ def exact_integer(value: int | np.integer) -> Described:
 
 
 def exactly(value: Any) -> Described:
-    """Return a rational number: its nearest float, with its exact value if that is not equal."""
+    """Return a Decimal, a fraction or a long double as its nearest float.
+
+    If that float is not equal to the value, the exact value is a property of the result.
+    """
     is_finite = value.is_finite() if isinstance(value, Decimal) else bool(abs(value) < math.inf)
     if not is_finite:
         return Described("NaN" if value != value else math.copysign(math.inf, value))
@@ -248,7 +253,7 @@ def _nearest(exact: Fraction | int) -> float:
 
 
 def _fraction_word(exact: Fraction) -> str:
-    """Return a fraction as a finite decimal if it has one, else as `1/3`."""
+    """Return the text of a fraction: a finite decimal if there is one, else such as `1/3`."""
     top, bottom = exact.numerator, exact.denominator
     if max(abs(top), bottom).bit_length() > _LONGEST_INTEGER:
         return _digest(top, bottom)
@@ -276,7 +281,7 @@ def _power(number: int, prime: int) -> int:
 def _complex(value: complex) -> Described:
     parts = {"real part": float(value.real), "imaginary part": float(value.imag)}
     beside = {part: "NaN" if math.isnan(one) else one for part, one in parts.items()}
-    # Adding zero makes -0.0 and 0.0, which compare equal, one; the parts keep the sign.
+    # Adding 0.0 turns -0.0 into 0.0, since the two compare equal; the properties keep the sign.
     return Described(repr(complex(value.real + 0.0, value.imag + 0.0)), beside)
 
 
@@ -307,12 +312,12 @@ def _duration(value: datetime.timedelta) -> Described:
     plain = datetime.timedelta(value.days, value.seconds, value.microseconds)
     nanoseconds = getattr(value, "nanoseconds", 0)  # of pandas
     word = f"{plain} and {nanoseconds} ns" if nanoseconds else str(plain)
-    # With the word "duration", since 12:00:00 is also a time of day.
+    # The prefix distinguishes durations from times of day, which are also written 12:00:00.
     return Described(f"duration {word}", {"seconds": plain.total_seconds() + 1e-9 * nanoseconds})
 
 
 def describe_numpy_time(value: Any) -> Described:
-    """Return a datetime64 or timedelta64."""
+    """Return a datetime64 or timedelta64 as a label, with seconds as a property."""
     if np.isnat(value):
         return Described("NaT")
     is_moment = isinstance(value, np.datetime64)
@@ -333,7 +338,7 @@ def _decimal(value: Decimal) -> Described:
     found = exactly(value)
     exponent = value.as_tuple().exponent
     entry = -0.0 if value.is_zero() and value.is_signed() else found.entry
-    # 1.0 and 1.00 are equal, and differ in their exponents.
+    # The Decimals 1.0 and 1.00 are equal, but have the exponents -1 and -2.
     forms = {EXPONENT: str(exponent)} if isinstance(exponent, int) else {}
     return Described(entry, found.beside, forms)
 
@@ -342,7 +347,7 @@ def _long_double(value: np.longdouble) -> Described:
     return Described(-0.0) if value == 0 and np.signbit(value) else exactly(value)
 
 
-# Subclasses come before their bases: a datetime is a date.
+# Subclasses come before their bases: `datetime` is a subclass of `date`.
 _DESCRIBERS: tuple[tuple[type | tuple[type, ...], Describe], ...] = (
     (enum.Enum, _member),
     (Decimal, _decimal),

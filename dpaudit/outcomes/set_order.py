@@ -1,8 +1,8 @@
-"""Whether the keys of a dict are in an order that a set of them may have.
+"""Decide whether a set of a dict's keys may have the same order as the dict.
 
-The order of a set of strings follows from the hash seed of the process. A mechanism that iterates
-over a set reveals nothing by that order, so all orders that a set may have count as one. Processes
-that draw run this file too, so it works in Python 3.8 and imports nothing of dpaudit.
+The order of a set of strings is determined by the hash seed of the process. A mechanism that
+iterates over a set reveals nothing by this order, so all orders that a set may have count as one.
+Processes that draw also run this file, so it works in Python 3.8 and imports nothing of dpaudit.
 """
 
 from __future__ import annotations
@@ -13,30 +13,33 @@ import os
 import sys
 from numbers import Number
 
-TYPE_CHECKING = False  # spares the import of typing
+TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# Most keys for which sets are built in every order of insertion, of which there are at most 24.
+# For up to 4 keys, sets are built in every order of insertion, which are at most 24 orders.
 _FEW_KEYS = 4
-# CPython's table of a set (Objects/setobject.c): 8 slots for up to four elements; a table that is
-# three fifths full grows to more than four times as many slots as elements. A copy of a set may
-# have half as many slots, and a set that lost elements two or four times as many.
+# Numbers of slots of the hash table of a set in CPython (Objects/setobject.c). _FEWEST_SLOTS: 8
+# slots for up to 4 elements; a table that is three fifths full grows to more than 4 slots per
+# element. _SIZES: a copy of a set may have half of these slots; a set from which elements were
+# removed may have twice or four times as many.
 _FEWEST_SLOTS, _SIZES = 8, (0.5, 1, 2, 4)
+# CPython's constants LINEAR_PROBES and PERTURB_SHIFT, which determine the slots that it tries.
 _LINEAR_PROBES, _PERTURB_SHIFT = 9, 5
-# Free slots in which a key may be if its own slot is taken: the first, or the second if another
-# displaced key has taken the first. With more, few keys would be certain to be in a slot.
+# A key whose own slot is taken may be in the first free slot, or in the second free slot if another
+# displaced key has taken the first. With a third, few keys would be certain to be in their slots.
 _FREE_SLOTS = 2
-# Of two keys, the table of 8 slots alone: in three of eight hash seeds, that of 32 slots has their
-# other order, and then no order of two keys would reveal anything.
+# Larger tables are considered for 3 or more keys only. For 3 of 8 hash seeds, two keys have one
+# order in the table of 8 slots and the other order in the table of 32 slots, so that with both
+# tables no order of two keys would reveal anything.
 _FEWEST_KEYS_OF_LARGER_TABLES = 3
 
 
 def hash_seed() -> str | None:
-    """Return the hash seed of strings, PYTHONHASHSEED; None if every process draws its own.
+    """Return the hash seed of strings, PYTHONHASHSEED; None if each process draws a random one.
 
-    The value 0 does not count if it was set after the start of this process.
+    If PYTHONHASHSEED is 0 but was set after the start of this process, the result is None.
     """
     if not sys.flags.hash_randomization:
         return "0"
@@ -47,8 +50,10 @@ def hash_seed() -> str | None:
 def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
     """Return whether an order of keys counts as the order of a set, and so reveals nothing.
 
-    This is so if a set of these keys may have the order in this process, or if their hashes differ
-    between processes, where equal seeds would not give equal results.
+    The result is True if a set of these keys may have the order in this process. It is also True if
+    the hashes of the keys differ between processes, since equal seeds would otherwise not give
+    equal outcomes.
+
     texts: whether strings were hashed with the hash seed of this process.
     """
     is_fixed = texts and hash_seed() is not None
@@ -58,7 +63,8 @@ def as_in_a_set(keys: tuple[Any, ...], *, texts: bool = True) -> bool:
 def _has_known_hash(key: Any, is_fixed: bool) -> bool:
     if isinstance(key, (tuple, frozenset)):
         return all(_has_known_hash(part, is_fixed) for part in key)
-    # Dates and members of enumerations hash texts; None hashes its address before Python 3.12.
+    # Dates and members of enumerations are hashed like texts. Before Python 3.12, the hash of None
+    # is its address, which differs between processes.
     return isinstance(key, Number) or (is_fixed and key is not None)
 
 
@@ -66,19 +72,20 @@ def _has_known_hash(key: Any, is_fixed: bool) -> bool:
 def _can_be_of_a_set(keys: tuple[Any, ...]) -> bool:
     """Return whether a set of these keys may have this order in this process.
 
-    Of three or more keys, those that collide may be anywhere, so that the answer is also True for
-    orders that no set has. It is wrongly False for about 1 in 1,000 orders of sets of more than 15
-    keys, and for orders due to collisions with elements that were removed from the set.
+    The answer is approximate for three or more keys. It is wrongly True for some orders that no set
+    has, since colliding keys are allowed in any place. It is wrongly False for about 1 in 1,000
+    orders of sets of more than 15 keys, and for orders that are due to collisions with elements
+    that were removed from the set.
     """
     if len(keys) < 2 or tuple(set(keys)) == keys:
         return True
     if len(keys) <= _FEW_KEYS:
-        # Where hashes collide, the order of insertion matters.
+        # If hashes collide, the order of a set depends on the order of insertion.
         if any(tuple(set(order)) == keys for order in itertools.permutations(keys)):
             return True
         if len(keys) < _FEWEST_KEYS_OF_LARGER_TABLES:
             return False
-    # As size_t; of integers the hash may be negative.
+    # Hashes as unsigned 64-bit integers, as in CPython; `hash` may be negative.
     hashes = [hash(key) & 0xFFFFFFFFFFFFFFFF for key in keys]
     slots = _slots(len(keys))
     sizes = [max(_FEWEST_SLOTS, int(slots * size)) for size in _SIZES]
@@ -96,7 +103,11 @@ def _slots(elements: int) -> int:
 
 
 def _rises(hashes: list[int], slots: int) -> bool:
-    """Return whether the keys that are certain to be in their own slots come in slot order."""
+    """Return whether the keys that are certain to be in their own slots are in order of the slots.
+
+    hashes: hash of each key, in the order of the keys.
+    slots: number of slots of the table.
+    """
     mask = slots - 1
     owners: dict[int, list[int]] = {}
     for key, number in enumerate(hashes):
@@ -119,7 +130,11 @@ def _rises(hashes: list[int], slots: int) -> bool:
 
 
 def _probes(number: int, mask: int) -> Iterator[int]:
-    """Yield the slots that CPython tries for a hash, until they repeat."""
+    """Yield the slots that CPython tries for an element, one after the other, until they repeat.
+
+    number: hash of the element.
+    mask: number of slots minus 1.
+    """
     slot, perturb = number & mask, number
     for _ in range(mask + 1):
         probes = _LINEAR_PROBES if slot + _LINEAR_PROBES <= mask else 0

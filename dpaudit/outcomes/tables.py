@@ -1,4 +1,8 @@
-"""Tables of outcomes: their interface, outcomes of one shape, and outcomes with durations."""
+"""Tables of outcomes: the interface `Outcomes`, `Table` (one shape), `TimedOutcomes` (durations).
+
+In this module, a *representation* is a property of an outcome that == does not compare: a type, a
+sign of zero, the order of a dict's keys, the digits of a Decimal (see `representation.py`).
+"""
 
 from __future__ import annotations
 
@@ -39,21 +43,23 @@ from dpaudit.outcomes.representation import (
     written,
 )
 
-# Most columns that learning looks at.
+# Learning uses at most 4,096 columns of a table.
 WIDEST = 4096
-# Labels of a column above which its kinds are a column of their own.
+# For a column with more than 64 labels, the kinds of its entries are a further column.
 _MANY = 64
-# Keys of several columns are computed in one array if there are at least `_SEVERAL` columns and at
-# most `_FEW_ENTRIES` entries: for few entries the calls of NumPy take most of the time.
+# Keys of several columns are computed in one array if there are at least 4 columns and at most
+# 16,384 entries: with few entries, the overhead of NumPy calls takes most of the time.
 _SEVERAL, _FEW_ENTRIES = 4, 1 << 14
 _NO_LABELS = np.empty(0, dtype=np.uint64)
 
 
 class Outcomes(ABC):
-    """A table of outcomes: one row an outcome, one column a place in outcomes.
+    """A table of outcomes, with one row per outcome and one column per place in the outcomes.
 
-    The entry of an outcome in the column of a given name depends only on the outcome, so that a
-    rule that was learned from one table means the same in every other table.
+    An entry depends only on the outcome and on the name of the column. So a rule that was learned
+    from one table has the same meaning in every other table.
+
+    size: number of outcomes.
     """
 
     __slots__ = ()
@@ -62,79 +68,88 @@ class Outcomes(ABC):
     @property
     @abstractmethod
     def columns(self) -> Sequence[Column]:
-        """The columns to learn from, about `WIDEST` at most, without entries that all outcomes
-        share, such as the length of vectors of one length."""
+        """The columns to learn from, at most about `WIDEST`.
+
+        Columns whose entry is the same in all outcomes, such as a common length, are left out.
+        """
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """The number of columns from which `columns` were chosen."""
+        """Number of columns of the table, from which `columns` is a selection."""
 
     @property
     @abstractmethod
     def representations(self) -> Sequence[Column]:
-        """The columns of representations (types, signs of zero, orders of keys, digits) in which
-        these outcomes differ."""
+        """The columns of representations (types, signs of zero, orders of keys, digits) that differ
+        between outcomes of this table that are equal otherwise."""
 
     @abstractmethod
     def plain(self) -> Outcomes:
-        """Return the outcomes without their representations, as Python's == compares them."""
+        """Return the outcomes without representations, so that 1 and 1.0 are the same outcome."""
 
     @abstractmethod
     def take(self, index: NDArray[Any] | slice) -> Outcomes:
-        """Return the outcomes at `index`."""
+        """Return a table of the outcomes in some rows. index: an index array, a mask or a slice."""
 
     @abstractmethod
     def trimmed(self) -> Outcomes:
-        """Return the same outcomes without unused labels, to keep or send few outcomes of many."""
+        """Return the same outcomes without unused labels, to save memory after `take`."""
 
     def keys(self) -> KeyArray:
-        """Return 64-bit keys of the outcomes, shape (size,).
+        """Return 64-bit keys (hashes) of the outcomes, shape (size,).
 
-        Two outcomes have the same key, in every process, if they are equal and represented in the
-        same way, apart from the order of a dict's keys.
+        In every process, outcomes have the same key if they are equal and have the same
+        representation, except that the order of a dict's keys does not matter.
         """
         return self.keys_beside(frozenset())
 
     @abstractmethod
     def keys_beside(self, names: frozenset[str]) -> KeyArray:
-        """Return 64-bit keys of the outcomes without their entries at the paths `names`.
+        """Return 64-bit keys of the outcomes, computed without the entries in some columns.
 
-        Shape (size,); callers must not change the array.
+        names: names of these columns. The shape is (size,); callers must not change the array.
         """
 
     @abstractmethod
     def words(self, rows: Iterable[int]) -> list[str]:
-        """Return outcomes in words, such as `{"a": (1, 2)}`; exceptions start with `RAISED`."""
+        """Return the texts of the outcomes in `rows`, such as `{"a": (1, 2)}`.
+
+        The text of an exception starts with `RAISED`.
+        """
 
     @abstractmethod
     def _known(self) -> Callable[[str], Column]:
-        """Return the function from the name of a column to the column."""
+        """Return a function that returns the column with a given name."""
 
     def named(self, names: Iterable[str]) -> Iterator[Column]:
-        """Yield the columns of these names, one by one to save memory; missing entries are
-        `ABSENT`."""
+        """Yield the columns with the given names, one at a time to save memory.
+
+        If the table has no column of a name, all entries of the column are `ABSENT`.
+        """
         known = self._known()
         for name in names:
             yield made_from(name, known)
 
     def column(self, name: str) -> Column:
-        """Return one column by its name."""
+        """Return the column with the given name; all entries are `ABSENT` for an unknown name."""
         return next(self.named([name]))
 
     def word(self, row: int) -> str:
-        """Return one outcome in words."""
+        """Return the text of one outcome."""
         return self.words([row])[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table(Outcomes):
-    """Outcomes of one shape: scalars, vectors of one length, dicts with the same keys.
+    """Outcomes of one shape, such as scalars, vectors of one length, or dicts with the same keys.
 
-    all_columns: columns of `size` entries each.  paths: the path of each column.
+    all_columns: columns of `size` entries each.
+    size: number of outcomes.
+    paths: path of each column.
     fixed: entries that all outcomes share, such as `a list`, its length and its type.
-    forms: columns of representations that differ between outcomes; `ABSENT` where a value is
-    represented as usual.
+    forms: columns of representations that differ between outcomes; `ABSENT` where a value has the
+        usual representation.
     """
 
     all_columns: tuple[Column, ...]
@@ -225,7 +240,7 @@ class Table(Outcomes):
 
 
 def _form_keys(column: Column) -> KeyArray:
-    """Return what a column adds to the keys of outcomes: 0 where its entry is absent."""
+    """Return the terms that a column adds to the keys of outcomes; 0 where the entry is absent."""
     keys = mix(column.keys() + _name_key(column.name))
     if column.codes is not None and ABSENT in column.labels:
         keys[column.codes == column.labels.index(ABSENT) + 1] = 0
@@ -233,7 +248,7 @@ def _form_keys(column: Column) -> KeyArray:
 
 
 def _keys_together(columns: Sequence[Column]) -> KeyArray:
-    """Return the sum of the mixed keys of columns, computed in one array."""
+    """Return the sum over the columns of the scrambled keys of entries, shape (outcomes,)."""
     if any(column.codes is not None for column in columns):
         keys = np.array([column.keys() for column in columns])
     else:
@@ -249,10 +264,12 @@ def _name_key(name: str) -> np.uint64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedOutcomes(Outcomes):
-    """A table with one more column, the durations of the calls, which comes last.
+    """A table of outcomes with one further column at the end: the duration of each call.
 
-    Keys and words are those of the table: equal outputs are equal, however long they took.
-    nanoseconds: (size,).
+    Keys and texts ignore the duration, so that equal outputs are equal however long the calls took.
+
+    outcomes: the table without durations.
+    nanoseconds: (size,), the durations.
     """
 
     outcomes: Outcomes
@@ -299,12 +316,12 @@ class TimedOutcomes(Outcomes):
 
 
 def timed(outcomes: Outcomes, nanoseconds: NDArray[np.int64]) -> TimedOutcomes:
-    """Return outcomes with the durations of their calls, shape (size,), in nanoseconds."""
+    """Return outcomes together with the durations of their calls. nanoseconds: (size,)."""
     return TimedOutcomes(outcomes, nanoseconds.astype(np.float64))
 
 
 def _telling_kinds(column: Column) -> Column | None:
-    """Return the kinds of a column's entries if they differ and there are many labels."""
+    """Return the column of the kinds of entries if kinds differ and there are many labels."""
     if len(column.labels) <= _MANY:
         return None
     kinds = kinds_of(column)
@@ -312,7 +329,7 @@ def _telling_kinds(column: Column) -> Column | None:
 
 
 def narrowed(outcomes: Outcomes) -> str | None:
-    """Return a warning if there are more columns than learning looks at, else None."""
+    """Return a warning if a table has more columns than learning uses (`WIDEST`), else None."""
     left = outcomes.width - WIDEST
     if left <= 0:
         return None
@@ -323,7 +340,7 @@ def narrowed(outcomes: Outcomes) -> str | None:
 
 
 def fixed_key(path: Path, entry: str | float) -> int:
-    """Return what an entry adds to the key of an outcome, modulo 2**64."""
+    """Return the term that an entry at a path adds to the key of an outcome, modulo 2**64."""
     return _fixed_key(path.name, entry)
 
 
@@ -339,14 +356,20 @@ def _at(row: int, forms: Iterable[tuple[Path, Column]]) -> Iterator[Entry]:
 
 
 def need_forms(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which outcomes are equal to another outcome in another representation: (size,)."""
+    """Return a mask, (size,), of outcomes whose text must show the representation.
+
+    These are the outcomes that are equal to an outcome with another representation.
+    """
     _, place = np.unique(outcomes.plain().keys(), return_inverse=True)
     both = np.unique(np.stack([place.astype(np.uint64), outcomes.keys()]), axis=1)
     return np.asarray((np.bincount(both[0].astype(np.intp)) > 1)[place])
 
 
 def form_differs(outcomes: Outcomes, path: Path) -> bool:
-    """Return whether equal entries at a path have several representations. path: of these."""
+    """Return whether equal entries have several representations of one sort, such as types.
+
+    path: path of the representation, such as `type of output[0]`.
+    """
     form = outcomes.column(path.name)
     if path.name.startswith(OF_TYPE):
         return types_differ(form, outcomes.column(path.name.removeprefix(OF_TYPE)))
@@ -358,12 +381,12 @@ def form_differs(outcomes: Outcomes, path: Path) -> bool:
 
 
 def unsigned(column: Column) -> Column:
-    """Return a column in which zeros have no sign."""
+    """Return a column in which -0.0 is replaced by 0.0."""
     return Column(column.name, column.numbers + 0.0, column.codes, column.labels)
 
 
 def are_alike(tables: Sequence[Table]) -> bool:
-    """Return whether tables have the same columns in the same order, apart from representations."""
+    """Return whether tables have the same columns in the same order; representations may differ."""
     first = tables[0]
     names = [column.name for column in first.all_columns]
     return all(
@@ -374,7 +397,7 @@ def are_alike(tables: Sequence[Table]) -> bool:
 
 
 def stacked(tables: Sequence[Table]) -> Table:
-    """Return one table of all outcomes of tables for which `are_alike` is true."""
+    """Return one table with the outcomes of several tables, for which `are_alike` is true."""
     joined = zip(*(table.all_columns for table in tables), strict=True)
     first = tables[0]
     size = sum(table.size for table in tables)
@@ -393,7 +416,7 @@ def stacked(tables: Sequence[Table]) -> Table:
 def _stacked_forms(
     tables: Sequence[Table], fixed: Sequence[tuple[Path, str | float]]
 ) -> tuple[tuple[Path, Column], ...]:
-    """Return the columns of representations of all tables, except those in `fixed`."""
+    """Return the columns of representations of all tables; entries in `fixed` need no column."""
     paths: dict[str, Path] = {}
     for table in tables:
         both = [*table.fixed, *table.forms]
@@ -405,7 +428,7 @@ def _stacked_forms(
 
 
 def raised(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which outcomes are exceptions, shape (size,)."""
+    """Return a mask, shape (size,), of the outcomes that are exceptions."""
     first = outcomes.column(ROOT.name)
     if first.codes is None:
         return np.zeros(outcomes.size, dtype=bool)
@@ -413,7 +436,7 @@ def raised(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def failures(outcomes: Outcomes) -> dict[str, int]:
-    """Return the number of outcomes that are exceptions, by the name of the type."""
+    """Return the number of outcomes for each kind of exception, as name of the type -> number."""
     first = outcomes.column(ROOT.name)
     if first.codes is None or not any(label.startswith(RAISED) for label in first.labels):
         return {}
