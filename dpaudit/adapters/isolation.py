@@ -56,8 +56,8 @@ from dpaudit.watching import PATIENCE, Step, Watch
 _KEPT_DATASETS = 200
 # Longest line of a reply, in bytes.
 _LONGEST_REPLY = 1 << 16
-# To check that a program is a Python interpreter, dpaudit asks it to print this text. It must do so
-# within 60 seconds, a long time, since an interpreter on a slow disk starts slowly.
+# To check that a program is a Python interpreter, dpaudit asks the program to print this text. The
+# limit of 60 s is long, since an interpreter on a slow disk takes long to start.
 _WORD, _SECONDS_TO_START = "dpaudit asks", 60.0
 # Seconds added to the time-out of a batch, since the process may have to import NumPy first.
 _SECONDS_TO_IMPORT = 5.0
@@ -197,7 +197,7 @@ class Worker:
             return floats.copy()
         integers: NDArray[np.int64] = np.asarray(self._layout.integers)[:done]
         if (kinds == worker.INTEGER).all():
-            # Not an array, whose entries would not count as having a type of their own.
+            # A list, since entries of an array do not count as values with types of their own.
             whole: list[int] = integers.tolist()
             return whole
         is_text = kinds == worker.TEXT
@@ -287,7 +287,8 @@ class ByProcess(Succession[Process]):
     which draw ended the process.
 
     interleaved: whether each draw is a call of its own.
-    label: name in messages about calls for many draws.  batch: parameter for their number.
+    label: name of the mechanism in messages about calls for many draws.
+    batch: name of the parameter for the number of draws of a call.
     """
 
     parts = ()  # a process re-seeds the generators in its objects itself
@@ -300,7 +301,12 @@ class ByProcess(Succession[Process]):
         start: Callable[[Watch, Any], Process],
         interleaved: Callable[[Any], bool],
     ) -> None:
-        """interleaved: decides from `known` of the first process."""
+        """Start the first process.
+
+        start: starts and returns a process; see `Succession`.
+        interleaved: called with `known` of the first process; returns whether each draw is a call
+            of its own.
+        """
         super().__init__(target.name, target.limits.timeout, start)
         self.interleaved = interleaved(self.known)
         self.types_by_draw = self.interleaved  # outputs of a batch may be entries of an array
@@ -402,10 +408,10 @@ class Isolated(ByProcess[Worker]):
 
 
 class IsolatedFunction(Succession[Worker]):
-    """A function, supposedly without noise, that runs in a separate process, a call per dataset.
+    """A function without noise that runs in a separate process, with one call per dataset.
 
-    Each call has a new seed, so that a function that is random after all gives different outputs
-    for the same dataset.
+    Each call has a new seed. If the function is random, contrary to what the user states, its
+    outputs for one dataset therefore differ.
     """
 
     def __init__(self, target: IsolatedTarget) -> None:
@@ -478,7 +484,7 @@ def _check_python(python: str) -> None:
 
 
 def _asked(target: PythonTarget) -> dict[str, Any]:
-    """Return what a worker needs to make the mechanism: fields of the target, by name."""
+    """Return the fields of a target from which a worker makes the mechanism, as name -> value."""
     asked = {"params": dict(target.params), "post_process": target.post_process}
     if isinstance(target, CallableTarget):
         return {**asked, "function": target.function}
@@ -487,10 +493,12 @@ def _asked(target: PythonTarget) -> dict[str, Any]:
 
 
 def _calling(reply: Any, target: PythonTarget) -> Calling:
-    """Return how to call the mechanism. Raises TargetError if the target asks for another way.
+    """Return how to call the mechanism of a target.
 
     reply: reply of the worker, with the signature of the mechanism ("parameters") and of the
-    function for post-processing ("process").
+        function for post-processing ("process").
+
+    Raises TargetError if the signatures do not fit the options of the target.
     """
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
@@ -501,8 +509,7 @@ def _calling(reply: Any, target: PythonTarget) -> Calling:
 def _stub(parameters: Sequence[Any] | None) -> Any:
     """Return a dummy function with the given signature, for checks of signatures.
 
-    parameters: for each parameter its name, its kind, and whether it is required; None if the
-    signature is unknown.
+    parameters: (name, kind, whether required) of each parameter; None if the signature is unknown.
     """
 
     def stub() -> None: ...

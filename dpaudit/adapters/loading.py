@@ -1,4 +1,4 @@
-"""From a target, the user's description of a mechanism, to a `Mechanism` that can draw.
+"""Turn a target, the user's description of a mechanism, into a `Mechanism` that can draw.
 
 The sampler calls `load_mechanism`. This module also has the mechanisms that are made of other
 mechanisms: several mechanisms on the same input (`Composition`), several runs (`Repetition`), and
@@ -149,7 +149,7 @@ class Repetition(Wrapping):
         return self.interleaved
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        # The last argument: a batch may take a second more for each of its outputs.
+        # With `size`, the watch allows one more second for each output before it warns.
         with self.watch.runs(self.name, self.times, size):
             return self.released(self.mechanism.sample(dataset, size * self.times, rng))
 
@@ -191,10 +191,12 @@ def together(entries: tuple[Any, ...]) -> Any:
 
 
 def _side_by_side(drawn: Sequence[Outputs]) -> NDArray[Any] | None:
-    """Return arrays of numbers as the columns of one array.
+    """Return arrays of numbers or texts as the columns of one array; None if that is impossible.
 
-    drawn: outputs of each component. Return None if the outputs of a component are no array of
-    numbers or texts, or if the common type of the arrays would change a value.
+    It is impossible if a component returns no such array, or if the common type of the arrays would
+    change a value.
+
+    drawn: outputs of each component.
     """
     arrays = [each for each in drawn if isinstance(each, np.ndarray) and each.ndim in (1, 2)]
     if len(arrays) < len(drawn):

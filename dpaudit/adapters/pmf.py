@@ -49,8 +49,8 @@ def law_table(
     Post-processing is applied to the outputs of the pmf. The law of a composition is the product
     of the laws of its parts.
 
-    then: called with the list of all outputs of a law, returns the list of outcomes to compare,
-    such as the guesses of an adversary.
+    then: called with the list of all outputs of a law; returns the list of outcomes to compare,
+        such as the guesses of an adversary. None: the outputs are compared.
 
     Raises TargetError if a mechanism has no pmf, or if a pmf is not a probability distribution.
     """
@@ -62,8 +62,8 @@ def law_table(
     every = [outcome for law in raw for outcome in (law if then is None else then(law))]
     outcomes = from_raw(every).plain()
     weights = [(arm, weight) for arm, law in enumerate(laws) for _, weight in law]
-    # For each outcome the position of its first occurrence, and lists of probabilities that add up
-    # to its probability for d1 and for d2.
+    # Key of an outcome -> the position of its first occurrence, and two lists of probabilities,
+    # which add up to its probability for d1 and for d2.
     parts: dict[int, tuple[int, tuple[list[float], list[float]]]] = {}
     for place, (key, (arm, weight)) in enumerate(
         zip(outcomes.keys().tolist(), weights, strict=True)

@@ -57,8 +57,8 @@ _ALIKE = 3
 # The audit ends with an error after 20 draws of each input that all ended their process in one way,
 # if no draw has finished. (If only one input crashes, the crash is a leak, and no error.)
 _ALWAYS = 20
-# If such draws take more than 10 s in all, there is a warning, and `_ALIKE` draws of each input are
-# enough for the error.
+# If the draws that `_ALWAYS` counts take more than 10 s in all, dpaudit logs a warning, and
+# `_ALIKE` draws of each input are enough for the error.
 PATIENCE = 10.0
 # Shell script of the guardian. Each line of its input is a sign and the number of a session: "+"
 # for a session to kill at the end, "-" for a session that has ended. Its input ends when dpaudit
@@ -301,9 +301,9 @@ class Child:
         self._finalizer()
 
     def _exchange(self, seconds: float) -> None:
-        """Write and read as much as the pipes allow now.
+        """Write data to the pipes and read data from them, as far as possible without waiting.
 
-        seconds: longest wait if the pipes allow nothing.
+        seconds: longest wait if no pipe is ready.
         """
         events = self._poll.poll(math.ceil(seconds * 1000))
         for pipe, _ in events:
@@ -376,9 +376,9 @@ def _too_long(longest: int) -> ValueError:
 
 
 def ending(code: int) -> str:
-    """Return the exit code or the signal of a process in words.
+    """Return the end of a process in words: `exit code 1`, or `signal 9 (SIGKILL)`.
 
-    code: as `subprocess` gives it; a negative code is the number of a signal.
+    code: return code from `subprocess`; a negative code is the negated number of a signal.
     """
     if code >= 0:
         return f"exit code {code}"
@@ -442,9 +442,10 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 
 
 class Replaceable(Protocol):
-    """A program under way.
+    """A running program that `Succession` can replace.
 
-    known: what it has said about how it is called, which a process that replaces it must match.
+    known: the program's description of how to call the mechanism (`Hello` or `Calling`); a process
+        that replaces the program must give the same description.
     """
 
     @property

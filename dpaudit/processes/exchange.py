@@ -93,7 +93,7 @@ def parsed(text: bytes) -> Any:
 def decode(node: Any) -> Any:
     """Return the outcome that `worker.encode` turned into `node`, a value of parsed JSON.
 
-    A mapping with one key that begins with "$" stands for a value without a form in JSON.
+    A mapping with one key that begins with "$" stands for a value that JSON cannot represent.
     """
     if type(node) is list:
         return [decode(one) for one in node]
@@ -122,7 +122,11 @@ def array(dtype: Any, shape: list[int], data: bytes) -> NDArray[Any]:
 
 
 def _array(dtype: Any, shape: list[int], text: str) -> Any:
-    """Return an array, or an array scalar for an empty shape. dtype: a name, or lists of fields."""
+    """Return an array, or an array scalar for an empty shape.
+
+    dtype: name of a dtype, or a list of [name, dtype] for the fields of a record.
+    text: bytes of the array in base64.
+    """
     is_plain = isinstance(dtype, str)
     return array(dtype if is_plain else list(map(tuple, dtype)), shape, base64.b64decode(text))[()]
 

@@ -84,7 +84,7 @@ def main(make: Callable[[], Service]) -> None:
 class Refused(BaseException):
     """The mechanism or the request cannot be used. This never counts as an outcome of a draw.
 
-    code: of the error in the auditing process, as in docs/errors.md.
+    code: code of the error that the auditing process raises, from docs/errors.md.
     """
 
     def __init__(self, text: str, code: str = "process-failed") -> None:
@@ -159,7 +159,8 @@ class Service:
     def draw(self, count: int, seed: int, how: Any) -> Any:
         """Make `count` draws, one call each; write the outcomes to the shared memory.
 
-        Before, dpaudit writes the number of the dataset for each draw into `Layout.arms`.
+        Before this request, dpaudit writes the number of the dataset for each draw into
+        `Layout.arms`.
 
         seed: number from which all generators are seeded.
         how: names of the parameters for a generator and for the dataset; see `_prepared`.
@@ -204,9 +205,9 @@ class Service:
         return {"array": None}, _sent(_text, [self._processed(one) for one in listed])
 
     def _with_torch_seeded(self, run: Callable[[], Any]) -> Any:
-        """Return `run()`. If the run has imported torch, run again and return the second result.
+        """Return `run()`. If the run imports torch, run again, and return the second result.
 
-        In the first run, the generators of torch were not seeded.
+        The generators of torch are seeded only before the second run.
         """
         had_torch = _has_torch()
         result = run()
@@ -458,7 +459,10 @@ def _has_tables() -> bool:
 
 
 def generators() -> list[Any]:
-    """Return all random generators in this process that can be seeded, since any may be used."""
+    """Return all random generators in this process that can be seeded.
+
+    The mechanism may use any of them.
+    """
     gc.collect()  # afterwards `gc.get_objects` lists objects in a fixed order, by age
     numpy: Any = sys.modules.get("numpy")
     theirs = (numpy.random.Generator, numpy.random.RandomState) if numpy else ()
@@ -503,7 +507,7 @@ def child_seed(seed: int, purpose: str) -> int:
 def encode(value: Any) -> Any:
     """Return a value for JSON that stands for an outcome; `exchange.decode` reads it.
 
-    A value without a form in JSON becomes a mapping with one key, which begins with "$". Raises
+    A value that JSON cannot represent becomes a mapping with one key, which begins with "$". Raises
     Refused for a value that cannot be sent.
     """
     kind = type(value)
@@ -538,7 +542,7 @@ def encode(value: Any) -> Any:
 def _tabular(value: Any, frames: Any) -> Any:
     """Return a value for JSON that stands for a data frame, a series, or the value of a table cell.
 
-    None for any other value.
+    Return None for a value of any other type.
 
     frames: the module outcomes/frames.py, which reads tables of pandas, polars and pyarrow.
     """

@@ -53,7 +53,7 @@ def chunk_streams(seed: int, key: Sequence[int], carried: Sequence[RandomSource]
 
     These are the global generators and the generators in `carried`; each gets a seed of its own.
 
-    seed: of the audit.
+    seed: seed of the audit.
     key: numbers of the chunk, from which the streams are derived together with the seed.
     carried: generators that the mechanism holds, from `carried_generators`.
     """
@@ -140,7 +140,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
     shared.add(id(getattr(sys.modules.get("torch"), "default_generator", None)))
     carried: list[RandomSource] = []
     queue = deque((part, 0) for part in parts)
-    # Kept alive, so that no two objects share an id.
+    # Id of an object -> the object, which stays alive, so that no other object gets its id.
     seen = dict[int, Any]()
     while queue and len(seen) < LIMIT:
         value, depth = queue.popleft()
@@ -152,7 +152,7 @@ def carried_generators(*parts: Any) -> tuple[RandomSource, ...]:
         if is_generator(value) and _takes_seeds(value):
             carried.append(value)
             continue
-        # Code is followed through calls of any number, data only to `DEPTH`.
+        # Calls between functions are followed to any depth, data only to `DEPTH` levels.
         queue.extend((part, 0) for part in _code(value, home))
         queue.extend((part, depth + 1) for part in _data(value))
         if isinstance(value, MethodType | BuiltinFunctionType):

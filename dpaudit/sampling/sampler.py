@@ -355,7 +355,8 @@ def _environment() -> dict[Any, Any]:
 def _calls(draws: int, block: int) -> list[int]:
     """Return the number of draws of each call for one input of a learning block.
 
-    draws: number of draws of this input.  block: number of draws of both inputs.
+    draws: number of draws of this input in the block.
+    block: number of draws of both inputs in the block.
     """
     calls = min(draws, _CALLS if block < _SMALL else 1)
     return [draws // calls + (number < draws % calls) for number in range(calls)]
@@ -392,7 +393,7 @@ def _tally(counter: CellCounter, outcomes: Outcomes, is_d1: NDArray[np.bool_]) -
     draws = int(np.count_nonzero(is_d1))
     if 0 < draws < len(is_d1):
         return Tally(by_input(counter, outcomes, is_d1))
-    counts = np.zeros((counter.levels, 2), dtype=np.int64)  # all of one input: without copies
+    counts = np.zeros((counter.levels, 2), dtype=np.int64)  # all draws have one input: no copies
     counts[:, int(draws == 0)] = counter.counts(outcomes)
     return Tally(counts)
 

@@ -59,7 +59,7 @@ def kept_state(*parts: Any) -> State:
     """
     state: State = {}
     home = set().union(*map(home_of, parts))
-    # Kept alive, so that no two objects share an id.
+    # `seen` keeps objects alive, so that no other object gets the id of one of them.
     queue, seen = deque(parts), dict[int, Any]()
     while queue and len(seen) < _FUNCTIONS:
         value = queue.popleft()

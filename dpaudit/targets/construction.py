@@ -1,8 +1,8 @@
-"""From a target to the callable that draws, by importing, constructors, factories and methods.
+"""Make the callable of a target: import the mechanism, make its object, and find its method.
 
 This module also finds the source line of a mechanism, and reports packages that a mechanism needs
-and that are not installed. A failed import is a fault of the installation. As an outcome
-it would look like a leak, since only the input whose branch imports the package would give it.
+and that are not installed. A failed import is a fault of the installation. If it counted as an
+outcome, it would look like a leak when only one input reaches the branch that imports the package.
 So a failed import in the first calls ends the audit (exit code 2), whichever input raises it. A
 failed import in a rare branch, which the first calls do not reach, counts as an outcome.
 """
@@ -43,7 +43,7 @@ Function = Callable[..., Any]
 
 
 def functions(target: PythonTarget) -> tuple[Function, Function | None]:
-    """Return the function that draws, and the function that is applied to every output, if any.
+    """Return the function that draws, and the post-processing function (None if there is none).
 
     Raises TargetError if a function cannot be imported, made or called.
     """
@@ -59,7 +59,9 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
 def post_processing(named: Function | str | None) -> Function | None:
     """Return the function that is applied to every output, imported if necessary.
 
-    named: the function, its import path, or None; for None, return None. Raises TargetError.
+    named: the function, its import path, or None; for None, return None.
+
+    Raises TargetError if the function cannot be imported, or cannot be called with one argument.
     """
     return None if named is None else applied(named, "post_process")
 
@@ -76,7 +78,7 @@ def applied(named: Function | str, role: str) -> Function:
 
 
 def build(target: ImportedTarget) -> Function:
-    """Return the callable of a target, which draws. Raises TargetError if that is impossible."""
+    """Return the callable that draws. Raises TargetError if it cannot be imported or made."""
     named = resolve(target.path)
     if inspect.isclass(named) and not target.factory:
         _check_usable(named, target)

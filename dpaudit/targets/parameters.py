@@ -48,13 +48,14 @@ _ROLES = {
 class Calling:
     """How to call a mechanism.
 
-    batch: parameter for the number of outputs; None for one call per draw.
-    rng: parameter for the generator; None if the mechanism takes no generator.
-    data: parameter for the dataset; None if the dataset is the first positional argument.
-    alone: with one call per draw, a required parameter for the number of outputs, which is always
-    given as 1; None if there is no such parameter.
+    batch: name of the parameter for the number of outputs; None for one call per draw.
+    rng: name of the parameter for the generator; None if the mechanism takes no generator.
+    data: name of the parameter for the dataset; None if the dataset is the first positional
+        argument.
+    alone: with one call per draw, name of a required parameter for the number of outputs, which is
+        always given as 1; None if there is no such parameter.
     usual: default of the parameter `batch`, if it is an integer and the user did not name the
-    parameter; else None.
+        parameter; else None.
     """
 
     batch: str | None
@@ -288,7 +289,8 @@ def _check_named_once(target: PythonTarget) -> None:
 def _check_bound(dataset: str, name: str) -> None:
     """Raise TargetError for a method of a class without an object, such as `module:Class.method`.
 
-    dataset: parameter that would take the dataset; "self" in this case. name: name of the target.
+    dataset: name of the parameter that would take the dataset; "self" in this case.
+    name: name of the target.
     """
     module, colon, attribute = name.rpartition(":")
     owner, _, method = attribute.rpartition(".")
@@ -317,12 +319,13 @@ def _taken_besides(names: list[str]) -> str:
 
 
 def _remedy(missing: str, dataset: str) -> tuple[str, ...]:
-    """Return parts of a message that says how to give a required parameter that has no role.
+    """Return the parts of a message that says how to give a required parameter without a role.
 
-    The user may give a value, or name the parameter as that for the generator, the number of
+    The user may give a value for the parameter, or give it a role: the generator, the number of
     outputs or the dataset.
 
-    missing: name of the parameter. dataset: parameter that takes the dataset.
+    missing: name of the parameter.
+    dataset: name of the parameter that takes the dataset.
     """
     given = Given(
         f"params={{{missing!r}: VALUE}}",

@@ -100,7 +100,7 @@ class ComposedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a separate process. A draw that exceeds a limit has an outcome that says so.
+    """Limits of a separate process. If a draw exceeds a limit, this is the outcome of the draw.
 
     timeout: seconds per draw, above 0; None for no limit.
     memory: bytes of address space, above 0; None for no limit.
@@ -130,8 +130,10 @@ class Limits:
 class IsolatedTarget:
     """A Python mechanism that draws in a separate process.
 
-    target: the mechanism. python: interpreter that runs the mechanism; None for the interpreter of
-    this process.
+    target: the mechanism.
+    python: path of the interpreter that runs the mechanism; None for the interpreter of this
+        process.
+    limits: time and memory limits of the separate process.
     """
 
     target: PythonTarget
@@ -152,9 +154,11 @@ class CommandTarget:
     """A program that draws by the protocol of docs/guides/protocol.md.
 
     words: the command line that starts the program.
-    is_batch: whether to request many outcomes at a time; None: as the first line of the program
-    says.
-    post_process: import path of a function that is applied to every output."""
+    is_batch: whether to request many outcomes at a time; None if the first line that the program
+        writes decides this.
+    post_process: import path of a function that is applied to every output.
+    limits: time and memory limits of the program.
+    """
 
     words: tuple[str, ...]
     is_batch: bool | None = None
@@ -264,9 +268,9 @@ _OF_CODE = ("NameError", "NotImplementedError", "SyntaxError", "UnboundLocalErro
 
 
 def what_to_check(target: AnyTarget, kind: str) -> str:
-    """Return what the user should check if every call raises an exception of type `kind`.
+    """Return advice for a mechanism of which every call raises, such as "check d1 and d2 and …".
 
-    kind: name of the type, such as "ValueError". The result is the end of a message.
+    kind: name of the exception's type, such as "ValueError".
     """
     if kind in _OF_CODE:
         return "check the code of the mechanism"

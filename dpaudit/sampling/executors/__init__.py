@@ -380,7 +380,8 @@ class _DiffersError(_CannotJoinError):
 class JoiningWorkers:
     """Worker processes that start while the auditing process draws, and that join when ready.
 
-    workers: number of worker processes.  pool: their pool.
+    workers: number of worker processes.
+    pool: the pool of the worker processes.
     are_there: whether the workers have joined, so that they make all further draws.
     """
 

@@ -160,7 +160,7 @@ class NewProcesses:
             if _MAY_FORK:
                 return pool.call(_draw_in_fork, given, place, self._preload)
             return pool.call(_draw_here, given, place)
-        except Exception as error:  # noqa: BLE001  # of the system, or of what cannot be sent
+        except Exception as error:  # noqa: BLE001  # raised by the system, or by pickling
             raise _CannotDrawError(in_a_line(error)) from None
 
     def _pool(self, recipe: Recipe, key: tuple[bool, int]) -> ProcessPool:
@@ -173,7 +173,8 @@ class NewProcesses:
             is_own, number = key
             seed = (int(os.environ[_HASH_SEED]) + number + 1) % (1 << 32) if is_own else None
             starting = partial(_starting, seed, has_main=b"__main__" in recipe.made)
-            # Not replaced, since `_starting` changes what all threads share.
+            # An interpreter that ends is not replaced by the pool: its thread would enter
+            # `_starting`, which changes variables that all threads share.
             self._pools[key] = ProcessPool(None, 1, starting=starting, replaced=0)
         return self._pools[key]
 
@@ -202,9 +203,10 @@ def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
 def _draw_here(given: bytes, place: int) -> Done:
     """Draw chunks in this process, which imports the mechanism first; return the results.
 
-    The seconds in the result include the import.
+    The seconds in the result include the import. The clock is shifted before `given` is unpickled,
+    so that modules see the shifted clock when they are imported.
 
-    given: pickled recipe and chunks, whose modules see the shifted clock too.
+    given: pickle of the recipe and the chunks.
     place: number of the process, which decides how far its clock runs ahead.
     """
     os.environ[SHIFT] = str((place + 1) * _AHEAD)

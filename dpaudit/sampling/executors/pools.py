@@ -97,7 +97,7 @@ class Recipe:
         """
         try:
             made = dumps(make)
-        except Exception as error:  # whatever a user's object raises when it is pickled
+        except Exception as error:  # a user's object may raise any exception when it is pickled
             raise UsageError(
                 f"the mechanism or a dataset cannot be sent to other processes ({error}); "
                 "name it by import path, or use workers=1",
@@ -334,7 +334,7 @@ class _DaskPool(ExecutorPool):
         self._client, self._asked = client, -_COUNTED
 
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        # Its future has the methods that are used here.
+        # A future of Dask has all methods of `Future` that this module uses.
         future: Future[Done] = self._client.submit(draw, self._recipe, list(chunks), pure=False)
         return future
 

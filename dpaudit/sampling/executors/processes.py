@@ -50,10 +50,13 @@ _GRACE = 2.0
 # signals while they start: only the auditing process acts on a signal, and ends its workers. A
 # worker that the signal ended directly would look like a crash.
 _FOR_ALL = (signal.SIGTERM, signal.SIGHUP)
-# What precedes a message: its length. Bytes that are read in one step, at most, and written: no
-# more than what a connection takes without blocking when it is ready.
+# _LENGTH: a message begins with its length in bytes, as an unsigned 64-bit integer.
+# _READ: at most 1 MiB is read in one step.
+# _WRITTEN: at most 16 KiB are written in one step, so that a connection that is ready does not
+# block.
 _LENGTH, _READ, _WRITTEN = struct.Struct("!Q"), 1 << 20, 1 << 14
-# Held while a process is started: what the process inherits may be replaced for that time.
+# Held while a process is started, since `starting` may change, for that time, global variables that
+# the process inherits.
 _start_lock = threading.Lock()
 
 
@@ -66,10 +69,13 @@ class _Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """Where the processes of a pool get tasks, and how they are started and replaced.
+    """Settings that all processes of a pool share: the queue of tasks, start and replacement.
 
-    keep: pickled task with which each process begins.  starting: context in which it is started.
-    arguments: of `_work`, after the connection.  replaced: how often, for one task.
+    tasks: queue of the tasks; None in the queue ends a process.
+    keep: pickle of the task with which each process begins; None for no such task.
+    starting: returns the context in which a process is started.
+    arguments: arguments of `_work` after the connection.
+    replaced: number of times that a process is replaced during one task, at most.
     """
 
     tasks: SimpleQueue[_Task | None]
@@ -96,14 +102,14 @@ class ProcessPool(OrderedPool):
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
         replaced: int = _REPLACED,
     ) -> None:
-        """Each of the first tasks starts a process, until there are as many as workers.
+        """Make the pool without processes; each of the first `workers` tasks starts a process.
 
-        recipe: makes the sampler with which each process begins; None if only `call` is used.
+        recipe: makes the sampler of each process; None if only `call` is used.
         workers: number of processes.
         first: chunks that every process draws first, with `recipe`; `started` has the results.
         starting: returns the context in which a process is started.
-        replaced: how often a process is replaced for one task. With 0, only the thread that calls
-            this pool starts processes.
+        replaced: number of times that a process is replaced during one task, at most. With 0, only
+            the thread that calls this pool starts processes.
         """
         super().__init__(workers)
         context = multiprocessing.get_context("spawn")
@@ -130,8 +136,10 @@ class ProcessPool(OrderedPool):
             raise
 
     def submit(self, chunks: Sequence[Chunk[Any]], /) -> Future[Done]:
-        """Have the next free process draw chunks. Raises the error of a process that could not
-        begin."""
+        """Queue some chunks for the next free process; return the future of their results.
+
+        Raises the error of a process that could not start.
+        """
         for future in self.started:
             if future.done() and (error := future.exception()) is not None:
                 raise error
@@ -376,7 +384,8 @@ def ask(
 
     there: connection to the process, which runs `serve`.
     data: pickle of the function and its arguments.
-    is_alive: whether the process runs. Its forks may keep the connection open after its end.
+    is_alive: returns whether the process runs. After its end, forks that it made may keep the
+        connection open. None: this is not checked.
 
     Raises EOFError or OSError if the process ends.
     """
@@ -398,8 +407,12 @@ def _send(there: Connection, data: bytes, is_alive: Callable[[], bool] | None = 
 
 
 def _receive(there: Connection, is_alive: Callable[[], bool] | None = None) -> bytes:
-    """Return a message. Raises EOFError when the connection is closed, or when the process at the
-    other end has ended within a message."""
+    """Wait for the next message and return it.
+
+    is_alive: returns whether the process at the other end runs; None: this is not checked.
+
+    Raises EOFError if the connection is closed, or if the process has ended.
+    """
     (length,) = _LENGTH.unpack(_read(there, _LENGTH.size, is_alive))
     return _read(there, length, is_alive)
 
