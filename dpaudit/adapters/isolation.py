@@ -514,10 +514,10 @@ def _stub(parameters: Sequence[Any] | None) -> Any:
 
     def stub() -> None: ...
 
-    signature: Any = "unknown"  # makes `inspect.signature` fail
+    signature: Any = "unknown"  # `inspect.signature` raises for a text
     if parameters is not None:
         signature = inspect.Signature([_parameter(*fields) for fields in parameters])
-    stub.__signature__ = signature  # type: ignore[attr-defined]  # functions take any attribute
+    stub.__signature__ = signature  # type: ignore[attr-defined]  # functions accept new attributes
     return stub
 
 

@@ -80,7 +80,7 @@ def as_frame(value: Any) -> Frame:
         keys = _distinct(value.schema.names)
         lists = (value.column(i).to_pylist() for i in range(len(keys)))
         return Frame("a pyarrow." + type(value).__name__, dict(zip(keys, lists)))  # noqa: B905  # Python 3.8
-    return value  # type: ignore[no-any-return]  # a Frame
+    return value  # type: ignore[no-any-return]  # it is a Frame
 
 
 def as_series(value: Any) -> Series:
@@ -92,7 +92,7 @@ def as_series(value: Any) -> Series:
         return Series(f"polars.{name} of {value.dtype}", value.to_list())
     if library == "pyarrow":
         return Series(f"pyarrow.{name} of {value.type}", value.to_pylist())
-    return value  # type: ignore[no-any-return]  # a Series
+    return value  # type: ignore[no-any-return]  # it is a Series
 
 
 def scalar_parts(value: Any) -> tuple[str, list[Any]] | None:

@@ -80,7 +80,7 @@ class LongTable(Outcomes):
         codes = (places + bool(len(used) and used[0])).astype(np.int32)
         labels = tuple(self.vocabulary.labels[code - 1] for code in used if code)
         is_there = np.diff(self.offsets) > 0
-        is_there[:1] = True  # one path at least
+        is_there[:1] = True  # a long table has at least one path
         paths = tuple(compress(self.vocabulary.paths, is_there.tolist()))
         offsets = np.append(0, self.offsets[1:][is_there])
         vocabulary = Vocabulary(paths, labels)

@@ -289,14 +289,14 @@ def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
 def _too_many(value: abc.Collection[Any]) -> tuple[int, abc.Collection[Any]] | None:
     try:
         return (len(value), ()) if len(value) > MOST else None
-    except OverflowError:  # longer than any index
+    except OverflowError:  # the length exceeds the largest index
         return MOST + 1, ()
 
 
 def _too_long(output: Any) -> MechanismError:
     kind = type(output).__name__
     what = f" (a {kind})"
-    with suppress(TypeError, OverflowError):  # it has no length, or one beyond any index
+    with suppress(TypeError, OverflowError):  # no length, or a length above any index
         what = f" (a {kind} of {len(output):,})"
     return MechanismError(
         f"the mechanism returns an output that is too long{what}: up to {MOST:,} entries, or "

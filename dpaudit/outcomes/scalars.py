@@ -80,7 +80,7 @@ Describe = Callable[[Any], Described]
 def of_floats(values: NDArray[np.floating]) -> Entries:
     """Return the entries of floats of at most 64 bits; NaN becomes a label."""
     numbers = np.ascontiguousarray(values, dtype=np.float64)
-    if not len(numbers) or not np.isnan(numbers.min()):  # one pass, and no array
+    if not len(numbers) or not np.isnan(numbers.min()):  # one pass that makes no array
         return Entries(numbers)
     return Entries(numbers, np.isnan(numbers).astype(np.int32), ("NaN",))
 
@@ -291,7 +291,7 @@ def _moment(value: datetime.datetime) -> Described:
     aware = value.tzinfo is not None and value.utcoffset() is not None
     moved = value.astimezone(datetime.UTC) if aware else value
     plain = datetime.datetime(*moved.timetuple()[:6], moved.microsecond)
-    nanoseconds = getattr(value, "nanosecond", 0)  # of pandas
+    nanoseconds = getattr(value, "nanosecond", 0)  # pandas only
     word = plain.isoformat(timespec="microseconds" if nanoseconds else "auto")
     word += f"{nanoseconds:03d}" if nanoseconds else ""
     beside = {"timestamp": (plain - _EPOCH).total_seconds() + 1e-9 * nanoseconds}
@@ -310,7 +310,7 @@ def _time(value: datetime.time) -> Described:
 
 def _duration(value: datetime.timedelta) -> Described:
     plain = datetime.timedelta(value.days, value.seconds, value.microseconds)
-    nanoseconds = getattr(value, "nanoseconds", 0)  # of pandas
+    nanoseconds = getattr(value, "nanoseconds", 0)  # pandas only
     word = f"{plain} and {nanoseconds} ns" if nanoseconds else str(plain)
     # The prefix distinguishes durations from times of day, which are also written 12:00:00.
     return Described(f"duration {word}", {"seconds": plain.total_seconds() + 1e-9 * nanoseconds})

@@ -48,7 +48,7 @@ _GRACE = 1.0
 # _PIECE: at most 1 MiB is read from a pipe at a time.
 # _PIPE: size in bytes of the pipe for the program's output, 1 MiB (Linux).
 _LAST_WORDS, _PIECE, _PIPE = 4096, 1 << 20, 1 << 20
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
 # The audit ends with an error after 50 processes in a row that ended before they finished a draw.
 HOPELESS = 50
 # The audit ends with an error after 3 processes in a row that ended with one message before a draw
@@ -101,7 +101,7 @@ class _Guardian:
             self._lock = threading.RLock()
         with self._lock:
             if self._process is None:
-                with suppress(OSError):  # programs end without it, too
+                with suppress(OSError):  # without a guardian, `_end` still ends programs
                     self._process = subprocess.Popen(  # noqa: S603  # a fixed command
                         ["/bin/sh", "-c", _SCRIPT],
                         bufsize=0,
@@ -122,7 +122,7 @@ class _Guardian:
             self._sessions.discard(session)
             self._tell("-", session)
             if not self._sessions and self._process is not None:
-                self._process.communicate()  # closes its input, which ends it
+                self._process.communicate()  # closes the input of the guardian, which then ends
                 self._process = None
 
     def _tell(self, sign: str, session: int) -> None:
@@ -185,7 +185,7 @@ class Child:
             os.set_blocking(pipe, False)
             self._poll.register(pipe, select.POLLIN)
         if sys.platform == "linux":
-            with suppress(OSError):  # beyond the limit of this user
+            with suppress(OSError):  # the size exceeds the user's limit
                 fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, _PIPE)
 
     @property
@@ -211,7 +211,7 @@ class Child:
         """
         seconds = glance
         while (result := ready()) is None:
-            if seconds <= 0:  # after a last look
+            if seconds <= 0:  # time is up, and a last exchange gave no result
                 self.kill()
                 raise TimedOut
             if self.has_ended:
@@ -424,7 +424,7 @@ def _prepare(parent: int, memory: int | None) -> None:
         _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core dumps of many crashes
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # many crashes would leave many core dumps
     if memory is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 

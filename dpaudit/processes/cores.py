@@ -41,7 +41,7 @@ def _quotas(root: Path) -> Iterator[float]:
     for folder in _groups(root):
         with suppress(OSError, ValueError, ZeroDivisionError):
             quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
-            yield int(quota) / int(period)  # quota is "max" if there is none: int raises
+            yield int(quota) / int(period)  # without a quota, int("max") raises
     with suppress(OSError, ValueError, ZeroDivisionError):
         quota, period = (
             (root / _GROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text(encoding="ascii")

@@ -44,7 +44,7 @@ def pickled(value: Any, what: str) -> bytes:
     stream = io.BytesIO()
     try:
         _Pickler(stream, _PROTOCOL).dump(value)
-    except Exception as error:  # whatever a user's object raises when it is pickled
+    except Exception as error:  # a user's object may raise any exception
         raise TargetError(
             f"{what} cannot be sent to another process ({error}); name it by import path, or "
             "leave out isolate",
@@ -143,7 +143,7 @@ def _derived_type(name: str, kind: Any) -> Any:
 
 
 def _member(kind: str, name: str) -> Any:
-    made: Any = enum.Enum(kind.rpartition(".")[2], {name: name}, qualname=kind)  # type: ignore[misc]  # names come from elsewhere
+    made: Any = enum.Enum(kind.rpartition(".")[2], {name: name}, qualname=kind)  # type: ignore[misc]  # mypy wants names in the source
     return made(name)
 
 

@@ -117,5 +117,5 @@ def _place(file: str, line: int) -> str:
         here = os.getcwd() + os.sep
     except OSError:  # the folder was removed
         return f"{file}:{line}"
-    inside = file[len(here) :] if file.startswith(here) else file  # noqa: FURB188  # since 3.9
+    inside = file[len(here) :] if file.startswith(here) else file  # noqa: FURB188  # removeprefix needs Python 3.9
     return f"{inside}:{line}"

@@ -25,7 +25,7 @@ SHIFT = "DPAUDIT_CLOCK_SHIFT"
 # are not shifted.
 _CLOCKS = ("REALTIME", "TAI", "MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "UPTIME_RAW")
 # Folder of the standard library.
-_PYTHONS = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # without pathlib
+_PYTHONS = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # avoids the import of pathlib
 # Parts of the paths of installed packages: /site-packages/ and /dist-packages/.
 _FOREIGN = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 # Functions of `time` with an optional time argument -> number of arguments before it. Without it,
@@ -104,7 +104,7 @@ def _shift_dates() -> None:
         module = true_import(name, scope, *rest, **named)
         return shifted if module is datetime and _is_own(scope or named.get("globals")) else module
 
-    builtins.__import__ = importing  # type: ignore[assignment]  # takes what the true one does
+    builtins.__import__ = importing  # type: ignore[assignment]  # takes the arguments of the true import
 
 
 def _is_own(scope: Any) -> bool:

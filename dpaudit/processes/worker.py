@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 if not __name__.startswith("dpaudit."):  # run as a script: origin must not hide a user's module
-    from origin import FAILURES, end_if_forked, post_processed, raised, words  # type: ignore[import-not-found]  # a script beside a script
+    from origin import FAILURES, end_if_forked, post_processed, raised, words  # type: ignore[import-not-found]  # origin.py is in the script's folder
 
     del sys.modules["origin"]
 else:
@@ -491,7 +491,7 @@ def _reseed(generator: Any, seed: int, purpose: str) -> bool:
             _torch().seed(generator, number)
         else:
             generator.seed([number >> (32 * word) & 0xFFFFFFFF for word in range(8)])
-    except Exception:  # noqa: BLE001  # whatever a source without a seed or a state raises
+    except Exception:  # noqa: BLE001  # a source without a seed may raise any exception
         return False
     return True
 

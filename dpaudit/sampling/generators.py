@@ -166,7 +166,7 @@ def _takes_seeds(generator: RandomSource) -> bool:
         restore = restorer(generator)
         reseed([generator], np.random.SeedSequence(0))
         restore()
-    except Exception:  # noqa: BLE001  # whatever a subclass raises, or a source without a state
+    except Exception:  # noqa: BLE001  # a subclass may raise any exception
         return False
     return True
 

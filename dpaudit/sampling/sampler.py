@@ -57,7 +57,7 @@ from dpaudit.sampling.generators import ChunkStreams, carried_generators, chunk_
 from dpaudit.targets.construction import check_found
 from dpaudit.targets.target import AnyTarget
 
-if TYPE_CHECKING:  # a worker needs no claims
+if TYPE_CHECKING:  # spares workers the import of claims
     from dpaudit.claims.base import Adversary
 
 # While outputs are read, Python's cyclic garbage collector runs after every 10,000 new objects,
@@ -157,7 +157,7 @@ class Sampler:
         draw = kinds.get(type(chunk), self.count)
         had_torch = torch_use.is_loaded()
         result: Result = draw(chunk)
-        if torch_use.is_loaded() and not had_torch:  # torch was imported, unseeded, by a draw
+        if torch_use.is_loaded() and not had_torch:  # the draws of torch had no seed
             result = draw(chunk)
         self.changes_environment |= _environment() != environment
         return result
@@ -364,7 +364,7 @@ def _calls(draws: int, block: int) -> list[int]:
 
 def failures_by_arm(outcomes: Outcomes, is_d1: NDArray[np.bool_]) -> dict[str, tuple[int, int]]:
     """Return the number of draws that raised: kind of exception -> (draws of d1, draws of d2)."""
-    if not failures(outcomes):  # the usual case, without copies
+    if not failures(outcomes):  # the usual case; avoids copies
         return {}
     d1, d2 = (failures(outcomes.take(arm)) for arm in (is_d1, ~is_d1))
     return {kind: (d1.get(kind, 0), d2.get(kind, 0)) for kind in {**d1, **d2}}

@@ -179,7 +179,7 @@ def _digest(value: Any) -> bytes:
     """
     try:
         return _digested(value)
-    except Exception:  # noqa: BLE001  # whatever the user's classes raise
+    except Exception:  # noqa: BLE001  # the user's classes may raise any exception
         return b""
 
 
@@ -211,9 +211,9 @@ def _mark(value: Any) -> bytes:
         return f"{value.cache_info()};".encode()
     if isinstance(value, count):
         return f"{value!r};".encode()
-    if isinstance(value, GeneratorType):  # the instruction where it is suspended; -1: ended
+    if isinstance(value, GeneratorType):  # its present instruction; -1 after its end
         return f"generator:{-1 if value.gi_frame is None else value.gi_frame.f_lasti};".encode()
-    with suppress(TypeError):  # raised unless it is a bytearray, array, memoryview, ctypes, mmap
+    with suppress(TypeError):  # raised for values without a buffer (bytearray, array, mmap)
         return bytes(memoryview(value).cast("B")[:_BYTES])
     size = len(value) if isinstance(value, Sequence | Mapping | set | frozenset) else 0
     return f"{type(value).__name__}:{size};".encode()

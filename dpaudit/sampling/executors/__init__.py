@@ -355,7 +355,7 @@ class InProcess(WorkerPool):
         if isinstance(chunk, ToCount) and chunk.measure is not self._sent:
             try:
                 pickle.dumps(chunk)
-            except Exception as error:  # noqa: BLE001  # whatever a user's object raises
+            except Exception as error:  # noqa: BLE001  # a user's object may raise any exception
                 self._stay(_CannotJoinError(in_a_line(error)))
             self._sent = chunk.measure
         return self._may_join

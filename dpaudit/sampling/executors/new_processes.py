@@ -214,7 +214,7 @@ def _draw_here(given: bytes, place: int) -> Done:
     begun = time.perf_counter()
     try:
         return Done(draw(*pickle.loads(given)).drawn, time.perf_counter() - begun)
-    except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
+    except BaseException as error:  # noqa: BLE001  # the mechanism may raise any exception
         # Only text: the interpreter that forked this process would import the mechanism to read an
         # exception of its own, and later forks would share the noise that is drawn there.
         raise UsageError(in_a_line(error)) from None
@@ -266,7 +266,7 @@ def _fork() -> Connection:
     if is_fork:
         for connection in (here, *_forked.values()):
             connection.close()
-        np.random.seed()  # else all forks draw equal numbers; `random` re-seeds itself in a fork
+        np.random.seed()  # forks share its state; `random` re-seeds itself in a fork
         try:
             serve(there)
         finally:

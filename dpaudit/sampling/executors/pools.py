@@ -411,7 +411,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
         # Kill the workers, since a draw may never end.
         for nanny in cluster.workers.values():
             nanny.auto_restart = False
-            with suppress(ProcessLookupError, TypeError):  # ended, or not begun
+            with suppress(ProcessLookupError, TypeError):  # ended, or not yet started
                 os.kill(nanny.pid, signal.SIGKILL)
         raise
     finally:

@@ -215,7 +215,7 @@ class _Worker(threading.Thread):
             self._serve(self._first)
         while self.is_wanted and (task := self._plan.tasks.get()) is not None:
             self._serve(task)
-        self._connection.close()  # which ends the process
+        self._connection.close()  # the process then ends
         self._process.join()
 
     def kill(self) -> None:
@@ -354,7 +354,7 @@ def _work(here: Connection, told: Lock, show: Callable[..., None] | None) -> Non
     Watch.warns_of_steps = False
     if show is not None:
         warnings.showwarning = show
-    os.setpgid(0, 0)  # a group with all processes that the mechanism starts, to kill together
+    os.setpgid(0, 0)  # one group, to kill all processes that the mechanism starts
     # Signals that arrived while they were blocked are ignored. Ctrl-C (SIGINT) stays ignored.
     usual = {number: signal.signal(number, signal.SIG_IGN) for number in (*_FOR_ALL, signal.SIGINT)}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, usual)
@@ -372,7 +372,7 @@ def serve(here: Connection) -> None:
             try:
                 function, arguments = pickle.loads(data)
                 reply = pickle.dumps(function(*arguments))
-            except BaseException as error:  # noqa: BLE001  # whatever the mechanism raises
+            except BaseException as error:  # noqa: BLE001  # the mechanism may raise any exception
                 reply = _pickled(error)
             _send(here, reply)
 
