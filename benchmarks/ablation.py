@@ -138,7 +138,9 @@ def _unsharpened(candidate: Any, *_: Any, **__: Any) -> Any:
 
 
 def _raw_counts(counts: Any, *_: Any, **__: Any) -> Any:
-    return Smoothed(np.asarray(counts, dtype=np.float64), follows=False, worth=-math.inf)
+    return Smoothed(
+        np.asarray(counts, dtype=np.float64), follows_score=False, log_likelihood=-math.inf
+    )
 
 
 SCORERS: dict[str, Patches] = {
@@ -176,7 +178,7 @@ SMOOTHERS: dict[str, Patches] = {
 CASES: dict[str, Patches] = {
     "case few values": _set(f"{LEARNING}:_has_few_values", _no),
     "case both sides look alike": _set(f"{OBJECTIVE}:_look_alike", _no),
-    "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._from_smoothed", _none),
+    "case cut-offs of piecewise fits": _set(f"{OBJECTIVE}:Objective._smoothed_bounds", _none),
     "case rare rule": _set(f"{FREEZING}:rare_rule", _none),
     "case rule of another kind": _set(f"{FREEZING}:_other_rule", _none),
     "case keeping half of the draws": _set("dpaudit.auditing.schedule:Plan.extend_buffer", _no),
@@ -188,8 +190,8 @@ NEUTRAL: dict[str, float] = {
     "PENALTY_ANY_ORDER": 3.5,
     "PENALTY_WITHOUT_DELTA": 0.0,
     "PENALTY_SMOOTHED": 0.0,
-    "PENALTY_POOLED": 0.0,
-    "PENALTY_COUNTED": 0.0,
+    "PENALTY_ONE_FIT": 0.0,
+    "PENALTY_SHRUNK": 0.0,
     "DEVIATIONS": 0.0,
     "DEVIATIONS_BEYOND_LUCK": 2.0,
     "ERRORS_OF_COLUMN": -math.inf,
@@ -288,7 +290,7 @@ class Case:
             )
             point = ProfilePoint(self._claimed, self.specimen.delta)
             learned = learning.learn(selection, Objective(point, coming), learning.SCORERS)
-            if learned.promises or not plan.extend_buffer():
+            if learned.predicts_bound or not plan.extend_buffer():
                 break
         rule = learned.portfolio
         guesses = rule.guesses[rule(self._judged[0])]

@@ -74,7 +74,6 @@ from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCe
 from dpaudit.levels.level_map import Grouped, LevelMap, by_input
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.levels.rare_filter import RareFilter
-from dpaudit.levels.rules import most_telling_witness
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling.sampler import rare
 from dpaudit.stats.betting import log_wealth, stakes
@@ -82,6 +81,7 @@ from dpaudit.stats.binomial import clopper_pearson_interval, pair_delta_lower
 from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.p_values import holm
 from dpaudit.stats.probabilistic import violating_mass
+from dpaudit.stats.witness import most_telling_witness
 from dpaudit.stats.witness import p_value as witness_p_value
 
 SELECTION, CERTIFICATION, LOOKS = 400, 1_200, 24
@@ -297,7 +297,7 @@ def portfolio(
         tally = Tally(by_arm(rules(draws.outcomes), rules.levels, draws.is_d1))
         return any(
             p_value(tally.game(guesses), epsilon, 0.0, rule.share * alpha) <= rule.share * alpha
-            for rule, guesses in zip(rules.rules, rules.table, strict=True)
+            for rule, guesses in zip(rules.rules, rules.all_guesses, strict=True)
         )
 
     return run

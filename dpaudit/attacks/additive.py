@@ -33,7 +33,7 @@ from dpaudit.levels.level_map import (
     log_ratio,
 )
 from dpaudit.levels.piecewise_logit import log_odds
-from dpaudit.levels.rules import pooled_counts
+from dpaudit.levels.rule_tables import pooled_counts
 from dpaudit.levels.scores import Scored, aligned, shares, with_most
 from dpaudit.outcomes import ABSENT, KIND, Column, Outcomes
 from dpaudit.outcomes.columns import join

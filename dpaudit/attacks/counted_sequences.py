@@ -25,7 +25,7 @@ from dpaudit.levels.digitiser import Digitiser
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group, pieces
 from dpaudit.levels.limits import LARGEST_SCORE, TINY
 from dpaudit.levels.piecewise_logit import probability
-from dpaudit.levels.rules import evened
+from dpaudit.levels.rule_tables import balanced
 from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
@@ -64,7 +64,7 @@ class Sum:
 
 
 def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedBins:
-    """Return the candidate (order of outcomes) for a score that is refitted when further draws are
+    """Return the candidate for a score that is refitted when further draws are
     counted.
 
     scored: the score, fitted to the kept draws.
@@ -77,7 +77,7 @@ def relearned(scored: Scored, selection: SelectionDraws, total: Sum) -> OrderedB
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Refitted(ScoreBins):
-    """Source of levels (bins) of a score that was fitted to kept draws. Its `learner` refits the
+    """Source of levels of a score that was fitted to kept draws. Its `learner` refits the
     score when further draws are counted."""
 
     is_relearned = True
@@ -90,7 +90,7 @@ class _Refitted(ScoreBins):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AfterCounts(Finer):
-    """Source of levels (bins) of a score that was refitted to counted draws. Its intervals hold
+    """Source of levels of a score that was refitted to counted draws. Its intervals hold
     counts of draws that the score was not fitted to.
 
     entries: refits the score again.
@@ -221,8 +221,8 @@ class CountedEntries:
     by_entry: for each sequence and entry, (states, symbols, 2), all draws so far.
     scores: the present scores of sequences, fitted to the first `fitted_to` draws.
     trial: intervals of the present score, with the draws that came after its fit.
-    earlier: intervals of the score before, with its draws; used until `trial` has half as many
-        draws, then None.
+    earlier: intervals of the previous score, with its draws. The order is measured on these until
+        `trial` has half as many draws; then None.
     """
 
     kept: KeptOutcomes
@@ -307,7 +307,7 @@ class CountedEntries:
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:
-        """Return the candidate (order of outcomes) for the latest score. Its intervals hold the
+        """Return the candidate for the latest score. Its intervals hold the
         same shares of the kept draws as the intervals of the measured score, and have the counts of
         the latter.
 
@@ -321,8 +321,8 @@ class CountedEntries:
         )
         return replace(
             like,
-            held_out=measured.held_out(),
-            expected=measured.expected_draws(),
+            counts=measured.by_level(),
+            estimate=measured.expected_draws(),
             is_smooth=False,
             source=_AfterCounts(measured, self),
             position=measured.positions(),
@@ -352,7 +352,7 @@ class CountedEntries:
         arms = counts.sum(axis=0)
         predicted = kept.by_interval(measured.result, measured.edges, _shares(self._latest_scores))
         ratio = np.log((predicted[:, 0] + TINY) / (predicted[:, 1] + TINY))
-        truth = min(1.0, scale_of(ratio[None], evened(counts[:-1], arms)[None]))
+        truth = min(1.0, scale_of(ratio[None], balanced(counts[:-1], arms)[None]))
         own = (
             kept.by_interval(self._latest_scores, edges, _shares(truth * self._latest_scores))
             + TINY

@@ -155,9 +155,8 @@ class RareTable:
         return np.concatenate([*result, self._laws[0].expected(self._counts[-1:])], axis=1)
 
     def order(self) -> list[Candidate]:
-        """Return a list with one order of outcomes, by the at most four columns that have the cells
-        with the most uneven expected shares of d1; an empty list with fewer than two rare
-        outcomes."""
+        """Return a list with one candidate; an empty list with fewer than two rare outcomes. It
+        uses at most four columns: those with a cell whose expected share of d1 is most uneven."""
         if self._kept.size < LEAST_SEEN:
             return []
         even = (self.arms[0] + 1) / (self.arms.sum() + 2)
@@ -167,8 +166,8 @@ class RareTable:
         return [self._ordered(best)]
 
     def by_column(self) -> list[tuple[str, Candidate]]:
-        """Return (name of a column, order of outcomes by the rare entries of this column alone)
-        pairs."""
+        """Return (name, candidate) for each column, where the candidate orders outcomes by the rare
+        entries of this column alone."""
         return [(one.name, self._ordered([place])) for place, one in enumerate(self.columns)]
 
     def _ordered(self, places: Sequence[int]) -> Candidate:
@@ -191,11 +190,11 @@ class RareTable:
         draws = counts.sum(axis=1)
         both = draws[:, None] * np.stack([share, 1 - share], axis=1)
         squared = np.bincount(level, draws.astype(np.float64) ** 2 * variance, len(order))
-        expected = ExpectedDraws(by_group(both, level, len(order)), squared.astype(np.float64))
-        held_out = np.append(counts[order], [[0, 0]], axis=0)
+        estimate = ExpectedDraws(by_group(both, level, len(order)), squared.astype(np.float64))
+        by_level = np.append(counts[order], [[0, 0]], axis=0)
         levels = RareLevels(self.rare_filter, columns, level, self._example(number == OTHER))
         penalty = tuning.PENALTY_ANY_ORDER
-        return RareOutputs(NAME, held_out, penalty, levels, expected=expected)
+        return RareOutputs(NAME, by_level, penalty, levels, estimate=estimate)
 
     def rule(self, points: Sequence[ProfilePoint], coming: int, share: float) -> Rule | None:
         """Return the rare rule: it guesses an input in cells that only this input gave, unless that

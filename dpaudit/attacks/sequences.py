@@ -101,8 +101,7 @@ class Step:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of states, and number of symbols, of which one is for values that are not
-        known."""
+        """Number of states, and number of symbols; the last symbol is for unknown values."""
         symbols = len(self.symbols.values) + 1
         return self.cells // symbols, symbols
 
@@ -127,9 +126,8 @@ class MarkovStates:
 
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> MarkovStates | None:
-        """Return the states of sequences, where a state is what is kept of the earlier entries;
-        None if outcomes are no sequences of few values, or if the states need more than 200
-        parameters.
+        """Return the states of sequences, where a state summarises the earlier entries; None if
+        outcomes are no sequences of few values, or if the states need more than 200 parameters.
 
         draws: number of draws of each outcome, (outcomes,); None: 1 each.
         """
@@ -313,8 +311,8 @@ def depend(counts: Sequence[IntArray]) -> bool:
 
 # Number of Newton steps to the log-odds of a value.
 _NEWTON_STEPS = 8
-# Largest number of tables (of a value in a state) that are fitted, those with the most draws.
-# Further draws reach more and more tables, whose fit would take seconds.
+# Largest number of tables that are fitted, one for each value in each state; tables with few draws
+# are left out. The number of tables grows with the draws, and fits would take seconds.
 _MOST_FITTED_TABLES = 400
 
 

@@ -46,7 +46,7 @@ from dpaudit.levels.level_map import (
     larger_for_d1,
     log_ratio,
 )
-from dpaudit.levels.rules import pooled_counts
+from dpaudit.levels.rule_tables import pooled_counts
 from dpaudit.levels.scores import Intervals, filled
 from dpaudit.outcomes import KIND, Column, NamedColumns, Outcomes
 from dpaudit.outcomes.aspects import ASPECTS, SPAN, prefix_of
@@ -157,9 +157,9 @@ def orders_of(column: Column, selection: SelectionDraws) -> list[Candidate]:
     # Numbers that rarely repeat: neighbouring intervals have similar log-ratios, so that no
     # interval is ordered by its own counts.
     is_fine = len(numbers) > 0 and is_continuous(numbers)
-    counted = None if is_fine else CellCounts(CellLevels(cells, count), counts.sum(axis=0))
+    cell_counts = None if is_fine else CellCounts(CellLevels(cells, count), counts.sum(axis=0))
     return [
-        _candidate(name, fit, cells, counts, counted, column, selection.outcomes)
+        _candidate(name, fit, cells, counts, cell_counts, column, selection.outcomes)
         for name, fit in _fits(cells, counts).items()
     ]
 
@@ -327,7 +327,7 @@ def _candidate(
     scores: FloatArray,
     cells: Cells,
     counts: IntArray,
-    counted: CellCounts | None,
+    cell_counts: CellCounts | None,
     column: Column,
     outcomes: Outcomes,
 ) -> Candidate:
@@ -336,7 +336,7 @@ def _candidate(
     name: name of the order.
     scores: (folds + 1, cells), without one fold each, then from all draws.
     counts: (folds, cells, 2), draws by fold, cell and input.
-    counted: cells for counting further draws; None if no cell is ordered by its own counts.
+    cell_counts: cells for counting further draws; None if no cell is ordered by its own counts.
     """
     masses = counts.sum(axis=(0, 2)).astype(np.float64)
     level, levels = cut_by_mass(scores[:, :-1], masses[:-1])
@@ -344,16 +344,16 @@ def _candidate(
         # In a column without an order of numbers, an unseen number belongs to the level of unseen
         # labels.
         level[:, : cells.intervals][:, masses[: cells.intervals] == 0] = levels
-    held_out = held_out_tally(level[:-1], counts, levels)
+    by_level = held_out_tally(level[:-1], counts, levels)
     by_size = name.startswith(_BY_SIZE)
     is_simple = by_size or np.count_nonzero(masses) <= tuning.FEW_CELLS
     penalty = tuning.PENALTY if is_simple else tuning.PENALTY_ANY_ORDER
     final = cells.with_values(np.append(level[-1], levels).astype(np.intp))
     level_map = CellLevels(final, levels + 1)
-    if counted is not None and name.startswith(_SINGLE):
-        return UnorderedCells(name, held_out, penalty, level_map, counted)
-    if counted is not None or not by_size:
-        return OrderedBins(name, held_out, penalty, Fixed(level_map))
+    if cell_counts is not None and name.startswith(_SINGLE):
+        return UnorderedCells(name, by_level, penalty, level_map, cell_counts)
+    if cell_counts is not None or not by_size:
+        return OrderedBins(name, by_level, penalty, Fixed(level_map))
     rising = name.endswith("rising")
     numbers = (1 if rising else -1) * on_scale(column)(column)
     if column.codes is not None:
@@ -365,7 +365,7 @@ def _candidate(
         source = _BySize(
             level_map, cells, total, scores[-1, :-1], level[-1], rising, numbers, outcomes
         )
-    return OrderedBins(name, held_out, penalty, source, is_smooth=True, position=position)
+    return OrderedBins(name, by_level, penalty, source, is_smooth=True, position=position)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

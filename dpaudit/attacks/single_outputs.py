@@ -89,7 +89,7 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     arms, each_draws = everything.sum(axis=0), everything[:-1]
     fits = training_counts(counts[:, :-1])[: FOLDS + 1]
     level, levels = cut_by_mass(log_ratio(fits, arms), each_draws.sum(axis=1).astype(np.float64))
-    held_out = held_out_tally(level[:-1], counts, levels)
+    by_level = held_out_tally(level[:-1], counts, levels)
     final = np.append(level[-1], levels).astype(np.intp)
     known, each = Known.of(result.keys, result.outcomes), result.outcomes.trimmed()
     if bands is not None:
@@ -99,8 +99,8 @@ def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candida
     every = AtomLevels(known, np.arange(len(result.keys) + 1, dtype=np.intp), each)
     are_all = everything[-1].sum() <= _FEW_OTHERS * arms.sum()
     predictor = sequence_predictor(result.outcomes, each_draws) if are_all else None
-    counted = CellCounts(every, everything, predictor)
-    return [UnorderedCells("single outputs", held_out, penalty, level_map, counted)]
+    cell_counts = CellCounts(every, everything, predictor)
+    return [UnorderedCells("single outputs", by_level, penalty, level_map, cell_counts)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

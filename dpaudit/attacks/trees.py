@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from dpaudit.attacks.features import Category, Feature, matrix, raw_features
-from dpaudit.attacks.objective import Objective, best_predicted, promise
+from dpaudit.attacks.objective import Objective, best_predicted, rank_key
 from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate, OrderedBins, by_score
 from dpaudit.levels.cells import equal_mass_groups, listed
 from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.portfolio import Tried
-from dpaudit.levels.rules import predicted_growth
+from dpaudit.levels.rule_tables import predicted_growth
 from dpaudit.levels.scores import MOST_ROWS, Score, Scored, cross_fitted, most, shares
 from dpaudit.outcomes import KIND, Outcomes
 from dpaudit.wording import install_command
@@ -40,13 +40,16 @@ _MOST_COLUMNS = 256
 # is at most 20 million, except that at least 2,000 draws are used; with fewer draws there are no
 # trees.
 _GROUPS, _MOST_WORK, _LEAST_DRAWS = 8, 20_000_000, 2_000
-# Trees are left out if another scorer promises 98 % of the bound of a rule that is never wrong.
-# They are also left out before the last fit if another scorer predicts a log wealth of 15 nats,
-# which refutes a claim at any usual level.
+# Trees are left out if another candidate is predicted 98 % of the bound of a rule that is never
+# wrong. For rules to bet on they are also left out if another candidate is predicted a log wealth
+# of 15 nats, which refutes a claim at any usual level.
 _NEARLY_ALL, _PLENTY = 0.98, 15.0
-# A pair of columns, and the trees themselves, must explain 2 % more than is explained already.
-# Cells of the table with a variance below 3 are left out.
-_SHARE_OF_PAIR, _LEAST_INFORMATION = 0.02, 3.0
+# Trees are fitted, and kept, only if they add this share to the log-likelihood that other
+# candidates gain over a coin flip. Before the fit, this is estimated from tables of two columns.
+_SHARE_OF_PAIR = 0.02
+# Least variance of the number of draws of d1 in a cell of such a table; cells with less are left
+# out.
+_LEAST_INFORMATION = 3.0
 # Probability that some pair of columns looks informative by chance, over all pairs together.
 _LUCK = 0.003
 # Number of draws that show how far each input moves the log-odds.
@@ -73,25 +76,22 @@ def propose_trees(
     selection: SelectionDraws,
     objective: Objective,
     candidates: Sequence[Candidate],
-    *,
-    thorough: bool,
 ) -> tuple[list[Candidate], list[Tried]]:
     """Return a list of the candidates of trees, and a list with the reason if trees are left out.
     Both are empty for outcomes of one column, or fewer than 2,000 draws.
 
     candidates: the candidates of all other scorers.
-    thorough: fit trees even if another candidate is predicted to refute the claim soon.
     """
     if len(selection.outcomes.columns) < 2 or selection.size < _LEAST_DRAWS:
         return [], []
-    best = max(candidates, key=lambda one: promise(one, objective))
+    best = max(candidates, key=lambda one: rank_key(one, objective))
     base = _most_explaining(candidates, best)
-    reason = _why_no_trees(selection, objective, best, base, thorough=thorough)
+    reason = _why_no_trees(selection, objective, best, base)
     if reason is None:
         scores = [one.scored for one in candidates if isinstance(one, OrderedBins) and one.scored]
         (result,) = trees(selection, scores)
-        is_better = promise(result, objective) > promise(best, objective)
-        if is_better or result.smoothed.worth > _wanted_likelihood(base, selection.size):
+        is_better = rank_key(result, objective) > rank_key(best, objective)
+        if is_better or result.smoothed.log_likelihood > _wanted_likelihood(base, selection.size):
             return [result], []
         reason = f"they explain no more than {base.attack}"
     return [], [Tried(NAME, None, reason)]
@@ -206,13 +206,13 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Return the candidate (order of outcomes) with the largest likelihood among smooth candidates
+    """Return the candidate with the largest likelihood among smooth candidates
     that have a score, and `best` if it is smooth; `best` if there are none.
 
-    best: the candidate with the largest promise.
+    best: the candidate with the largest `rank_key`.
     """
     known = [one for one in candidates if one.is_smooth and (one is best or one.has_score)]
-    return max(known, key=lambda one: one.smoothed.worth, default=best)
+    return max(known, key=lambda one: one.smoothed.log_likelihood, default=best)
 
 
 def _wanted_likelihood(base: Candidate, draws: int) -> float:
@@ -223,8 +223,8 @@ def _wanted_likelihood(base: Candidate, draws: int) -> float:
     """
     if not base.is_smooth:
         return -math.inf
-    known = base.smoothed.worth + draws * math.log(2)
-    return base.smoothed.worth + _SHARE_OF_PAIR * max(0.0, known)
+    known = base.smoothed.log_likelihood + draws * math.log(2)
+    return base.smoothed.log_likelihood + _SHARE_OF_PAIR * max(0.0, known)
 
 
 def _why_no_trees(
@@ -232,14 +232,11 @@ def _why_no_trees(
     objective: Objective,
     best: Candidate,
     base: Candidate,
-    *,
-    thorough: bool,
 ) -> str | None:
     """Return the reason why trees cannot win or are not needed, in words; None if they may win.
 
-    best: the candidate with the largest promise.
+    best: the candidate with the largest `rank_key`.
     base: the candidate with the largest likelihood.
-    thorough: fit trees even if another candidate is predicted to refute the claim soon.
     """
     columns = len(selection.outcomes.columns)
     if columns > _MOST_COLUMNS:
@@ -248,7 +245,7 @@ def _why_no_trees(
     if best_predicted(best, objective) >= _NEARLY_ALL * objective.perfect_bound(arms):
         return f"{best.attack} promises nearly the largest bound that this number of draws allows"
     growth = float(np.max(predicted_growth(best.table, objective.point)))
-    if not thorough and growth > _PLENTY:
+    if objective.to_bet and growth > _PLENTY:
         return f"{best.attack} is enough for a refutation"
     # `best` comes first, since `base` (the candidate with the largest likelihood) takes longer to
     # check.

@@ -73,7 +73,7 @@ class UsersAttack:
         if self.travels:
             pickle.dumps(kept)
         result = by_score(Scored(self.name, held_out, lambda: kept, halves), selection)
-        if larger_for_d1(result.held_out[:-1]):
+        if larger_for_d1(result.counts[:-1]):
             return [result]
         turned, other = replace(kept, sign=-1.0), None if halves is None else -halves
         return [by_score(Scored(self.name, -held_out, lambda: turned, other), selection)]

@@ -137,8 +137,7 @@ class Linear:
         return f"{what}, most of all {listed(named, 'and')}" if named else what
 
     def _term(self, name: str) -> str:
-        """Return the words for a column: its weight and its name if it has a single weight, else
-        its name."""
+        """Return a column in words: its name, after its weight if it has a single weight."""
         both = zip(self.features, self.weights[1:], strict=True)
         own = [(one, weight) for one, weight in both if one.column.removeprefix(KIND) == name]
         feature, weight = own[0]

@@ -308,7 +308,7 @@ class Counts:
         # With `spent` in place of the remaining budget, which may depend on the clock: eviction
         # must be reproducible.
         objective = replace(objective, coming=spent)
-        spared = learning.columns_that_may_refute(
+        spared = learning.columns_worth_counting(
             table.by_column(), table, self._candidates, objective
         )
         self.rare.make_room(coming, spared)
@@ -334,8 +334,8 @@ def is_enough(candidates: list[Candidate], spent: int, plan: Plan, objective: Ob
     if not plan.may_double(spent):
         return True
     return not (
-        learning.promises_nothing(candidates, objective)
-        or learning.gains_by_more(candidates, objective)
+        learning.no_bound_predicted(candidates, objective)
+        or learning.gains_by_doubling(candidates, objective)
     )
 
 

@@ -515,7 +515,7 @@ def _named(chunk: Chunk[Any]) -> Record:
         accused = () if chunk.measure.atoms is None else chunk.measure.atoms.words
         texts = [
             f"{one.words(1)} {one.words(-1)} {one.share} {_exact(one.point)} {guesses.tolist()}"
-            for one, guesses in zip(rules.rules, rules.table, strict=True)
+            for one, guesses in zip(rules.rules, rules.all_guesses, strict=True)
         ]
         digest = hashlib.blake2b(repr((texts, accused)).encode(errors="surrogatepass"))
         named["event"] = digest.hexdigest()[:24]

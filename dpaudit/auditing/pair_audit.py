@@ -48,12 +48,12 @@ from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.level_map import NearLevels
 from dpaudit.levels.portfolio import Learned, Portfolio, SingleOutputs
 from dpaudit.levels.rare_filter import RareFilter
-from dpaudit.levels.rules import evidence_of, most_telling_witness
+from dpaudit.levels.rule_tables import evidence_of
 from dpaudit.outcomes import Outcomes, narrowed
 from dpaudit.sampling.chunks import Counted, Failures, Measure, ToLearn, ToTime
 from dpaudit.sampling.independence import STORED, never_repeated
 from dpaudit.sampling.sampler import failures_by_arm
-from dpaudit.stats.witness import Witness
+from dpaudit.stats.witness import Witness, most_telling_witness
 from dpaudit.targets.target import what_to_check
 
 # Number of first draws after which an audit ends with an error if all of them are exceptions.
@@ -149,16 +149,16 @@ class PairAudit:
         if not (ledger.may_stop or plan.is_final):
             self._time_draws(learned or self._fit())
             plan.plan_by_clock(ledger.spent)
-        learned = self._fit(thorough=not ledger.may_stop)
-        if not (learned.promises or ledger.may_stop) and plan.extend_buffer():
+        learned = self._fit(to_bet=ledger.may_stop)
+        if not (learned.predicts_bound or ledger.may_stop) and plan.extend_buffer():
             ledger.bet_with(learned.beliefs)
             self._fill_buffer(learned)
-            learned = self._fit(thorough=not ledger.may_stop)
+            learned = self._fit(to_bet=ledger.may_stop)
         self._warnings += self._checks.learned(self._selection)
         if ledger.may_stop:
             return learned
         plan.plan_again(ledger.spent)
-        may_find_more = not learned.promises and plan.may_count_after_buffer(ledger.spent)
+        may_find_more = not learned.predicts_bound and plan.may_count_after_buffer(ledger.spent)
         if not may_find_more and ledger.spent >= plan.freeze_at:
             return learned
         self._counts = Counts(self._selection, learned)
@@ -231,7 +231,7 @@ class PairAudit:
             if plan.record_timed(drawn.tally.draws):
                 break
 
-    def _fit(self, *, thorough: bool = False) -> Learned:
+    def _fit(self, *, to_bet: bool = True) -> Learned:
         selection = self._selection
         if not self._has_point:
             # The choice may depend on these draws: they certify nothing, and no bet was made yet.
@@ -239,8 +239,8 @@ class PairAudit:
             self._ledger.settle(point)
             self._has_point = True
         self._learned_from = selection.size
-        objective, users = self._objective(), self._users_attacks
-        return learn(selection, objective, self._attacks, users=users, thorough=thorough)
+        objective, custom = self._objective(), self._users_attacks
+        return learn(selection, objective, self._attacks, custom_scorers=custom, to_bet=to_bet)
 
     def _objective(self) -> Objective:
         points = several_points(self._claim)
@@ -291,7 +291,7 @@ class PairAudit:
             games = [(*rule.right_and_wrong, _h(rule.guesses)) for rule in portfolio.rules]
         else:
             draws = counted.draws
-            played = [counted.game(guesses) for guesses in portfolio.table]
+            played = [counted.game(guesses) for guesses in portfolio.all_guesses]
             games = [(game.correct, game.wrong, game.h) for game in played]
         evidence = [
             float(evidence_of(np.array(right), np.array(wrong), rule.point or point, draws, h))
@@ -450,14 +450,14 @@ def frozen_rules(portfolio: Portfolio, *, is_one: bool) -> tuple[FrozenRule, ...
     """
     rules = [
         FrozenRule(
-            rule.kind,
+            rule.role,
             rule.share,
             rule.attack,
             tuple(guesses.tolist()),
             (rule.words(1), rule.words(-1)),
             rule.point,
         )
-        for rule, guesses in zip(portfolio.rules, portfolio.table, strict=True)
+        for rule, guesses in zip(portfolio.rules, portfolio.all_guesses, strict=True)
     ]
     return (replace(rules[0], share=1.0),) if is_one else tuple(rules)
 
@@ -475,7 +475,7 @@ def limited_divergence(
     alpha: error probability of the exact tests; the test of the witness takes half of it.
     """
     limits = dict(claim.divergences())
-    expected = learned.expected_as_in(selection) if limits else None
+    expected = learned.expected_by_joint_level(selection) if limits else None
     if expected is None:
         return None
     witness = most_telling_witness(expected, limits, coming, alpha / 2)

@@ -1,7 +1,7 @@
 """Candidates: orders of outcomes that scorers propose, with counts of draws by level and input.
 
-An order puts outcomes into levels (bins) that rise from "surely d2" to "surely d1". There are three
-classes with one protocol:
+An order puts outcomes into levels that rise from "surely d2" to "surely d1" (the words are defined
+in `attacks/learning.py`). There are three classes with one protocol:
 
 * `OrderedBins` are bins of a number or of a score, or cells of one column in an order that was
   fitted once. If log-ratios change little from level to level (`is_smooth`), they can be smoothed
@@ -9,7 +9,8 @@ classes with one protocol:
 * `UnorderedCells` are single values or whole outputs, each ordered by its own counts. When further
   draws are counted, the log-ratios of cells are shrunk towards common values and the cells are
   ordered again.
-* `RareOutputs` are kept whole instead of counted, and have a level for each cell.
+* `RareOutputs` have a level for each cell of rare outputs. Their draws are kept whole by a
+  `RareTable`, which makes a new candidate after further draws; the classes above only count draws.
 
 Scorers in `attacks/` make candidates; `attacks/objective.py` compares them; `auditing/counting.py`
 adds counts of further draws.
@@ -30,7 +31,7 @@ from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels import tuning
 from dpaudit.levels.level_map import CellCounter, FloatArray, Grouped, IntArray, LevelMap, by_group
 from dpaudit.levels.piecewise_logit import Smoothed, smoothed
-from dpaudit.levels.rules import RuleTable, evened
+from dpaudit.levels.rule_tables import RuleTable, balanced
 from dpaudit.levels.scores import Intervals, Scored
 from dpaudit.levels.shrinkage import ExpectedDraws, averaged, merged, shrunk_to
 
@@ -43,33 +44,33 @@ class Scorer(Protocol):
     draws."""
 
     def __call__(self, selection: SelectionDraws) -> Sequence[Candidate]:
-        """Return candidates (orders of outcomes); an empty sequence if the scorer does not apply to
-        such outcomes."""
+        """Return candidates; an empty sequence if the scorer does not apply to such outcomes."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate(ABC):
-    """An order of outcomes into levels (bins), from "surely d2" to "surely d1".
+    """An order of outcomes into levels, from "surely d2" to "surely d1".
 
     attack: name of the scorer, as reports show it.
-    held_out: (levels, 2), number of selection draws by level and input. Where the order was fitted
-        to kept draws, the level of each draw comes from a fit to other draws; where cells were
-        counted, and for rare outputs, the order is by these counts. The last level is for outcomes
-        that learning never saw.
-    count_penalty: number of standard errors subtracted from bounds that are predicted from these
-        counts: `tuning.PENALTY`, or `tuning.PENALTY_ANY_ORDER` for an order of many cells.
-    expected: expected draws by level and input, if these are known better than by the counts.
+    counts: (levels, 2), number of learning draws by level and input; the last level is for outcomes
+        that learning never saw. If the order was fitted to kept draws, these are held-out counts:
+        the level of each draw comes from a fit to other draws. Where cells were counted, and for
+        rare outputs, the order is by these counts themselves.
+    count_penalty: standard errors subtracted from bounds that are predicted from these counts:
+        `tuning.PENALTY`, or `PENALTY_ANY_ORDER` for an order of many cells, or `PENALTY_SHRUNK` if
+        the order is by shrunk counts.
+    estimate: expected draws by level and input, if these are known better than by the counts.
     """
 
     attack: str
-    held_out: IntArray
+    counts: IntArray
     count_penalty: float
-    expected: ExpectedDraws | None = field(default=None, kw_only=True)
+    estimate: ExpectedDraws | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def freeze(self) -> LevelMap:
-        """Return the frozen map from outcomes to levels (bins), fitted to all learning draws."""
+        """Return the frozen map from outcomes to levels, fitted to all learning draws."""
 
     @property
     @abstractmethod
@@ -92,15 +93,20 @@ class Candidate(ABC):
         """
 
     @property
-    def is_counted(self) -> bool:
-        """Whether the log-ratios of levels are, or can be, shrunk towards common values. Then
-        predictions need only a small penalty for luck."""
-        return self.expected is not None
+    def is_shrunk(self) -> bool:
+        """Whether log-ratios are shrunk towards common values: now, or when further draws are
+        counted. Luck has less room then, and a smaller penalty suffices."""
+        return self.estimate is not None
 
     @property
-    def is_pooled(self) -> bool:
-        """Whether one fit gives the estimates of all levels (bins), which then share its errors."""
+    def is_one_fit(self) -> bool:
+        """Whether one fit gives the estimates of all levels, which then share its errors."""
         return False
+
+    @property
+    def has_many_cells(self) -> bool:
+        """Whether this is an order of many cells by counts that are not shrunk."""
+        return self.count_penalty > tuning.PENALTY
 
     def penalty(self, *, is_pure: bool) -> float:
         """Return the number of standard errors to subtract from bounds that `table` predicts, for
@@ -108,13 +114,13 @@ class Candidate(ABC):
 
         is_pure: whether δ = 0.
         """
-        if self.expected is None:
+        if self.estimate is None:
             return self.count_penalty + is_pure * tuning.PENALTY_WITHOUT_DELTA
-        return tuning.PENALTY_POOLED if self.is_pooled else tuning.PENALTY_COUNTED
+        return tuning.PENALTY_ONE_FIT if self.is_one_fit else tuning.PENALTY_SHRUNK
 
     @property
     def is_smooth(self) -> bool:
-        """Whether the log-ratio of d1 and d2 changes by little from level to level (bin to bin)."""
+        """Whether the log-ratio changes by little from level to level."""
         return False
 
     @property
@@ -129,35 +135,34 @@ class Candidate(ABC):
         return False
 
     @cached_property
-    def promises(self) -> dict[Hashable, tuple[float, float]]:
-        """Cache: for each objective, the largest predicted bound and the largest predicted
-        growth."""
+    def predictions(self) -> dict[Hashable, tuple[float, float]]:
+        """Cache of `objective.py`: for each objective, the largest predicted bound and the largest
+        predicted growth of wealth."""
         return {}
 
     @cached_property
     def table(self) -> RuleTable:
-        """Expected right and wrong guesses of every rule, where a rule guesses d2 below some level
-        and d1 from another level on; out of all learning draws."""
-        if self.expected is None:
-            return RuleTable.evened(self.held_out)
-        ordered = evened(self.expected.draws, self.held_out.sum(axis=0))
-        return RuleTable.of_smooth(ordered, int(self.held_out.sum()), self.expected.variance)
+        """Expected right and wrong guesses of every rule, out of all learning draws."""
+        if self.estimate is None:
+            return RuleTable.of_balanced(self.counts)
+        ordered = balanced(self.estimate.draws, self.counts.sum(axis=0))
+        return RuleTable.of_monotone(ordered, int(self.counts.sum()), self.estimate.variance)
 
     @cached_property
     def smoothed(self) -> Smoothed:
         """Counts of draws by level and input, smoothed over levels and scaled as if both inputs had
         been drawn equally often. The last level, for unseen outcomes, is left out."""
-        return smoothed(evened(self.held_out[:-1], self.held_out.sum(axis=0)))
+        return smoothed(balanced(self.counts[:-1], self.counts.sum(axis=0)))
 
     def near(self, low: int, high: int) -> Candidate:
-        """Return this order with finer levels (bins) near the lower ends of the levels `low` and
-        `high`; the order itself if it cannot be cut finer."""
+        """Return this order with finer levels near the lower ends of the levels `low` and `high`;
+        the order itself if it cannot be cut finer."""
         return self
 
 
 class BinSource:
-    """Makes the map from outcomes to levels (bins) and, when asked, finer intervals and a `Learner`
-    that refits the order."""
+    """Makes the map from outcomes to levels and, when asked, finer intervals and a `Learner` that
+    refits the order."""
 
     # Whether `learner` may return a learner, which is costly to make.
     is_relearned: ClassVar[bool] = False
@@ -197,23 +202,23 @@ class OrderedBins(Candidate):
     is_smooth: whether the log-ratio changes by little from level to level. True for bins of a score
         that was fitted to kept draws, and for thresholds on numbers that rarely repeat.
     position: (levels - 1,), mean number or score of each level but the last; None: unknown.
-    place: (levels - 1,), rising, the coordinate in which log-odds are piecewise linear; None: the
-        number of the level.
+    coordinate: (levels - 1,), rising, the coordinate in which log-odds are piecewise linear; None:
+        the number of the level.
     scored: the score; None for one column.
     """
 
     source: BinSource
     is_smooth: bool = False
     position: FloatArray | None = None
-    place: FloatArray | None = None
+    coordinate: FloatArray | None = None
     scored: Scored | None = None
 
     def freeze(self) -> LevelMap:
         return self.source.level_map()
 
     @property
-    def is_pooled(self) -> bool:
-        return self.expected is not None
+    def is_one_fit(self) -> bool:
+        return self.estimate is not None
 
     @property
     def has_score(self) -> bool:
@@ -236,8 +241,8 @@ class OrderedBins(Candidate):
 
     @cached_property
     def smoothed(self) -> Smoothed:
-        counts = evened(self.held_out[:-1], self.held_out.sum(axis=0))
-        return smoothed(counts, self.position, self.place)
+        counts = balanced(self.counts[:-1], self.counts.sum(axis=0))
+        return smoothed(counts, self.position, self.coordinate)
 
     @property
     def counter(self) -> CellCounter:
@@ -249,9 +254,9 @@ class OrderedBins(Candidate):
         if self.learner is not None:
             return self.learner.after(self, counts)
         if self.intervals is None:
-            return replace(self, held_out=self.held_out + counts)
+            return replace(self, counts=self.counts + counts)
         later = self.intervals.add(counts)
-        same = replace(self, held_out=later.held_out(), source=Finer(later))
+        same = replace(self, counts=later.by_level(), source=Finer(later))
         return same if later.place_labels is None else replace(same, position=later.positions())
 
     def near(self, low: int, high: int) -> OrderedBins:
@@ -260,11 +265,11 @@ class OrderedBins(Candidate):
         fine = self.intervals.near(low, high)
         return replace(
             self,
-            held_out=fine.held_out(),
+            counts=fine.by_level(),
             source=Fixed(fine.level_map()),
             position=fine.positions(),
-            place=fine.places(),
-            expected=fine.expected_draws(),
+            coordinate=fine.coordinates(),
+            estimate=fine.expected_draws(),
         )
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> OrderedBins:
@@ -273,7 +278,7 @@ class OrderedBins(Candidate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(BinSource):
-    """Source of levels (bins) that cannot be cut finer or refitted."""
+    """Source of levels that cannot be cut finer or refitted."""
 
     levels: LevelMap
 
@@ -283,7 +288,7 @@ class Fixed(BinSource):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finer(BinSource):
-    """Source of levels (bins) that are made by joining narrower intervals.
+    """Source of levels that are made by joining narrower intervals.
 
     finer: the intervals.
     """
@@ -336,31 +341,30 @@ class ScoreBins(BinSource):
 def by_score(
     scored: Scored, selection: SelectionDraws, source: BinSource | None = None
 ) -> OrderedBins:
-    """Return the candidate (order of outcomes) whose levels are bins of a score.
+    """Return the candidate whose levels are bins of a score.
 
     source: makes the levels, if the score is refitted later; None: the score stays as it is.
     """
-    table = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
+    counts = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
     return OrderedBins(
         scored.attack,
-        table,
+        counts,
         tuning.PENALTY,
         source or ScoreBins(scored, selection.is_d1),
         is_smooth=True,
-        position=scored.position(table.sum(axis=1)),
+        position=scored.position(counts.sum(axis=1)),
         scored=scored,
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellCounts:
-    """Cells (groups of outcomes) that were made without the inputs, and the number of draws in
-    each.
+    """Cells, and the number of learning draws in each.
 
     cells: map from an outcome to its cell.
-    counts: (cells, 2), learning draws by cell and input; the last cell is for unseen outcomes.
-    predictor: predicts the log-ratio of each cell from the counts of all, for cells that are
-        related, such as sequences; None: cells are taken for unrelated.
+    counts: (cells, 2), draws by cell and input; the last cell is for unseen outcomes.
+    predictor: predicts the log-ratio of each cell from the counts of all cells, if they are
+        related, as sequences are; None: cells are taken for unrelated.
     """
 
     cells: LevelMap
@@ -390,52 +394,52 @@ class UnorderedCells(Candidate):
     """
 
     levels: LevelMap
-    counted: CellCounts
+    cell_counts: CellCounts
 
     @classmethod
-    def of(cls, attack: str, counted: CellCounts) -> UnorderedCells:
-        """Return the candidate that orders cells (groups of outcomes) by their shrunk log-ratios.
+    def of(cls, attack: str, cell_counts: CellCounts) -> UnorderedCells:
+        """Return the candidate that orders cells by their shrunk log-ratios.
 
         attack: name of the scorer, as reports show it.
-        counted: the cells, and the draws in each.
         """
-        level, expected = counted.in_order()
+        level, expected = cell_counts.in_order()
         levels = len(expected)
         group = np.append(level, levels).astype(np.intp)
-        held_out = by_group(counted.counts, group, levels + 1).astype(np.int64)
+        by_level = by_group(cell_counts.counts, group, levels + 1).astype(np.int64)
         draws = ExpectedDraws(expected, np.zeros(levels))
-        grouped = Grouped(counted.cells, group)
-        return cls(attack, held_out, tuning.PENALTY_COUNTED, grouped, counted, expected=draws)
+        grouped = Grouped(cell_counts.cells, group)
+        return cls(attack, by_level, tuning.PENALTY_SHRUNK, grouped, cell_counts, estimate=draws)
 
     def freeze(self) -> LevelMap:
         return self.levels
 
     @property
-    def is_counted(self) -> bool:
+    def is_shrunk(self) -> bool:
         return True
 
     @property
-    def is_pooled(self) -> bool:
-        return self.counted.predictor is not None and self.expected is not None
+    def is_one_fit(self) -> bool:
+        return self.cell_counts.predictor is not None and self.estimate is not None
 
     @property
     def counter(self) -> CellCounter:
-        return self.counted.cells
+        return self.cell_counts.cells
 
     def add(self, counts: IntArray) -> UnorderedCells:
-        total = replace(self.counted, counts=self.counted.counts + counts)
+        total = replace(self.cell_counts, counts=self.cell_counts.counts + counts)
         return UnorderedCells.of(self.attack, total)
 
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> OrderedBins:
-        return OrderedBins(self.attack, self.held_out, self.count_penalty, Fixed(of(self.levels)))
+        return OrderedBins(self.attack, self.counts, self.count_penalty, Fixed(of(self.levels)))
 
 
 @dataclass(frozen=True, eq=False)
 class RareOutputs(Candidate):
-    """Rare outputs, ordered by shrunk log-ratios (`attacks/rare_outputs.py`, which also counts
-    further draws). Its expectations include two standard deviations of caution (`table`), but those
-    of many cells with few draws each can be wrong together; so predictions from counts, with
-    `count_penalty`, limit its predicted bounds.
+    """Rare outputs, ordered by shrunk log-ratios (`attacks/rare_outputs.py`).
+
+    Its expectations include two standard deviations of caution (`RuleTable.of_monotone`). Where
+    many cells have few draws each, all these expectations may still be too large at the same time.
+    So predictions from counts, with `count_penalty`, limit its predicted bounds.
 
     levels: map from an outcome to its level.
     """
@@ -446,7 +450,7 @@ class RareOutputs(Candidate):
         return self.levels
 
     @property
-    def is_counted(self) -> bool:
+    def is_shrunk(self) -> bool:
         return False
 
     def penalty(self, *, is_pure: bool) -> float:

@@ -1,4 +1,4 @@
-"""Smoothing of counts over ordered levels (bins of outcomes).
+"""Smoothing of counts over ordered levels.
 
 In raw counts some part of a flat tail always looks more telling than the rest of it. So the
 log-odds of d1 by level are fitted as a sum of ramps. A ramp is flat, then linear between two
@@ -58,20 +58,20 @@ class Smoothed:
 
     draws: (levels, 2), expected draws of d1 and of d2; the sum at each level is the number of draws
         there.
-    follows: whether the fit has the score as a term, so that log-odds may be a multiple of the
-        score.
-    worth: log-likelihood minus the cost of the terms, in nats.
+    follows_score: whether the fit has the score as a term, so that log-odds may be a multiple of
+        the score.
+    log_likelihood: log-likelihood minus the cost of the terms, in nats.
     """
 
     draws: FloatArray
-    follows: bool
-    worth: float
+    follows_score: bool
+    log_likelihood: float
 
 
 def smoothed(
     counts: NDArray[np.int64] | FloatArray,
     position: FloatArray | None = None,
-    place: FloatArray | None = None,
+    coordinate: FloatArray | None = None,
 ) -> Smoothed:
     """Return counts smoothed over levels by the better of two fits of log-odds: a sum of ramps, or
     ramps and a multiple of the position. Better is the larger log-likelihood after costs.
@@ -79,12 +79,12 @@ def smoothed(
     counts: (levels, 2), ordered from d2 to d1.
     position: (levels,), a quantity, such as a score, that log-odds may be a multiple of; None: no
         such quantity.
-    place: (levels,), rising, the coordinate in which ramps are linear; None: the number of the
+    coordinate: (levels,), rising, the coordinate in which ramps are linear; None: the number of the
         level.
     """
     if len(counts) < 2:
-        return Smoothed(counts.astype(np.float64), follows=False, worth=-np.inf)
-    log_odds, worth, follows = _best_fit(counts, position, place)
+        return Smoothed(counts.astype(np.float64), follows_score=False, log_likelihood=-np.inf)
+    log_odds, worth, follows = _best_fit(counts, position, coordinate)
     draws, share = counts.sum(axis=1), probability(log_odds)
     return Smoothed(np.stack([draws * share, draws * (1 - share)], axis=1), follows, worth)
 
@@ -108,11 +108,13 @@ def log_odds(counts: NDArray[np.int64]) -> FloatArray:
 
 
 def _best_fit(
-    counts: NDArray[np.int64] | FloatArray, position: FloatArray | None, place: FloatArray | None
+    counts: NDArray[np.int64] | FloatArray,
+    position: FloatArray | None,
+    coordinate: FloatArray | None,
 ) -> tuple[FloatArray, float, bool]:
     """Return the log-odds of d1 by level, (levels,), the log-likelihood after costs, and whether
     the position is a candidate term; the arguments are those of `smoothed`."""
-    ramps = _ramps(len(counts)) if place is None else _ramps_over(place)
+    ramps = _ramps(len(counts)) if coordinate is None else _ramps_over(coordinate)
     fits = [(*_Fits(ramps, counts[None])(), False)]
     if position is not None:
         fits.append((*_Fits(ramps, counts[None], position)(), True))
@@ -146,35 +148,37 @@ def _ramps(levels: int) -> _Ramps:
     return _ramps_over(np.arange(levels, dtype=np.float64))
 
 
-def _ramps_over(place: FloatArray) -> _Ramps:
-    """Return all ramps (flat, then linear, then flat again) that are linear in the place of a
-    level.
+def _ramps_over(coordinate: FloatArray) -> _Ramps:
+    """Return all ramps (flat, then linear, then flat again) that are linear in the coordinate of
+    a level.
 
-    place: (levels,), the coordinate of each level, finite and strictly rising.
+    coordinate: (levels,), the coordinate of each level, finite and strictly rising.
     """
-    start, end = np.triu_indices(len(place), 1)
+    start, end = np.triu_indices(len(coordinate), 1)
     # A ramp is 0 at levels before its start and 1 beyond its end, wherever the ends are within
     # their levels. The heights between are computed for all ramps in one array, one ramp after the
     # other.
-    rise = (np.arange(len(place))[:, None] > end).astype(np.float64)
+    rise = (np.arange(len(coordinate))[:, None] > end).astype(np.float64)
     lengths = end - start + 1
     ramp = np.repeat(np.arange(len(start)), lengths)
     level = np.arange(len(ramp)) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
-    starts, ends = ([_between(place, at + off)[ramp] for off in _BETWEEN] for at in (start, end))
+    starts, ends = (
+        [_between(coordinate, at + off)[ramp] for off in _BETWEEN] for at in (start, end)
+    )
     total = np.zeros(len(ramp))
     for low in starts:
-        beyond = place[level] - low
+        beyond = coordinate[level] - low
         for high in ends:
             total += np.clip(beyond / (high - low), 0, 1)
     rise[level, ramp] = total / len(_BETWEEN) ** 2
     return _Ramps(start, end, rise, rise**2)
 
 
-def _between(place: FloatArray, level: NDArray[np.floating]) -> FloatArray:
+def _between(coordinate: FloatArray, level: NDArray[np.floating]) -> FloatArray:
     """Return the coordinate at a fractional level number, by linear interpolation."""
-    whole = np.clip(np.floor(level), 0, len(place) - 2).astype(np.intp)
+    whole = np.clip(np.floor(level), 0, len(coordinate) - 2).astype(np.intp)
     part = level - whole
-    return np.asarray(place[whole] * (1 - part) + place[whole + 1] * part)
+    return np.asarray(coordinate[whole] * (1 - part) + coordinate[whole + 1] * part)
 
 
 class _Fits:

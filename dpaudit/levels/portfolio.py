@@ -1,10 +1,10 @@
 """The frozen result of learning.
 
-A portfolio has up to three rules on one table of levels (bins of outcomes): a main rule and side
-rules. A rule guesses d1, guesses d2 or abstains at each level. Also here: `Learned`, which adds the
-beliefs to bet on and a record of the attacks that were tried, and `SingleOutputs`, for the
-probabilistic definition. `attacks/freezing.py` makes portfolios; `auditing/` counts draws by their
-levels.
+A portfolio has up to three rules on common levels: a main rule and side rules. A rule guesses d1,
+guesses d2 or abstains at each level. Also here: `Learned`, which adds the beliefs to bet on and a
+record of the attacks that were tried, and `SingleOutputs`, for the probabilistic definition. The
+words are defined in `attacks/learning.py`. `attacks/freezing.py` makes portfolios; `auditing/`
+counts draws by their levels.
 """
 
 from __future__ import annotations
@@ -85,35 +85,35 @@ class JointLevels(LevelMap):
         return self.main.words(chosen[: self.main.levels])
 
 
-# Share of the error probability of the exact test for the rare rule. If learning finds no rare
-# rule, the main rule has this share (docs/method.md §4).
+# Shares of the error probability of the exact test for the rare rule, and for the "other" rule. The
+# main rule has the rest: all of it if there is no side rule (docs/method.md §4).
 RARE_SHARE = 0.08
-# Share of the error probability of the exact test for the best rule of the other kind of candidate
-# (unordered cells if the main rule is one of ordered bins, and the reverse). Without it, the main
-# rule has this share.
 OTHER_SHARE = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One rule of the distinguishing game: at every level (bin of outcomes) it guesses d1 (1),
-    guesses d2 (-1) or abstains (0).
+    """One rule of the distinguishing game: at every level it guesses d1 (1), guesses d2 (-1) or
+    abstains (0).
 
-    kind: the role of the rule in a portfolio.
+    role: "main"; "rare" for the side rule that guesses an input at outputs that only this input
+        gave; or "other" for the side rule of a candidate of another class. The main and the other
+        rule may be of the candidate `RareOutputs`, too.
     attack: the name of the attack that proposed the rule.
     level, guesses: the level map of this rule, and its guess at each level, (levels,).
     share: share of the error probability of the exact test.
-    expected: (2, 2), expected draws by guess (d1, then d2) and by input, out of all learning draws.
-    point: the point (ε, δ) of the claim's profile that the rule tests; None: the point that bets
-        test.
+    expected_guesses: (2, 2), expected draws by guess (d1, then d2) and by input, out of all
+        learning draws.
+    point: the point (ε, δ) of the claim's profile that the rule tests; None: the point that the
+        audit tests and bets against.
     """
 
-    kind: Literal["main", "rare", "other"]
+    role: Literal["main", "rare", "other"]
     attack: str
     level: LevelMap
     guesses: IntArray
     share: float = 1.0
-    expected: NDArray[np.float64] | None = None
+    expected_guesses: NDArray[np.float64] | None = None
     point: ProfilePoint | None = None
 
     def words(self, guess: Literal[1, -1]) -> str | None:
@@ -126,24 +126,24 @@ class Rule:
     @property
     def right_and_wrong(self) -> tuple[float, float]:
         """Expected numbers of right and of wrong guesses, out of all learning draws."""
-        if self.expected is None:
+        if self.expected_guesses is None:
             return 0.0, 0.0
-        (right, wrong), (missed, result) = self.expected.tolist()
-        return right + result, wrong + missed
+        (right_d1, wrong_d1), (wrong_d2, right_d2) = self.expected_guesses.tolist()
+        return right_d1 + right_d2, wrong_d1 + wrong_d2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Portfolio:
-    """A frozen portfolio of rules on one table of levels (bins of outcomes).
+    """A frozen portfolio of rules on common levels.
 
     level: map from an outcome to its level.
     rules: the main rule first; their shares of the error probability add up to 1.
-    table: (rules, levels), the guess of each rule at each level.
+    all_guesses: (rules, levels), the guess of each rule at each level.
     """
 
     level: LevelMap
     rules: tuple[Rule, ...]
-    table: IntArray
+    all_guesses: IntArray
 
     @classmethod
     def of(cls, rules: Sequence[Rule]) -> Portfolio:
@@ -167,20 +167,19 @@ class Portfolio:
     @property
     def guesses(self) -> IntArray:
         """The guess of the main rule at each level: (levels,), 1 for d1, -1 for d2, 0 for none."""
-        return np.asarray(self.table[0])
+        return np.asarray(self.all_guesses[0])
 
     def __call__(self, outcomes: Outcomes) -> LevelArray:
-        """Return the level (bin) of every outcome: (size,)."""
+        """Return the level of every outcome: (size,)."""
         return self.level(outcomes)
 
-    def only(self, place: int) -> Portfolio:
-        """Return the portfolio with a single one of the rules, on unchanged levels, with a share of
-        1.
+    def only(self, number: int) -> Portfolio:
+        """Return the portfolio of one of the rules, on unchanged levels, with a share of 1.
 
-        place: the index of the rule.
+        number: the index of the rule.
         """
-        rule = replace(self.rules[place], share=1.0)
-        return Portfolio(self.level, (rule,), self.table[place : place + 1])
+        rule = replace(self.rules[number], share=1.0)
+        return Portfolio(self.level, (rule,), self.all_guesses[number : number + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +201,7 @@ class ScoreDistributions:
     """Histogram of the score of the main rule's attack, over selection draws of either input. Each
     draw is scored by a fit to other draws.
 
-    edges: the edges between levels (bins of the score), rising.
+    edges: the edges between levels, rising.
     counts: (draws of d1, draws of d2) for each level, the lowest first; the last pair counts
         outcomes without a score.
     columns: the columns that the score depends on most, each with its share; the shares add up to
@@ -222,27 +221,27 @@ class Learned:
     beliefs: Pr[d1 | level] of every bettor, and the rules to bet on.
     tried: the attacks that were considered.
     scores: histogram of the score of the main rule; None if the main rule has no score.
-    expected: (levels, 2), expected draws by level and input, out of all learning draws. A draw at
-        an additional level of the portfolio is also counted at its level of the main rule.
+    expected_draws: (levels, 2), expected draws by level and input, out of all learning draws. A
+        draw at an additional level of the portfolio is also counted at its level of the main rule.
     leading: the candidates that count further draws.
     rare_filter: selects rare outputs for the rare rule; None without a rare rule.
-    promises: whether some attack has a predicted bound above 0.
+    predicts_bound: whether some attack has a predicted bound above 0.
     """
 
     portfolio: Portfolio
     beliefs: Beliefs
     tried: tuple[Tried, ...] = ()
     scores: ScoreDistributions | None = None
-    expected: NDArray[np.float64] | None = None
+    expected_draws: NDArray[np.float64] | None = None
     leading: tuple[Candidate, ...] = ()
     rare_filter: RareFilter | None = None
-    promises: bool = True
+    predicts_bound: bool = True
 
-    def expected_as_in(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
-        """Return `expected` with each draw counted at one level only: (levels, 2). Draws at
+    def expected_by_joint_level(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
+        """Return `expected_draws` with each draw counted at one level only: (levels, 2). Draws at
         additional levels of the portfolio are subtracted from the levels of the main rule, in the
         proportions of the selection draws."""
-        portfolio, expected = self.portfolio, self.expected
+        portfolio, expected = self.portfolio, self.expected_draws
         if expected is None or len(portfolio.rules) == 1:
             return expected
         main = portfolio.main.level

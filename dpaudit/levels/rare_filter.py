@@ -213,7 +213,8 @@ class RareFilter:
         return cls(usual, rest, outcomes.take(slice(1)), often, outcomes.size, is_cut)
 
     def is_rare(self, outcomes: Outcomes) -> Mask:
-        """Return which outcomes the filter lets through, those with a rare entry: (size,)."""
+        """Return whether each outcome has a rare entry, so that the filter lets it through:
+        (size,)."""
         result = np.zeros(outcomes.size, dtype=bool)
         names = [one.name for one in self.columns]
         for usual, column in zip(self.columns, outcomes.named(names), strict=True):
@@ -261,8 +262,8 @@ class RareFilter:
 
 
 def _wider(usual: FloatArray, far: FloatArray, often: int) -> FloatArray:
-    """Return both ends of a range, each moved to the `often`-th number beyond it. An end with fewer
-    numbers beyond it stays.
+    """Return a range with each end moved outward, to the `often`-th number beyond it. An end with
+    fewer numbers beyond it stays.
 
     usual: the two ends.
     far: numbers outside the range, rising.
@@ -335,8 +336,8 @@ def _few(numbers: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
 def _often_enough(
     values: FloatArray, counts: NDArray[np.int64], often: int, size: int
 ) -> FloatArray | None:
-    """Return the values seen at least `often` times; None if more than 2 % of the entries are rare,
-    so that new values never end.
+    """Return the values seen at least `often` times; None if more than 2 % of the entries are rare:
+    then further draws would bring ever more new values.
 
     size: number of entries of the column, labels included.
     """

@@ -2,7 +2,7 @@
 
 A score is a number for every outcome, larger for more evidence for d1. A scorer in `attacks/`
 returns a `Scored`: the score of each selection draw by a fit to other draws, and a function that
-makes the final score; `candidates.by_score` cuts it into levels (bins). The helpers cross-fit a
+makes the final score; `candidates.by_score` cuts it into levels. The helpers cross-fit a
 slow learner, put the scores of several fits on one scale, and name the columns that a score depends
 on.
 
@@ -97,7 +97,7 @@ class Intervals:
         """Return the map from an outcome to its level."""
         return self.joined(self._levels())
 
-    def held_out(self) -> IntArray:
+    def by_level(self) -> IntArray:
         """Return draws by level and input, (levels + 1, 2). The last level is for unseen
         outcomes."""
         levels = int(self.level[-1]) + 1
@@ -123,7 +123,7 @@ class Intervals:
         with np.errstate(invalid="ignore"):
             return filled(total[:, 0] / total[:, 1])
 
-    def places(self) -> FloatArray:
+    def coordinates(self) -> FloatArray:
         """Return the coordinate of every level in which log-odds are piecewise linear: (levels,),
         rising. It is the mean number or score or, if these do not rise, half of the draws of the
         level plus all draws below it."""
@@ -131,14 +131,13 @@ class Intervals:
         if position is not None and np.all(np.diff(position) > 0):
             return position
         masses = by_group(self.counts[:-1], self._levels()).sum(axis=1)
-        # Levels without draws need different places, too.
+        # Levels without draws need different coordinates, too.
         masses += 1e-6 * max(1.0, masses.mean())
         return np.asarray(np.cumsum(masses) - masses / 2)
 
     def near(self, low: int, high: int) -> Intervals:
-        """Return the intervals joined into other levels: each of the six intervals on either side
-        of the start of level `low`, and of level `high`, is a level of its own. There are at most
-        63 levels."""
+        """Return the intervals joined into at most 63 other levels. Each of the six intervals on
+        either side of the start of level `low`, and of level `high`, becomes a level of its own."""
         starts = np.diff(self.level, prepend=self.level[0]) > 0
         fine = np.zeros(len(starts), dtype=bool)
         for place in np.searchsorted(self.level, [low, high]):
@@ -204,7 +203,7 @@ class Scored:
     held_out: (size,), the score of every draw by a fit to other draws.
     freeze: makes the score that is fitted to all draws.
     halves: (2, size), the scores of all draws by fits to two halves of the draws; None: unknown.
-    edges: edges between levels (bins of the score).
+    edges: edges between levels.
     """
 
     attack: str
@@ -274,7 +273,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreLevels(LevelMap):
-    """Map an outcome to the level (bin) of its score; an outcome without a score has the last
+    """Map an outcome to the level of its score; an outcome without a score has the last
     level.
 
     digitise: finds the bin of a number.

@@ -152,7 +152,7 @@ def _on_grid(likelihood: FloatArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedDraws:
-    """Expected draws by level (bin of outcomes).
+    """Expected draws by level.
 
     draws: (levels, 2), of d1 and of d2.
     variance: (levels,), variance of the expected number of draws of d1.
@@ -223,7 +223,7 @@ _SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """The different pairs of counts that cells (groups of outcomes) have.
+    """The different pairs of counts that cells have.
 
     ahead, behind: (pairs, 1), draws of d1 and of d2, as floats.
     many: (pairs,), number of cells with these counts.
@@ -380,7 +380,8 @@ def _models(cells: _Cells) -> list[_Model]:
     sizes = grid[peaks]
     weights = np.bincount(nearest, weights=weights).astype(np.float64)
     fit = _fitted(cells, sizes, weights, _STEPS, moves=True)
-    # Two close log-ratios may have one peak, so at most three clusters are added.
+    # Two clusters with similar log-ratios may share one peak of the grid, so up to three clusters
+    # are added where the likelihood gains enough.
     on_grid = _Likelihood.of(cells, grid)
     for _ in range(3):
         further = _one_more(cells, on_grid, *fit[:2])

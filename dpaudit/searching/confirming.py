@@ -20,7 +20,7 @@ from dpaudit.certificates.result import Progress
 from dpaudit.draws import SelectionDraws
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidates import Scorer
-from dpaudit.levels.rules import predicted_growth
+from dpaudit.levels.rule_tables import predicted_growth
 from dpaudit.searching.settings import SearchSettings
 from dpaudit.searching.trials import BARELY, FEWEST, Budget, Contender, Drawing, Inputs, paired
 
@@ -95,7 +95,9 @@ class Judge:
         estimate = max((best_predicted(one, objective) for one in candidates), default=0.0)
         hope = estimate
         if self._is_of_answers:
-            bounds = (float(np.max(objective.lowered(one.table, _ERRORS))) for one in candidates)
+            bounds = (
+                float(np.max(objective.predicted_bounds(one.table, _ERRORS))) for one in candidates
+            )
             hope = max(bounds, default=0.0)
         return max(0.0, evidence), estimate, hope
 

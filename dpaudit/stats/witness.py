@@ -20,6 +20,7 @@ allowed pairs) is a p-value of D_a ≤ d (6.8).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,11 @@ _ROUNDING = 1e-12
 _LARGEST_LOG_WEALTH = 700.0
 # Bisection in `divergence_lower`: most steps, and relative width of the interval at which it stops.
 _STEPS, _WIDTH = 50, 1e-4
+# Caps on the absolute log-ratio that `most_telling_witness` tries: without a cap, the mean of
+# e^{a g} at order a would depend on a few draws.
+_CAPS = np.geomspace(0.1, 8.0, 20)
+# Least probability of a level, so that ratios are finite.
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,3 +284,58 @@ def _total(profit: FloatArray, counts: FloatArray) -> FloatArray:
     """
     logs = np.log1p(profit)
     return np.asarray(logs @ counts - _ROUNDING * (np.abs(logs) @ counts), dtype=float)
+
+
+def most_telling_witness(
+    expected: FloatArray, limits: Mapping[float, float], coming: float, alpha: float
+) -> Witness | None:
+    """Return the witness with the largest predicted ratio of certified to allowed divergence.
+
+    Parameters
+    ----------
+    expected : ndarray of float, shape (levels, 2)
+        Expected draws by level and input, out of all learning draws.
+    limits : Mapping of float to float
+        Allowed divergence, in nats, for each order.
+    coming : float
+        Number of draws to certify with.
+    alpha : float
+        Error probability of the certified bound.
+
+    Returns
+    -------
+    Witness or None
+        None if no witness is predicted to certify a divergence above 0.
+    """
+    laws = np.maximum(expected, _TINY)
+    laws = laws / laws.sum(axis=0)
+    candidates = sorted(_promising(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
+    best, most = None, 0.0
+    # The prediction is a formula for small stakes; the three largest are computed exactly.
+    for _, order, sign, values, stakes in candidates[:3]:
+        witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
+        lower = divergence_lower(witness, laws * coming / 2, alpha)
+        if lower / max(limits[witness.order], _TINY) > most:
+            best, most = witness, lower / max(limits[witness.order], _TINY)
+    return best
+
+
+def _promising(
+    laws: FloatArray, limits: Mapping[float, float], each: float, alpha: float
+) -> Iterator[tuple[float, float, int, FloatArray, tuple[float, float]]]:
+    """Yield one tuple for each witness that is predicted to certify a positive divergence:
+    predicted ratio of certified to allowed divergence, order, direction (1 or -1), values by level,
+    and stakes.
+
+    laws: (levels, 2), probability of each level on d1 and on d2.
+    each: number of draws of each input to certify with.
+    """
+    log_ratio = np.log(laws[:, 0] / laws[:, 1])
+    for order, allowed in limits.items():
+        for sign, both in ((1, laws), (-1, laws[:, ::-1])):
+            # The exponential of order times cap is finite.
+            for cap in _CAPS[order * _CAPS < 200.0]:
+                values = np.clip(sign * log_ratio, -cap, cap)
+                stakes, predicted = best_stakes(order, values, both, each, alpha)
+                if predicted > 0:
+                    yield predicted / max(allowed, _TINY), order, sign, values, stakes

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.objective import Objective, promise
+from dpaudit.attacks.objective import Objective, rank_key
 from dpaudit.attacks.prefixes import BANDED, _standing_alone, banded
 from dpaudit.attacks.sequences import Prefixes
 from dpaudit.attacks.single_outputs import AtomLevels
@@ -48,7 +48,7 @@ def answers(kind: str, size: int, seed: int = 1) -> SelectionDraws:
 
 
 def best(found: Sequence[Candidate]) -> Candidate:
-    return max(found, key=lambda one: promise(one, AIM))
+    return max(found, key=lambda one: rank_key(one, AIM))
 
 
 @pytest.mark.parametrize("kind", ["codes", "integers", "lists"])
@@ -58,7 +58,7 @@ def test_where_a_number_stands_and_how_large_it_is_tell_together(kind: str) -> N
     assert found.attack.startswith(BANDED)
     # Beside integers a single column tells more.
     least = 1.7 if kind == "integers" else 2.0
-    assert promise(found, AIM)[0] > least * promise(best(additive(draws)), AIM)[0]
+    assert rank_key(found, AIM)[0] > least * rank_key(best(additive(draws)), AIM)[0]
 
 
 @pytest.mark.parametrize("kind", ["codes", "integers", "lists"])
@@ -124,8 +124,8 @@ def test_codes_beside_the_answers_stay_what_they_are(shares: list[float]) -> Non
     assert isinstance(level.score, Prefixes)
     in_bands = [step.symbols.name for step in level.score.steps if step.symbols.bands is not None]
     assert in_bands == [f"output[{place}]" for place in range(10)]
-    promised = promise(best(banded(beside)), AIM)[0]
-    assert promised > 0.9 * promise(best(banded(draws)), AIM)[0]
+    promised = rank_key(best(banded(beside)), AIM)[0]
+    assert promised > 0.9 * rank_key(best(banded(draws)), AIM)[0]
 
 
 def bands_of(order: Candidate) -> Bands:

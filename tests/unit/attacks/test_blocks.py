@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.blocks import PARTS, _parts, gain, log_odds, offset, parts
 from dpaudit.attacks.learning import SCORERS
-from dpaudit.attacks.objective import Objective, promise
+from dpaudit.attacks.objective import Objective, rank_key
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
@@ -74,7 +74,7 @@ def best(draws: SelectionDraws, *attacks: Scorer) -> Candidate:
 
 
 def promised(found: Candidate) -> float:
-    return promise(found, AIM)[0]
+    return rank_key(found, AIM)[0]
 
 
 def test_columns_that_depend_on_each_other_are_a_part() -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.blocks import KINDS, ByKind, Fit, Parts, _offsets, kinds
 from dpaudit.attacks.learning import SCORERS
-from dpaudit.attacks.objective import Objective, promise
+from dpaudit.attacks.objective import Objective, rank_key
 from dpaudit.attacks.weighted_sums import logistic
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint
@@ -64,7 +64,7 @@ def drawn(
 
 
 def promised(found: Candidate) -> float:
-    return promise(found, AIM)[0]
+    return rank_key(found, AIM)[0]
 
 
 def words(level: LevelMap) -> str:

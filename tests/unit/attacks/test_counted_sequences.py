@@ -94,12 +94,12 @@ def test_what_is_promised_is_what_later_draws_give() -> None:
 def test_levels_hold_as_many_draws_as_they_were_told_to() -> None:
     order, later = learned(5), drawn(200_000, 79)
     level = order.freeze()
-    assert level.levels == len(order.held_out)
+    assert level.levels == len(order.counts)
     share = np.bincount(level(later.outcomes), minlength=level.levels) / later.size
-    told = order.held_out.sum(axis=1) / order.held_out.sum()
+    told = order.counts.sum(axis=1) / order.counts.sum()
     assert np.abs(np.cumsum(share) - np.cumsum(told)).max() < 0.02
-    assert order.expected is not None
-    assert np.allclose(order.expected.draws.sum(), order.held_out.sum())
+    assert order.estimate is not None
+    assert np.allclose(order.estimate.draws.sum(), order.counts.sum())
     assert (
         pickle.loads(pickle.dumps(level))(later.outcomes).tolist() == level(later.outcomes).tolist()
     )
@@ -139,7 +139,7 @@ def test_draws_of_another_shape_are_counted_as_well() -> None:
         from_raw([[0, 7], [1], "none", None, [0] * 40] * 20), np.arange(100) % 2 == 0
     )
     order = counted_on(order, strange)
-    assert order.freeze()(strange.outcomes).max() < len(order.held_out)
+    assert order.freeze()(strange.outcomes).max() < len(order.counts)
 
 
 def test_what_counted_draws_show_at_last_takes_no_longer_to_learn(
@@ -242,7 +242,7 @@ def test_an_outcome_without_one_of_the_parts_has_no_score() -> None:
         counts = by_input(order.counter, outcomes, np.arange(outcomes.size) % 2 == 0)
         assert isinstance(order.learner, CountedEntries)
         assert counts[order.learner.counter.intervals - 1].sum() == gaps
-        assert (order.freeze()(outcomes) == len(order.held_out) - 1).sum() == gaps
+        assert (order.freeze()(outcomes) == len(order.counts) - 1).sum() == gaps
 
 
 def test_an_order_in_which_no_outcome_has_a_score_stays_as_it_is() -> None:

@@ -28,7 +28,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.levels.candidates import Candidate, Scorer
 from dpaudit.levels.level_map import FOLDS, folds
 from dpaudit.levels.portfolio import Portfolio
-from dpaudit.levels.rules import RuleTable, predicted_epsilon
+from dpaudit.levels.rule_tables import RuleTable, predicted_epsilon
 from dpaudit.levels.scores import cross_fitted
 from dpaudit.outcomes import from_raw
 
@@ -88,7 +88,7 @@ def drawn(mechanism: Callable[..., Any], size: int, seed: int = 0) -> SelectionD
 
 
 def promise(candidate: Candidate, coming: int = 1_000_000) -> float:
-    table = RuleTable.of(candidate.held_out)
+    table = RuleTable.of(candidate.counts)
     return float(np.max(predicted_epsilon(table, 0.0, coming, candidate.count_penalty)))
 
 
@@ -243,7 +243,7 @@ def test_a_score_depends_on_its_outcome_alone(attack: Scorer) -> None:
         level = candidate.freeze()
         some = np.arange(500)[::-3]
         assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
-        assert candidate.held_out.sum() == draws.size
+        assert candidate.counts.sum() == draws.size
         assert pickle.loads(pickle.dumps(level))(draws.outcomes).max() < level.levels
 
 
@@ -367,38 +367,38 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "size", "changes", "thorough", "reason"),
+    ("mechanism", "size", "changes", "to_bet", "reason"),
     [
-        (prefix_sums, 4_000, {}, True, "no two columns show more together than"),
-        (signs, 4_000, {"trees.is_installed": lambda: False}, True, "pip install scikit-learn"),
+        (prefix_sums, 4_000, {}, False, "no two columns show more together than"),
+        (signs, 4_000, {"trees.is_installed": lambda: False}, False, "pip install scikit-learn"),
         (
             signs,
             4_000,
             {"trees._MOST_COLUMNS": 2},
-            True,
+            False,
             "3 columns are too many, more than 2",
         ),
         (
             signs,
             4_000,
             {"objective.Objective.perfect_bound": lambda *_: 0.0},
-            True,
+            False,
             "that this number of draws allows",
         ),
-        (prefix_sums, 4_000, {}, False, "is enough for a refutation"),
+        (prefix_sums, 4_000, {}, True, "is enough for a refutation"),
     ],
 )
 def test_why_trees_are_left_out(
     mechanism: Callable[..., Any],
     size: int,
     changes: dict[str, Any],
-    thorough: bool,
+    to_bet: bool,
     reason: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in changes.items():
         monkeypatch.setattr(f"dpaudit.attacks.{name}", value)
-    learned = learn(drawn(mechanism, size), aim(claimed=0.3), thorough=thorough)
+    learned = learn(drawn(mechanism, size), aim(claimed=0.3), to_bet=to_bet)
     skipped = [one for one in learned.tried if one.attack == TREES]
     assert len(skipped) == 1
     assert reason in skipped[0].skipped

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
 from dpaudit.attacks.learning import (
-    columns_that_may_refute,
-    gains_by_more,
+    columns_worth_counting,
+    gains_by_doubling,
     learn,
     learn_again,
     may_freeze_early,
-    promises_nothing,
+    no_bound_predicted,
 )
 from dpaudit.attacks.objective import Objective, refutes
 from dpaudit.attacks.rare_outputs import NAME as RARE
@@ -38,8 +38,9 @@ from dpaudit.levels.candidates import (
 )
 from dpaudit.levels.level_map import LevelMap, cut_by_mass, held_out_tally, tail_refined
 from dpaudit.levels.rare_filter import RareFilter
-from dpaudit.levels.rules import (
+from dpaudit.levels.rule_tables import (
     RuleTable,
+    guesses_of,
     never_abstaining,
     pooled_counts,
     predicted_epsilon,
@@ -113,7 +114,7 @@ def test_the_threshold_of_laplace_is_found() -> None:
 def test_noise_promises_nothing(seed: int) -> None:
     draws = selection(pure_noise, 5_000, seed)
     for candidate in one_dimensional(draws):
-        table = RuleTable.of(candidate.held_out)
+        table = RuleTable.of(candidate.counts)
         assert np.max(predicted_epsilon(table, 0.0, 40_000, candidate.count_penalty)) < 0.05
     assert learn(draws, Objective(ProfilePoint(0.0, 0.0), 40_000)).beliefs.posteriors.shape[0] == 8
 
@@ -122,12 +123,12 @@ def test_held_out_tallies_count_every_draw_once() -> None:
     for family, attack in ((laplace, one_dimensional), (vectors, additive), (words_of_rr, atoms)):
         draws = selection(family, 3_000)
         for candidate in attack(draws):
-            assert candidate.held_out.sum(axis=0).tolist() == [
+            assert candidate.counts.sum(axis=0).tolist() == [
                 int(draws.is_d1.sum()),
                 int((~draws.is_d1).sum()),
             ]
             level = candidate.freeze()
-            assert level.levels == len(candidate.held_out) <= 66
+            assert level.levels == len(candidate.counts) <= 66
             place = level(draws.outcomes)
             assert place.max() < level.levels
             assert np.array_equal(
@@ -224,11 +225,10 @@ def test_the_table_of_rules_is_every_rule_played() -> None:
     held_out = np.array([[1, 30], [4, 25], [9, 21], [15, 16], [20, 8], [28, 3], [2, 5]])
     table = RuleTable.of(held_out)
     for low, high in itertools.product(range(7), repeat=2):
-        place = low * 7 + high
         if low > high:
-            assert not table.valid[low, high]
+            assert not table.possible[low, high]
             continue
-        rule = table.guesses(place, 7)
+        rule = guesses_of((low, high), 7)
         assert rule.tolist() == [-1] * low + [0] * (high - low) + [1] * (6 - high) + [0]
         right = held_out[rule > 0, 0].sum() + held_out[rule < 0, 1].sum()
         wrong = held_out[rule > 0, 1].sum() + held_out[rule < 0, 0].sum()
@@ -253,16 +253,16 @@ def test_an_input_that_came_up_more_often_makes_no_event_look_better() -> None:
     # d1 happened to be drawn a tenth more often.
     held_out = np.array([[110, 272], [990, 728], [0, 0]])
     even = np.array([[100, 272], [900, 728], [0, 0]])
-    evened, table = RuleTable.evened(held_out), RuleTable.of(even)
-    assert evened.correct == pytest.approx(1.05 * table.correct, rel=0.01)
-    assert evened.wrong == pytest.approx(1.05 * table.wrong, rel=0.01)
+    balanced, table = RuleTable.of_balanced(held_out), RuleTable.of(even)
+    assert balanced.correct == pytest.approx(1.05 * table.correct, rel=0.01)
+    assert balanced.wrong == pytest.approx(1.05 * table.wrong, rel=0.01)
 
 
 def test_a_rule_that_cannot_be_chosen_is_never_predicted_best() -> None:
     table = RuleTable.of(np.random.default_rng(5).integers(0, 30, size=(7, 2)))
     for point in (ProfilePoint(0.2, 0.0), ProfilePoint(0.2, 0.05)):
-        assert np.all(np.isneginf(predicted_epsilon(table, point.delta, 500, 3.0)[~table.valid]))
-        assert np.all(np.isneginf(predicted_growth(table, point)[~table.valid]))
+        assert np.all(np.isneginf(predicted_epsilon(table, point.delta, 500, 3.0)[~table.possible]))
+        assert np.all(np.isneginf(predicted_growth(table, point)[~table.possible]))
 
 
 def leaky(rng: np.random.Generator, is_d1: Arms) -> object:
@@ -295,7 +295,7 @@ def test_cells_that_were_put_in_order_twice_are_counted_once() -> None:
     """They are proposed by several attacks."""
     draws = selection(words_of_rr, 20_000)
     learned = learn(draws, Objective(ProfilePoint(2.0, 0.01), 100_000))
-    fine = [one.counted for one in learned.leading if isinstance(one, UnorderedCells)]
+    fine = [one.cell_counts for one in learned.leading if isinstance(one, UnorderedCells)]
     assert fine
     assert len(set(map(id, fine))) == len(fine)
 
@@ -307,10 +307,10 @@ def revealing(rng: np.random.Generator, is_d1: Arms) -> object:
     return answers
 
 
-def rules_of(size: int, *, delta: float = 1e-3, thorough: bool = True) -> NDArray[np.int64]:
+def rules_of(size: int, *, delta: float = 1e-3, to_bet: bool = False) -> NDArray[np.int64]:
     aim = Objective(ProfilePoint(1.1, delta), 100_000, reserve=True)
     drawn = selection(revealing, size)
-    found = learn(drawn, aim, thorough=thorough)
+    found = learn(drawn, aim, to_bet=to_bet)
     # By output in place of level: 0, 1, 7.
     levels = found.portfolio(from_raw(np.array([0.0, 1.0, 7.0]))).astype(np.intp)
     return found.beliefs.rules[:, levels]
@@ -322,7 +322,7 @@ def test_of_all_that_is_kept_the_last_rules_bet_on_what_one_input_alone_gave() -
 
 
 def test_it_does_not_of_few_draws_nor_without_delta_nor_of_what_came_once_or_twice() -> None:
-    few = rules_of(4_000, thorough=False)
+    few = rules_of(4_000, to_bet=True)
     assert len(few) == 5
     assert not few[3:].any()
     assert len(rules_of(4_000, delta=0.0)) == 4
@@ -349,16 +349,16 @@ def test_where_nothing_is_promised_the_main_rule_is_chosen_without_a_penalty(
             rule = learned.portfolio
             guesses = rule.guesses[rule(from_raw(np.arange(1e3)))]
             found += int(guesses[500] == 1 and np.mean(guesses != 0) < 0.1)
-            assert not learned.promises
+            assert not learned.predicts_bound
         return found
 
-    lowered = Objective.lowered
+    lowered = Objective.predicted_bounds
 
     def by_a_penalty(aim: Objective, table: RuleTable, penalty: float) -> NDArray[np.float64]:
         return lowered(aim, table, penalty or tuning.PENALTY_ANY_ORDER)
 
     without_penalty = singled_out()
-    monkeypatch.setattr(Objective, "lowered", by_a_penalty)
+    monkeypatch.setattr(Objective, "predicted_bounds", by_a_penalty)
     assert without_penalty >= singled_out() + 4
 
 
@@ -411,8 +411,8 @@ def test_single_outputs_and_all_others_are_an_event_in_words(
     draws = SelectionDraws(repeated, np.arange(repeated.size) % 3 == 0)
     (candidate,) = atoms(draws)
     assert isinstance(candidate, UnorderedCells)
-    assert candidate.counted is not None
-    every = candidate.counted.cells
+    assert candidate.cell_counts is not None
+    every = candidate.cell_counts.cells
     levels = every(repeated.take(np.array(chosen, dtype=np.intp)))
     mask = np.zeros(every.levels, dtype=bool)
     mask[levels] = mask[-1] = True
@@ -456,7 +456,7 @@ def test_a_refutation_that_may_be_luck_does_not_end_learning(
 
 
 def test_a_score_that_refutes_does_not_end_learning_early() -> None:
-    counts = cells(12.0).held_out
+    counts = cells(12.0).counts
     score = OrderedBins("score", counts, tuning.PENALTY, BinSource(), scored=A_SCORE)
     assert refutes(score, AIM, tuning.DEVIATIONS_BEYOND_LUCK)
     assert not may_freeze_early([score], AIM)
@@ -468,9 +468,9 @@ def test_nothing_is_sure_to_refute_a_curve() -> None:
 
 def test_an_order_that_tells_nothing_promises_nothing() -> None:
     nothing = cells(-1.0 / math.sqrt(1.3 / 2_000))
-    assert promises_nothing([nothing], AIM)
-    assert promises_nothing([], AIM)
-    assert not promises_nothing([nothing, cells(0.0)], AIM)
+    assert no_bound_predicted([nothing], AIM)
+    assert no_bound_predicted([], AIM)
+    assert not no_bound_predicted([nothing, cells(0.0)], AIM)
 
 
 @pytest.mark.parametrize(("times", "gains"), [(1, True), (20, False)])
@@ -479,16 +479,16 @@ def test_more_counts_pay_while_it_is_open_which_cell_tells_more(times: int, gain
     telling = [(4_221, 3_576), (14_966, 13_156)]
     rest = [(46_000 - 700 * one, 46_350 - 700 * one) for one in range(5)]
     counts = times * np.array([*telling, *rest, (0, 0)])
-    aim = Objective(ProfilePoint(0.182, 0.0), times * 3_500_000, counted=True)
+    aim = Objective(ProfilePoint(0.182, 0.0), times * 3_500_000, fixed_before=True)
     found = UnorderedCells.of("single cells", CellCounts(NEVER, counts))
-    assert gains_by_more([found], aim) is gains
+    assert gains_by_doubling([found], aim) is gains
 
 
 def split(d1: int, d2: int) -> RareOutputs:
     """Return an order of outcomes that came up so often, which are taken for what they were."""
     counts = np.array([[20_000 - d2, 20_000 - d1], [d2, d1], [0, 0]])[:, ::-1]
     expected = ExpectedDraws(counts[:2].astype(float), np.zeros(2))
-    return RareOutputs(RARE, counts, tuning.PENALTY_ANY_ORDER, NEVER, expected=expected)
+    return RareOutputs(RARE, counts, tuning.PENALTY_ANY_ORDER, NEVER, estimate=expected)
 
 
 def rare_table(of_d1: int, of_d2: int) -> RareTable:
@@ -515,7 +515,7 @@ NOTHING_RARE = rare_table(0, 0)
 def test_a_column_that_promises_most_is_spared(d1: int, d2: int, epsilon: float, may: bool) -> None:
     aim = Objective(ProfilePoint(epsilon, 1e-6), 40_000)
     columns = [("a", split(d1, d2)), ("b", split(10, 10))]
-    assert columns_that_may_refute(columns, NOTHING_RARE, [], aim) == ({"a"} if may else set())
+    assert columns_worth_counting(columns, NOTHING_RARE, [], aim) == ({"a"} if may else set())
 
 
 @pytest.mark.parametrize("for_delta", [False, True])
@@ -523,15 +523,15 @@ def test_a_column_that_promises_less_than_others_do_is_not_spared(for_delta: boo
     aim = Objective(ProfilePoint(3.0, 1e-6) if not for_delta else ProfilePoint(0.0, 0.0), 40_000)
     aim = replace(aim, for_delta=for_delta)
     columns = [("a", split(300, 100))]
-    assert columns_that_may_refute(columns, NOTHING_RARE, [], aim) == {"a"}
-    assert columns_that_may_refute(columns, NOTHING_RARE, [cells(10.0)], aim) == set()
+    assert columns_worth_counting(columns, NOTHING_RARE, [], aim) == {"a"}
+    assert columns_worth_counting(columns, NOTHING_RARE, [cells(10.0)], aim) == set()
 
 
 @pytest.mark.parametrize(("of_d1", "of_d2", "may"), [(30, 0, True), (0, 30, True), (15, 15, False)])
 def test_a_column_that_the_rare_rule_guesses_by_is_spared_whatever_others_promise(
     of_d1: int, of_d2: int, may: bool
 ) -> None:
-    found = columns_that_may_refute([], rare_table(of_d1, of_d2), [cells(10.0)], AIM)
+    found = columns_worth_counting([], rare_table(of_d1, of_d2), [cells(10.0)], AIM)
     assert found == ({"output"} if may else set())
 
 
@@ -540,11 +540,11 @@ def test_what_is_learned_again_has_the_rare_rule_of_all_draws(of_d1: int, of_d2:
     rare = rare_table(of_d1, of_d2)
     found = learn_again([cells(0.0, cells_of=Sides())], AIM, [rare], to_bet=False)
     main, side = found.portfolio.rules
-    assert (main.kind, side.kind) == ("main", "rare")
+    assert (main.role, side.role) == ("main", "rare")
     assert [main.share, side.share] == pytest.approx([0.92, 0.08])
     assert found.rare_filter is rare.rare_filter
-    assert found.promises
+    assert found.predicts_bound
     guess: Literal[1, -1] = 1 if of_d1 else -1
     assert side.words(guess) == "output is 77"
     levels = found.portfolio(from_raw([0.0, 1.0, 77.0]))
-    assert found.portfolio.table[1][levels].tolist() == [0, 0, guess]
+    assert found.portfolio.all_guesses[1][levels].tolist() == [0, 0, guess]

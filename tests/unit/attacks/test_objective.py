@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.attacks.objective import Objective, _look_alike, promise, refutes
+from dpaudit.attacks.objective import Objective, _look_alike, rank_key, refutes
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import BinSource, Candidate, CellCounts, OrderedBins, UnorderedCells
@@ -61,19 +61,19 @@ def test_sides_are_told_apart_sooner_where_luck_is_known_to_be_small() -> None:
     replace(AIM, point=ProfilePoint(0.5, 0.0), for_delta=True),
 ])  # fmt: skip
 def test_with_delta_one_side_pays_for_half_of_it(aim: Objective) -> None:
-    bounds = aim.promised(sides(math.e, math.e * np.exp(2 * ERROR)))
+    bounds = aim.ranking_bounds(sides(math.e, math.e * np.exp(2 * ERROR)))
     low, high, _ = aim.best_rule(sides(math.e, math.e * np.exp(2 * ERROR)))
     assert (low, high) == divmod(int(np.argmax(bounds)), bounds.shape[1])
 
 
 def test_a_rule_that_promises_nothing_is_chosen_without_a_penalty() -> None:
     one = order((40, 60), (500, 500), (60, 40))
-    assert np.max(AIM.promised(one)) <= 0
+    assert np.max(AIM.ranking_bounds(one)) <= 0
     low, high, bound = AIM.best_rule(one)
     assert (low, high) == (1, 2)
-    assert bound == np.max(AIM.lowered(one.table, 0.0))
+    assert bound == np.max(AIM.predicted_bounds(one.table, 0.0))
     assert 0 < bound < math.log(1.5)
-    assert promise(one, AIM)[0] == 0.0
+    assert rank_key(one, AIM)[0] == 0.0
 
 
 @pytest.mark.parametrize("counts", [[(10, 1)], [(1, 10)], [(5, 5)], [(9, 1), (9, 1)], [(1, 9)] * 2])
@@ -91,10 +91,10 @@ def smooth(seed: int) -> NDArray[np.int64]:
 
 def test_orders_that_were_counted_are_compared_as_their_cut_offs_are_chosen() -> None:
     one = order(*map(tuple, smooth(0).tolist()), is_smooth=True)
-    counted = replace(AIM, counted=True)
-    assert np.max(counted.promised(one)) == counted.best_rule(one)[2]
-    assert np.max(AIM.promised(one)) < AIM.best_rule(one)[2]
-    assert promise(one, AIM)[0] < promise(one, counted)[0] < 1
+    counted = replace(AIM, fixed_before=True)
+    assert np.max(counted.ranking_bounds(one)) == counted.best_rule(one)[2]
+    assert np.max(AIM.ranking_bounds(one)) < AIM.best_rule(one)[2]
+    assert rank_key(one, AIM)[0] < rank_key(one, counted)[0] < 1
 
 
 def test_predictions_of_related_cells_are_lowered_less_than_those_of_others() -> None:
@@ -107,8 +107,8 @@ def test_predictions_of_related_cells_are_lowered_less_than_those_of_others() ->
     # No outcome is looked at.
     cells = CellCounts(cast(LevelMap, None), counts, predicted)
     together = UnorderedCells.of("cells", cells)
-    alone = replace(together, counted=replace(cells, predictor=None))
-    assert np.max(AIM.promised(together)) > np.max(AIM.promised(alone)) > 0
+    alone = replace(together, cell_counts=replace(cells, predictor=None))
+    assert np.max(AIM.ranking_bounds(together)) > np.max(AIM.ranking_bounds(alone)) > 0
 
 
 # The predicted δ is 0.13 at ε = 0 and 0.10 at ε = 1: more than the first ε, less than the second.

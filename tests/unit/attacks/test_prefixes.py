@@ -150,7 +150,7 @@ def test_a_score_depends_on_its_outcome_alone() -> None:
     level, some = found.freeze(), np.arange(500)[::-3]
     assert np.array_equal(level(draws.outcomes)[some], level(draws.outcomes.take(some)))
     assert np.array_equal(level(draws.outcomes), pickle.loads(pickle.dumps(level))(draws.outcomes))
-    assert found.held_out.sum() == draws.size
+    assert found.counts.sum() == draws.size
     # An entry that learning never saw, and all entries after it, have weight 0.
     assert found.scored is not None
     strange = from_raw([["strange", "below"], ["strange"], [7.0, "above", "above"]])
@@ -223,10 +223,10 @@ def test_an_exceptional_sequence_keeps_its_own_counts() -> None:
 def test_sequences_of_independent_entries_do_not_predict_each_other() -> None:
     draws = drawn(bits, 20_000)
     (cells,) = (one for one in atoms(draws) if isinstance(one, UnorderedCells))
-    assert cells.counted is not None
-    assert cells.counted.predictor is None
+    assert cells.cell_counts is not None
+    assert cells.cell_counts.predictor is None
     (cells,) = (
         one for one in atoms(drawn(sparse_vector, 20_000)) if isinstance(one, UnorderedCells)
     )
-    assert cells.counted is not None
-    assert cells.counted.predictor is not None
+    assert cells.cell_counts is not None
+    assert cells.cell_counts.predictor is not None

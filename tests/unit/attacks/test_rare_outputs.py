@@ -43,14 +43,14 @@ def order_of(seen: Any, kept: Any, is_d1: list[bool]) -> Candidate | None:
 
 def words_of_d1(order: Candidate) -> str:
     """Return the event that an outcome is at the level most for d1."""
-    chosen = np.arange(len(order.held_out)) == len(order.held_out) - 2
+    chosen = np.arange(len(order.counts)) == len(order.counts) - 2
     return order.freeze().words(chosen)
 
 
 def test_a_value_that_one_input_gives_is_the_last_level() -> None:
     order = order_of([0.0, 1.0] * 50, [77.0] * 12, [True] * 12)
     assert order is not None
-    assert order.held_out.tolist() == [[49_988, 50_000], [12, 0], [0, 0]]
+    assert order.counts.tolist() == [[49_988, 50_000], [12, 0], [0, 0]]
     assert words_of_d1(order) == "output is 77"
     levels = order.freeze()(from_raw([0.0, 77.0, 1.0, 5.0]))
     assert levels.tolist() == [0, 1, 0, 0]
@@ -63,8 +63,8 @@ def test_many_cells_that_say_nothing_do_not_hide_one_that_does(rng: np.random.Ge
     order = order_of([0.0, 1.0] * 50, kept, is_d1)
     assert order is not None
     assert words_of_d1(order) == "output is 77"
-    assert order.expected is not None
-    shares = order.expected.draws[:, 0] / order.expected.draws.sum(axis=1)
+    assert order.estimate is not None
+    shares = order.estimate.draws[:, 0] / order.estimate.draws.sum(axis=1)
     assert shares[-1] > 0.95
     assert np.abs(shares[:-1] - 0.5).max() < 0.1
 
@@ -74,7 +74,7 @@ def test_far_tails_are_parted_at_the_widest_gap(rng: np.random.Generator) -> Non
     far = usual.max() + np.concatenate([rng.random(10), 1e6 + rng.random(10)])
     order = order_of(usual, far, [True, False] * 5 + [True] * 10)
     assert order is not None
-    assert order.held_out[-2].tolist() == [10, 0]
+    assert order.counts[-2].tolist() == [10, 0]
     assert words_of_d1(order).startswith("output ≥ 500000")
 
 
@@ -112,7 +112,7 @@ def test_what_is_rare_and_never_the_same_twice_is_a_level(
 ) -> None:
     order = order_of(usual * 50, kept, [True] * 12)
     assert order is not None
-    assert order.held_out[1:].sum() == 12
+    assert order.counts[1:].sum() == 12
     level = order.freeze()
     found = level(from_raw([usual[0], later, usual[1]]))
     assert found[0] == found[2] == 0 < found[1]
@@ -150,7 +150,7 @@ def test_what_is_rare_in_another_way_says_nothing_of_what_is_rare_in_one() -> No
     order = order_of([0.0, 1.0] * 50, kept, [True] * 20 + [True, False] * 10)
     assert order is not None
     assert words_of_d1(order) == "output is 77"
-    assert sorted(order.held_out[1:-1].tolist()) == [[10, 10], [20, 0]]
+    assert sorted(order.counts[1:-1].tolist()) == [[10, 10], [20, 0]]
 
 
 def test_an_output_is_in_a_cell_only_if_it_is_rare() -> None:
@@ -160,7 +160,7 @@ def test_an_output_is_in_a_cell_only_if_it_is_rare() -> None:
     assert order is not None
     usual, with_b, other = order.freeze()(from_raw([{"a": 1}, {"a": 1, "b": 2}, {"a": 77}]))
     assert len({usual, with_b, other}) == 3
-    assert order.held_out[usual].tolist() == [50_000 - 9, 50_000 - 9]
+    assert order.counts[usual].tolist() == [50_000 - 9, 50_000 - 9]
 
 
 def test_what_came_up_once_is_no_cell() -> None:
@@ -231,7 +231,7 @@ def test_the_rare_rule_guesses_d1_where_d1_alone_gave_an_output(kind: str) -> No
     assert guessed(rule, later) == [0, 1, 0]
     assert rule is not None
     assert (rule.words(1), rule.words(-1)) == (words, None)
-    assert rule.kind == "rare"
+    assert rule.role == "rare"
     assert rule.share == 0.08
 
 
@@ -303,8 +303,8 @@ def test_the_columns_of_the_rare_rule_are_named() -> None:
 def test_the_rare_rule_expects_what_it_saw() -> None:
     rule = rule_of(table_of([0.0, 1.0] * 50, [77.0] * 30, [True] * 30))
     assert rule is not None
-    assert rule.expected is not None
-    assert rule.expected.sum() == pytest.approx(30)
+    assert rule.expected_guesses is not None
+    assert rule.expected_guesses.sum() == pytest.approx(30)
     right, wrong = rule.right_and_wrong
     assert 29 < right < 30
     assert 0 < wrong < 1
@@ -313,8 +313,8 @@ def test_the_rare_rule_expects_what_it_saw() -> None:
 def test_an_outcome_that_is_rare_in_two_columns_is_expected_once() -> None:
     rule = rule_of(table_of([[0, 1], [1, 0]] * 50, [[9, 8]] * 30, [True] * 30))
     assert rule is not None
-    assert rule.expected is not None
-    assert rule.expected.sum() == pytest.approx(30)
+    assert rule.expected_guesses is not None
+    assert rule.expected_guesses.sum() == pytest.approx(30)
 
 
 def test_the_length_of_usual_outcomes_is_no_rare_output() -> None:
@@ -501,8 +501,8 @@ def test_the_witness_counts_a_draw_at_one_level(kind: str) -> None:
     draws = mixed(kind, 20_000, 0, 0.1)
     learned = learn(draws, Objective(PURE, 100_000))
     portfolio = learned.portfolio
-    assert [rule.kind for rule in portfolio.rules][1] == "rare"
-    found = learned.expected_as_in(draws)
+    assert [rule.role for rule in portfolio.rules][1] == "rare"
+    found = learned.expected_by_joint_level(draws)
     assert found is not None
     assert found.shape == (portfolio.levels, 2)
     counts = by_arm(portfolio(draws.outcomes), portfolio.levels, draws.is_d1)

@@ -17,8 +17,8 @@ def level_map() -> LevelMap:
     draws = SelectionDraws(from_raw(KNOWN * 50), np.arange(len(KNOWN) * 50) % 2 == 0)
     (found,) = atoms(draws)
     assert isinstance(found, UnorderedCells)
-    assert found.counted is not None
-    return found.counted.cells
+    assert found.cell_counts is not None
+    return found.cell_counts.cells
 
 
 def test_rounding_does_not_change_the_level() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.levels.piecewise_logit import _best_fit, log_odds, smoothed
-from dpaudit.levels.rules import RuleTable, predicted_epsilon
+from dpaudit.levels.rule_tables import RuleTable, predicted_epsilon
 
 LEVELS, DRAWS = 60, 100_000
 
@@ -79,7 +79,7 @@ def test_a_score_that_means_nothing_within_a_tail_is_not_followed() -> None:
 def test_the_draws_of_every_level_are_kept() -> None:
     counts = tallied(one_ramp(10.0, 50.0), 5)
     fit = smoothed(counts)
-    assert not fit.follows
+    assert not fit.follows_score
     assert fit.draws.sum(axis=1) == pytest.approx(counts.sum(axis=1))
     assert fit.draws.sum(axis=0) == pytest.approx(counts.sum(axis=0), rel=5e-3)
 
@@ -105,7 +105,7 @@ def test_a_rule_guesses_on_whole_tails() -> None:
     for seed in range(30):
         held_out = np.append(tallied(truth, 100 + seed), [[0, 0]], axis=0)
         for name, table in (
-            ("smoothed", RuleTable.of_smooth(smoothed(held_out[:-1]).draws, int(held_out.sum()))),
+            ("smoothed", RuleTable.of_monotone(smoothed(held_out[:-1]).draws, int(held_out.sum()))),
             ("as they are", RuleTable.of(held_out)),
         ):
             predicted = predicted_epsilon(table, 0.0, 900_000, 2.5)
@@ -118,15 +118,15 @@ def test_a_rule_guesses_on_whole_tails() -> None:
 
 def test_whether_the_position_is_followed_is_said() -> None:
     score = 4 * np.linspace(-1, 1, LEVELS) ** 5
-    assert smoothed(tallied(score, 6), score).follows
-    assert not smoothed(tallied(one_ramp(24.0, 35.0), 6), np.linspace(-3, 3, LEVELS)).follows
+    assert smoothed(tallied(score, 6), score).follows_score
+    assert not smoothed(tallied(one_ramp(24.0, 35.0), 6), np.linspace(-3, 3, LEVELS)).follows_score
 
 
 def test_a_position_is_followed_though_it_is_off_by_a_constant() -> None:
     score = 4 * np.linspace(-1, 1, LEVELS) ** 5
     counts = tallied(score, 7)
     fits = [smoothed(counts, score + shift) for shift in (0.0, 0.3)]
-    assert [fit.follows for fit in fits] == [True, True]
+    assert [fit.follows_score for fit in fits] == [True, True]
     assert fits[1].draws == pytest.approx(fits[0].draws, rel=1e-3, abs=1e-3)
 
 

@@ -72,12 +72,12 @@ def test_the_guess_of_every_rule_follows_from_the_joint_level(seed: int, sides: 
     rules = portfolio(seed, sides)
     joint = Portfolio.of(rules)
     level = joint(OUTCOMES)
-    assert joint.table.shape == (1 + sides, joint.levels)
+    assert joint.all_guesses.shape == (1 + sides, joint.levels)
     assert level.min() >= 0
     assert level.max() < joint.levels
-    for rule, row in zip(rules, joint.table, strict=True):
+    for rule, row in zip(rules, joint.all_guesses, strict=True):
         assert row[level].tolist() == rule.guesses[rule.level(OUTCOMES)].tolist()
-    assert joint.guesses.tolist() == joint.table[0].tolist()
+    assert joint.guesses.tolist() == joint.all_guesses[0].tolist()
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -112,8 +112,8 @@ def test_joint_levels_may_be_sent_to_a_worker(seed: int) -> None:
     joint = Portfolio.of(portfolio(seed, 2))
     again = pickle.loads(pickle.dumps(joint))
     assert again(OUTCOMES).tolist() == joint(OUTCOMES).tolist()
-    assert again.table.tolist() == joint.table.tolist()
-    assert [rule.kind for rule in again.rules] == ["main", "rare", "other"]
+    assert again.all_guesses.tolist() == joint.all_guesses.tolist()
+    assert [rule.role for rule in again.rules] == ["main", "rare", "other"]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -149,10 +149,10 @@ def test_one_rule_of_a_portfolio_keeps_the_levels_and_has_all_of_the_share(place
     alone = joint.only(place)
     assert alone.levels == joint.levels
     assert alone(OUTCOMES).tolist() == joint(OUTCOMES).tolist()
-    assert alone.table.tolist() == [joint.table[place].tolist()]
+    assert alone.all_guesses.tolist() == [joint.all_guesses[place].tolist()]
     (rule,) = alone.rules
     assert rule.share == 1.0
-    assert rule.kind == joint.rules[place].kind
+    assert rule.role == joint.rules[place].role
     assert rule.words(1) == joint.rules[place].words(1)
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit.attacks.additive import additive
-from dpaudit.attacks.objective import Objective, best_of, promise
+from dpaudit.attacks.objective import Objective, best_of, rank_key
 from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint
@@ -69,7 +69,7 @@ def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() 
         for name, counts in (("lucky", lucky), ("better", better))
     ]
     aim = Objective(ProfilePoint(5.0, 0.0), 10**6)
-    promised = [promise(one, aim)[0] for one in both]
+    promised = [rank_key(one, aim)[0] for one in both]
     assert promised[1] < promised[0] < promised[1] / 0.85
     assert best_of(both, aim).attack == "better"
     assert best_of([both[0], replace(both[1], is_smooth=False)], aim).attack == "lucky"
@@ -126,11 +126,11 @@ ORDERS: list[tuple[Scorer, int]] = [(one_dimensional, 1), (additive, 5), (innova
 def test_levels_are_made_of_intervals(attack: Scorer, columns: int) -> None:
     draws, later = drawn(columns), drawn(columns, seed=1)
     one, found = finest(attack, draws)
-    assert len(found.level) == found.each.levels - 1 > len(one.held_out)
+    assert len(found.level) == found.each.levels - 1 > len(one.counts)
     assert np.all(np.diff(found.level) >= 0)
-    assert np.array_equal(found.held_out(), one.held_out)
+    assert np.array_equal(found.by_level(), one.counts)
     # The map to intervals is a finer one of the same order.
-    level = np.append(found.level, len(one.held_out) - 1)
+    level = np.append(found.level, len(one.counts) - 1)
     each = found.each(later.outcomes).astype(np.int64)
     assert np.array_equal(level[each], one.freeze()(later.outcomes))
 
@@ -142,8 +142,8 @@ def test_further_draws_are_counted_by_interval(attack: Scorer, columns: int) -> 
     assert one.counter is found.each
     more = tallied(found.each(later.outcomes).astype(np.int64), found.each.levels, later)
     after = one.add(more)
-    by_level = tallied(one.freeze()(later.outcomes).astype(np.int64), len(one.held_out), later)
-    assert np.array_equal(after.held_out, one.held_out + by_level)
+    by_level = tallied(one.freeze()(later.outcomes).astype(np.int64), len(one.counts), later)
+    assert np.array_equal(after.counts, one.counts + by_level)
     assert after.intervals is not None
     assert np.array_equal(after.intervals.counts, found.counts + more)
 
@@ -153,8 +153,8 @@ def test_further_draws_are_counted_by_interval(attack: Scorer, columns: int) -> 
 def test_it_is_cut_finer_near_a_rule(attack: Scorer, columns: int, low: int, high: int) -> None:
     one, found = finest(attack, drawn(columns))
     cut = one.near(low, high)
-    assert len(cut.held_out) <= 64
-    assert np.array_equal(cut.held_out.sum(axis=0), one.held_out.sum(axis=0))
+    assert len(cut.counts) <= 64
+    assert np.array_equal(cut.counts.sum(axis=0), one.counts.sum(axis=0))
     near = found.near(low, high)
     own = np.bincount(near.level)
     for place in np.searchsorted(found.level, [low, high]):
@@ -163,10 +163,10 @@ def test_it_is_cut_finer_near_a_rule(attack: Scorer, columns: int, low: int, hig
             assert np.all(own[around] == 1)  # each a level of its own
     later = drawn(columns, seed=1)
     level = cut.freeze()(later.outcomes).astype(np.int64)
-    by_interval = np.append(near.level, len(cut.held_out) - 1)
+    by_interval = np.append(near.level, len(cut.counts) - 1)
     assert np.array_equal(level, by_interval[found.each(later.outcomes).astype(np.int64)])
-    assert cut.place is not None
-    assert np.all(np.diff(cut.place) > 0)
+    assert cut.coordinate is not None
+    assert np.all(np.diff(cut.coordinate) > 0)
 
 
 def test_means_are_those_of_the_draws() -> None:
@@ -189,10 +189,10 @@ def test_means_are_those_of_the_draws() -> None:
 def test_where_positions_do_not_rise_places_are_shares_of_the_draws() -> None:
     _, found = finest(one_dimensional, drawn(1))
     flat = replace(found, position=np.zeros(len(found.level)))
-    masses = found.held_out()[:-1].sum(axis=1)
-    assert np.allclose(flat.places(), np.cumsum(masses) - masses / 2, atol=0.5)
+    masses = found.by_level()[:-1].sum(axis=1)
+    assert np.allclose(flat.coordinates(), np.cumsum(masses) - masses / 2, atol=0.5)
     assert flat.positions() is not None
-    assert np.array_equal(replace(found, position=None).places(), flat.places())
+    assert np.array_equal(replace(found, position=None).coordinates(), flat.coordinates())
 
 
 def test_levels_without_draws_have_places_of_their_own() -> None:
@@ -201,7 +201,7 @@ def test_levels_without_draws_have_places_of_their_own() -> None:
     counts[100:104] = 0
     empty = replace(found, position=None, counts=counts).near(30, 40)
     empty = replace(empty, level=np.arange(len(empty.level)))
-    assert np.all(np.diff(empty.places()) > 0)
+    assert np.all(np.diff(empty.coordinates()) > 0)
 
 
 @pytest.mark.parametrize("size", [500, 1_000])
@@ -224,7 +224,7 @@ def censored(seed: int, size: int, *, below: float = 0.0, lost: float = 0.0) -> 
 
 def label_and_levels(one: OrderedBins) -> tuple[int, int]:
     """Return the level of None, and how many there are."""
-    return int(one.freeze()(from_raw([None, 0.5]))[0]), len(one.held_out) - 1
+    return int(one.freeze()(from_raw([None, 0.5]))[0]), len(one.counts) - 1
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -254,24 +254,24 @@ def test_a_label_moves_where_further_draws_put_it(lost: float) -> None:
     assert (0.25 * levels < level < 0.75 * levels) if lost else level == 0
     # What it is made of, what it makes of outcomes and what was tallied say the same.
     assert one.intervals is not None
-    seen = tallied(one.freeze()(later.outcomes), len(one.held_out), later)
+    seen = tallied(one.freeze()(later.outcomes), len(one.counts), later)
     first = by_level(found, one)
-    assert np.array_equal(one.held_out, first + seen)
+    assert np.array_equal(one.counts, first + seen)
     assert one.position is not None
     assert np.all(np.diff(one.position) > 0)
     near = one.near(5, levels - 5)
-    seen = tallied(near.freeze()(later.outcomes), len(near.held_out), later)
-    assert near.held_out.sum() == one.held_out.sum()
-    assert np.all(near.held_out >= seen)
-    assert near.place is not None
-    assert np.all(np.diff(near.place) > 0)
+    seen = tallied(near.freeze()(later.outcomes), len(near.counts), later)
+    assert near.counts.sum() == one.counts.sum()
+    assert np.all(near.counts >= seen)
+    assert near.coordinate is not None
+    assert np.all(np.diff(near.coordinate) > 0)
 
 
 def by_level(found: Intervals, later: OrderedBins) -> NDArray[np.int64]:
     """Return the counts of intervals by the levels that they have later."""
     made = later.intervals
     assert made is not None
-    return replace(made, counts=found.counts).held_out()
+    return replace(made, counts=found.counts).by_level()
 
 
 @pytest.mark.parametrize("is_falling", [False, True])

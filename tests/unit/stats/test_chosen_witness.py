@@ -1,4 +1,4 @@
-"""Isotonic counts, and the witness of a Rényi divergence: direction, order, cap, prediction."""
+"""The witness of a Rényi divergence that is frozen: direction, order, cap, prediction."""
 
 from __future__ import annotations
 
@@ -7,35 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.levels.level_map import FloatArray
-from dpaudit.levels.rules import _CAPS, most_telling_witness, pooled_counts
-from dpaudit.stats.witness import Witness, best_stakes, divergence_lower
-
-
-def pooled_anew(counts: list[list[int]]) -> list[list[float]]:
-    """Pool neighbours from the left, one pair after the other, until the smoothed ratio rises."""
-    blocks: list[tuple[int, int, int]] = []
-    for first, second in counts:
-        blocks.append((first, second, 1))
-        while len(blocks) > 1:
-            (a, b, m), (c, d, n) = blocks[-2:]
-            if (2 * a + 1) * (2 * d + 1) < (2 * c + 1) * (2 * b + 1) and a + b and c + d:
-                break
-            blocks[-2:] = [(a + c, b + d, m + n)]
-    return [[float(a), float(b)] for a, b, cells in blocks for _ in range(cells)]
-
-
-@pytest.mark.parametrize("most", [1, 2, 5, 1_000])
-def test_neighbours_are_pooled_until_the_ratio_rises(most: int) -> None:
-    rng = np.random.default_rng(most)
-    for _ in range(500):
-        counts = rng.integers(0, most + 1, (int(rng.integers(0, 20)), 2))
-        assert pooled_counts(counts).tolist() == pooled_anew(counts.tolist())
-
-
-def test_equal_ratios_are_pooled() -> None:
-    assert pooled_counts(np.array([[1, 1], [4, 4], [9, 2]])).tolist() == [[5, 5], [5, 5], [9, 2]]
-
+from dpaudit.stats.witness import (
+    _CAPS,
+    FloatArray,
+    Witness,
+    best_stakes,
+    divergence_lower,
+    most_telling_witness,
+)
 
 ALPHA = 0.00375
 DRAWS = 200_000
