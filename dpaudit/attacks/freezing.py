@@ -49,7 +49,7 @@ _SHRINKAGES = (0.0, 0.5, 1.0, 1.5)
 _COARSE = 8
 # Decimals of a belief. Results store beliefs with this precision, so bets use it, too.
 _DECIMALS = 5
-# Number of candidates that count further draws, if no more than this are needed for other reasons.
+# Usual number of candidates that count further draws.
 _LEADING = 3
 
 

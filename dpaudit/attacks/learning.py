@@ -223,17 +223,13 @@ def best_point(
     """
     tables = [RuleTable.of_balanced(one.counts) for scorer in scorers for one in scorer(selection)]
 
-    def rounded(value: float) -> float:
-        return float(f"{value:.1e}")
-
     def size(point: ProfilePoint) -> float:
         bounds = [predicted_delta(one, point.epsilon, coming, tuning.PENALTY) for one in tables]
         delta = max(0.0, *map(np.max, bounds))
+        # (name, lower bound) of the parameter of the definition, if it has one.
         own = claim.own_lower(point.epsilon, delta)
-        if own is None:
-            return rounded(delta / max(point.delta, 1e-12))
-        _, lower_bound = own
-        return rounded(lower_bound)
+        _, result = own or ("", delta / max(point.delta, 1e-12))
+        return float(f"{result:.1e}")
 
     return max(claim.points(), key=size)
 

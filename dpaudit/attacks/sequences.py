@@ -414,8 +414,8 @@ def _log_ratios(
     ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
     odds_ratio: (fits, tables), the log odds ratio of each table.
     """
-    # The log-odds of the value midway between both inputs, chosen so that the expected
-    # number of draws of the value, of both inputs together, is the observed number.
+    # Newton's method for `centre`, the mean of the log-odds of the value on d1 and on d2: the
+    # expected number of draws of the value, of both inputs together, is the observed number.
     draws = (ahead + behind).astype(np.float64)
     wanted = ahead.sum(axis=2) + 0.5
     centre = np.log(wanted / (behind.sum(axis=2) + 0.5))

@@ -3,8 +3,8 @@ means.
 
 They find leaks that columns show only together, such as the difference of two prefix sums.
 `learning.py` calls `logistic` and `mean_differences`. The matrix products run on one core: BLAS
-gives large products to threads, which wait for each other for seconds when cores are busy, and
-whose number changes the rounding.
+gives large products to threads, which wait for each other for seconds when cores are busy. The
+number of threads also changes the rounding.
 """
 
 from __future__ import annotations
