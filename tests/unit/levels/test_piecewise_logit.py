@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.levels.piecewise_logit import _best_fit, log_odds, smoothed
-from dpaudit.levels.rule_tables import RuleTable, predicted_epsilon
+from dpaudit.levels.rule_tables import RuleTable, guesses_of, largest, predicted_epsilon
 
 LEVELS, DRAWS = 60, 100_000
 
@@ -109,7 +109,7 @@ def test_a_rule_guesses_on_whole_tails() -> None:
             ("as they are", RuleTable.of(held_out)),
         ):
             predicted = predicted_epsilon(table, 0.0, 900_000, 2.5)
-            rule = table.guesses(int(np.argmax(predicted)), LEVELS + 1)
+            rule = guesses_of(largest(predicted), LEVELS + 1)
             shares[name].append(np.count_nonzero(rule) / LEVELS)
     # Without the levels that a ramp begins or ends at there are 48 of 60.
     assert np.median(shares["smoothed"]) > 0.75
