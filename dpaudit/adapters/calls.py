@@ -266,7 +266,7 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:
     """Return the error for a call for many draws that failed as a whole.
 
-    what: what the call did, such as "raised ValueError: …".
+    what: description of the failure, such as "raised ValueError: …".
     """
     return MechanismError(
         f"{name} {what} for a batch of {batch}={size}, which hides the outcome of each draw; with ",

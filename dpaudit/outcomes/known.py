@@ -308,9 +308,10 @@ class Entries:
 
     @property
     def _has_spare(self) -> bool:
-        """Whether each column has one more integer, for unknown entries.
+        """Whether each column has a further integer, which stands for all unknown entries.
 
-        True if the combinations do not fit into one table. Unknown outcomes then need no mask.
+        True if the combinations of entries do not fit into one table. With the further integers,
+        `places` needs no mask of unknown outcomes.
         """
         return math.prod(len(one.values) for one in self.columns) > _TABLE
 

@@ -270,7 +270,10 @@ def checked_length(output: Any) -> int:
 
 
 def _own(value: Any) -> tuple[int, abc.Collection[Any]]:
-    """Return the number of entries of a value that are not looked at one by one, and its parts."""
+    """Return (entries, parts): the known number of entries of a value, and parts still to count.
+
+    Texts and arrays have a known number of entries and no parts; for containers it is the reverse.
+    """
     if isinstance(value, str | bytes | bytearray):
         return len(value) // _CHARACTERS, ()
     if isinstance(value, np.ndarray):

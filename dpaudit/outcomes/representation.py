@@ -163,8 +163,8 @@ def _keys_of(label: str) -> str:
 def sign_keys(name: str, numbers: FloatArray) -> KeyArray | None:
     """Return the terms that the zeros -0.0 of a column add to the keys of outcomes, (outcomes,).
 
-    Used if the keys leave out all else in the column. A term is 0 except for -0.0. Return None if
-    the column has no -0.0.
+    The terms are needed where keys are computed without the entries of the column. A term is 0 for
+    every entry other than -0.0. Return None if the column has no -0.0.
 
     name: name of the column.
     """

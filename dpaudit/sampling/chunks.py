@@ -176,7 +176,7 @@ Result = TypeVar("Result", Learning, Counted, Probe)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """What to count of each draw of a `ToCount` chunk. An attribute that is None is not counted.
+    """Quantities to count in the draws of a `ToCount` chunk; None as an attribute: do not count it.
 
     portfolio: frozen rules; draws are counted by the levels (bins of outcomes) of these rules.
     atoms: single outputs that are counted one by one.
@@ -221,7 +221,7 @@ class ToLearn(Chunk[Learning]):
 class ToCount(Chunk[Counted]):
     """A request for draws that are counted; only rare outcomes are kept, the others discarded.
 
-    measure: what to count.
+    measure: quantities to count.
     in_memory: largest number of outcomes that are in memory at the same time.
     heads: whether to keep the keys of the first `HEAD` draws.
     """

@@ -93,9 +93,9 @@ class DependentDrawsError(MechanismError):
 class Difference:
     """Texts of a message about draws whose distribution changes between calls or parts of a file.
 
-    words: what changes, with the placeholder {} for the name of the tested draws.
-    cause: the likely cause, for an error (chance is excluded).
-    advice: what to check, for a warning (chance is unlikely, but possible).
+    words: statement of the change, with the placeholder {} for the name of the tested draws.
+    cause: the likely cause, used in an error (chance is excluded).
+    advice: questions for the user, used in a warning (chance is unlikely, but possible).
     """
 
     words: str
