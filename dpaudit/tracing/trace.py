@@ -38,9 +38,9 @@ from dpaudit.tracing.findings.sites import unexplained
 from dpaudit.tracing.remote_trace import couple_elsewhere
 from dpaudit.tracing.runs.comparing import Comparison, compare
 from dpaudit.tracing.runs.coupling import Runs, couple
-from dpaudit.tracing.runs.events import TooLong
+from dpaudit.tracing.runs.patching import Primitives
 from dpaudit.tracing.runs.places import check_followed
-from dpaudit.tracing.runs.primitives import Primitives
+from dpaudit.tracing.runs.replaying import TooLong
 from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
 from dpaudit.tracing.source import number, shown
 

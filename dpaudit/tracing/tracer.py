@@ -40,7 +40,7 @@ else:  # modules beside this one must not hide those of the user's
     sys.path.remove(_processes)
 
 
-_MODULES = ("coupling", "places", "primitives", "primitives.own", "running")
+_MODULES = ("coupling", "patching", "places", "primitives.own", "running")
 
 
 class Tracing(worker.Service):
@@ -83,7 +83,7 @@ class Tracing(worker.Service):
             batch=batch,
             post_process=self._process,
             followed=running.followed_for(self._function, follow, self._maker, self._name),
-            primitives=self._modules["primitives"].Primitives(
+            primitives=self._modules["patching"].Primitives(
                 [self._run_begins, *map(self._primitive, _found(primitives))]
             ),
         )

@@ -1,8 +1,8 @@
 """Findings: what is wrong with a mechanism, read off its coupled runs.
 
 A *detector* is a generator function that takes a `Case` and yields findings. `KINDS` lists the
-kinds of findings, the most severe first, with the detectors that yield them. A new kind is one file
-with its detector and one line here (and its name in `FindingKind`, which the schema of reports
+kinds of findings, the most severe first, with the detectors that yield them. A new kind is a
+detector and one line here (and its name in `FindingKind`, which the schema of reports
 lists); a mechanism of `mechanisms/causes` shows each kind.
 """
 
@@ -15,19 +15,26 @@ from itertools import chain
 
 from dpaudit.certificates.traced import Finding, FindingKind
 from dpaudit.claims import PrivacyClaim
-from dpaudit.tracing.findings.by_chance import of_rare_branches, of_selected
-from dpaudit.tracing.findings.choices import epsilon_of, of_choices, site_of
-from dpaudit.tracing.findings.noise import of_noise, of_parameters
-from dpaudit.tracing.findings.outputs import of_outputs, of_thresholds
-from dpaudit.tracing.findings.remedies import FOR_LINE, FOR_PAIR, Changes
-from dpaudit.tracing.findings.sites import Case, case_of
-from dpaudit.tracing.findings.usage import (
+from dpaudit.tracing.findings.noise import (
     constant_seeds,
     drawn_for_one_input,
     noise_used_twice,
+    of_noise,
+    of_parameters,
     sum_of_lines,
     unused_noise,
 )
+from dpaudit.tracing.findings.outputs import (
+    epsilon_of,
+    of_choices,
+    of_outputs,
+    of_rare_branches,
+    of_selected,
+    of_thresholds,
+    site_of,
+)
+from dpaudit.tracing.findings.remedies import FOR_LINE, FOR_PAIR, Changes
+from dpaudit.tracing.findings.sites import Case, case_of
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.source import number
 

@@ -1,20 +1,142 @@
-"""Detectors of differences of the outputs that no noise hides."""
+"""Detectors of differences of the outputs: choices whose probabilities depend on the data, parts
+without noise, and values that noise selects but does not hide."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from dpaudit.certificates.traced import Finding
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.certificates.traced import Finding, FindingKind, Site, SourceLine
 from dpaudit.claims import PrivacyClaim
-from dpaudit.tracing.costs import Piece, exceeds, tail
-from dpaudit.tracing.findings.choices import of_laws
+from dpaudit.tracing.costs import Piece, coin_cost, exceeds, law_exceeds, tail
 from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT, same_parts
-from dpaudit.tracing.findings.sites import Case
+from dpaudit.tracing.findings.sites import Case, choice_cost
+from dpaudit.tracing.runs.branches import Selected
 from dpaudit.tracing.runs.comparing import Coupled
 from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.runs.exact_enumeration import Laws
 from dpaudit.tracing.runs.places import Place
 from dpaudit.tracing.source import number, shown, times
+
+
+def of_choices(case: Case) -> Iterator[Finding]:
+    """Yield discrete choices whose probabilities differ by more than the claim allows."""
+    runs, claim = case.runs, case.claim
+    for pair in runs.coupled:
+        for one in pair.comparison.chosen:
+            first, second = map(np.asarray, one.probabilities)
+            if first.shape != second.shape or np.array_equal(first, second):
+                continue
+            if one.is_coin:
+                each = zip(first.tolist(), second.tolist(), strict=True)
+                laws = [(np.array([p, 1 - p]), np.array([q, 1 - q])) for p, q in each]
+            else:
+                laws = [(first, second)]
+            if any(law_exceeds(*law, claim) for law in laws):
+                cost = choice_cost(one)
+                words = (
+                    f"`{one.place.code}` chooses with probabilities that depend on the data: "
+                    f"ε = {number(cost)}"
+                )
+                # If an outcome has another meaning on the other input, as an interval between
+                # records has, its probability alone is no leak.
+                means_the_same = not any(
+                    each.comparison.differing or each.comparison.ranges for each in runs.coupled
+                )
+                is_picked = any(map(_is_picked_from_data, one.parameters))
+                is_cause = means_the_same and not is_picked
+                callers = tuple(map(shown, one.callers))
+                line = shown(one.place)
+                yield Finding("data-dependent-choice", is_cause, line, words, "", callers, cost)
+
+
+def _is_picked_from_data(parameters: dict[str, object]) -> bool:
+    """Return whether a choice may be among records, whose number is no leak by itself."""
+    return "n" in parameters and "p" not in parameters
+
+
+# Rounding error of δ.
+_ROUNDING = 1e-9
+# The largest ε whose e^ε is a float.
+_LARGEST = 700.0
+
+Floats = NDArray[np.float64]
+
+
+def epsilon_of(laws: Laws) -> float:
+    """Return the largest log-ratio of the probabilities of an output, in nats; a lower bound if
+    some branches were not run."""
+    first, second = np.asarray(laws.first), np.asarray(laws.second)
+    if laws.is_exact:
+        return coin_cost(first, second)
+    ways = (first, second + laws.rests[1]), (second, first + laws.rests[0])
+    with np.errstate(divide="ignore"):
+        ratios = [np.log(one) - np.log(other) for one, other in ways]
+    return max(0.0, *(float(np.max(each)) for each in ratios))
+
+
+def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
+    """Yield a finding if the laws violate a claim; without a claim, if only one input has some
+    output."""
+    said = _excess(laws, claim)
+    if said is None:
+        return
+    more = len(laws.others)
+    besides = "" if not more else f" and {more} more line{'s' if more > 1 else ''} with coins"
+    words = f"`{laws.place.code}`{besides} decide{'' if more else 's'} between the inputs: {said}"
+    others = tuple(map(shown, (*laws.callers, *laws.others)))
+    cost = epsilon_of(laws)
+    yield Finding("too-little-noise", True, shown(laws.place), words, "", others, cost)
+
+
+def site_of(laws: Laws) -> Site:
+    """Return the line of the coins, with the cost of the output."""
+    epsilon = epsilon_of(laws)
+    return Site(
+        line=shown(laws.place), added=shown(laws.place), primitive=laws.primitive, law="choice",
+        scales=None, operands=("", ""), shift=0.0, entries=1, cost=epsilon, total=epsilon,
+        unit="ε", released=False, varies=False, callers=tuple(map(shown, laws.callers)),
+    )  # fmt: skip
+
+
+def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
+    """Return the violation in words; None if the laws satisfy the claim."""
+    first, second = np.asarray(laws.first), np.asarray(laws.second)
+    ways = ((first, second, laws.rests[1]), (second, first, laws.rests[0]))
+    epsilon = epsilon_of(laws)
+    if claim is None:
+        return "ε = ∞" if laws.is_exact and epsilon == math.inf else None
+    for point in claim.points():
+        times = math.exp(min(point.epsilon, _LARGEST))
+        delta = max(
+            float(np.sum(np.maximum(0.0, one - times * other))) - times * rest
+            for one, other, rest in ways
+        )
+        if delta > point.delta * (1 + 1e-6) + _ROUNDING:
+            if point.delta == 0:
+                return f"ε = {number(epsilon)}"
+            return (
+                f"δ = {number(delta)} at ε = {number(point.epsilon)}, where "
+                f"{number(point.delta)} is claimed"
+            )
+    for order, most in claim.divergences() if laws.is_exact else ():
+        found = max(_divergence(order, one, other) for one, other, _ in ways)
+        if found > most * (1 + 1e-6) + _ROUNDING:
+            return f"D_{order:g} = {number(found)}, where {number(most)} is claimed"
+    return None
+
+
+def _divergence(order: float, one: Floats, other: Floats) -> float:
+    """Return the Rényi divergence of an order above 1, in nats."""
+    if np.any((one > 0) & (other == 0)):
+        return math.inf
+    both = (one > 0) & (other > 0)
+    terms = order * np.log(one[both]) - (order - 1) * np.log(other[both])
+    return float(np.logaddexp.reduce(terms)) / (order - 1)
+
 
 # Ends of the process of an isolated mechanism, reported like exceptions.
 _ENDS = ("crash", "timeout")
@@ -146,3 +268,85 @@ def _of_one_alone(name: str, runs: Runs) -> str:
         return ""
     which = 0 if len(seen[0]) == 1 else 1
     return f" is always {next(iter(seen[which]))} for d{which + 1}, and never for d{2 - which}"
+
+
+# Error probability of each bound on a probability.
+_LEVEL = 1e-5
+# A value that occurred only once may be a noised number.
+_AGAIN = 2
+# Occurrences that noise of an unknown law does not explain.
+_OFTEN = 100
+
+
+def of_selected(case: Case) -> Iterator[Finding]:
+    """Yield values that only one input has. They are causes if the counts of the runs refute the
+    claim: the other input may have such a value too rarely to be seen."""
+    # The most frequent value of each part.
+    for one in sorted(case.runs.selected, key=lambda one: -one.often):
+        is_cause = _is_above(one, case.claim)
+        if not (is_cause or one.is_known or one.often >= _OFTEN):
+            continue
+        which, other = (f"d{number}" for number in (one.which + 1, 2 - one.which))
+        often = f"in {one.often} of {one.runs} runs"
+        if one.error is not None:
+            kind, message, place = one.error
+            said = f": {message}" if message else ""
+            words = f"{kind} is raised for {which} alone, {often} and never for {other}{said}"
+            line = _line(place or one.place)
+            yield Finding("exception", is_cause, line, words, GIVE_AN_OUTPUT, cost=math.inf)
+            continue
+        if one.often < _AGAIN:
+            words = (
+                f"{one.part} is {one.value} for {which} and {one.other} for {other} with the same "
+                "noised values: what hides this was not seen"
+            )
+            yield Finding("no-noise", False, _line(one.place), words, "")
+            continue
+        words = (
+            f"{one.part} is {one.value} for {which} {often} and never for {other}, which has "
+            f"{one.other} with the same noised values: noise selects it, and does not hide it"
+        )
+        remedy = "add noise to it, or do not release it"
+        yield Finding("no-noise", is_cause, _line(one.place), words, remedy, cost=math.inf)
+
+
+def _line(place: Place | None) -> SourceLine:
+    return shown(place or Place("?", 0, "", ""))
+
+
+def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
+    if claim is None or not one.often:
+        return False
+    # Imported here, since most traces need no SciPy.
+    from dpaudit.stats.binomial import clopper_pearson_lower, clopper_pearson_upper
+
+    least = clopper_pearson_lower(one.often, one.runs, _LEVEL)
+    most = clopper_pearson_upper(0, one.runs, _LEVEL)
+    return any(least > math.exp(point.epsilon) * most + point.delta for point in claim.points())
+
+
+def of_rare_branches(case: Case) -> Iterator[Finding]:
+    """Yield values that only one input has on a branch with a probability above the claimed δ. They
+    are no certain causes: the other input may have such a value on another branch."""
+    points = () if case.claim is None else case.claim.points()
+    allowed = min((point.delta for point in points), default=0.0)
+    for one in case.runs.rare:
+        if one.chance <= allowed:
+            continue
+        has, has_not = (f"d{which}" for which in (one.which + 1, 2 - one.which))
+        way = f"where `{one.coin.code}` {one.falls}, with probability {number(one.chance)}"
+        coin, place = shown(one.coin), one.place
+        if one.error is not None:
+            kind, message, raised = one.error
+            said = f": {message}" if message else ""
+            words = f"{kind} is raised for {has} {way}, and in no run for {has_not}{said}"
+            place = raised or place
+        else:
+            words = (
+                f"{one.part} is {one.value} for {has} {way}, and in no run for {has_not}: no noise "
+                "hides it"
+            )
+        line = coin if place is None else shown(place)
+        others = () if str(line) == str(coin) else (coin,)
+        what: FindingKind = "no-noise" if one.error is None else "exception"
+        yield Finding(what, False, line, words, "", others)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .effects import is_decided
-from .events import Choice, TooLong
-from .flatten import Missing, briefly, same
 from .places import place_of
+from .replaying import Choice, TooLong
+from .running import Missing, briefly, same
 from .threshold_leaks import marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .comparing import Coupled
-    from .events import Entry, Moment
     from .places import Place, Spot
     from .recording import Recorder
+    from .replaying import Entry, Moment
     from .running import Coupler, Run
 
     Free = tuple[list[Run], list[Run]]

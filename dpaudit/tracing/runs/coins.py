@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .exact_enumeration import decisions, epsilon, law_of_branches, merged, output_of
-from .flatten import Missing, same
 from .places import place_of, places_of
-from .running import same_output
+from .running import Missing, same, same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .events import Entry
     from .exact_enumeration import Decision
     from .places import Place, Spot
+    from .replaying import Entry
     from .running import Coupler, Run
 
     # The entry of a choice, another outcome of it, and what it was called.

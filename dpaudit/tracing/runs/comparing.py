@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .events import OPAQUE, UNKNOWN, Choice, Draw, Use
-from .flatten import Missing, briefly, same
 from .places import Place, place_of, places_of
-from .replaying import aligned
+from .replaying import OPAQUE, UNKNOWN, Choice, Draw, Use, aligned
+from .running import Missing, briefly, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .coins import Absorbed
-    from .events import Moment
     from .places import Line, Spot
     from .recording import Recorder
+    from .replaying import Moment
     from .running import Run
     from .threshold_leaks import ThresholdLeak
 

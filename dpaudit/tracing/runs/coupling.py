@@ -33,11 +33,11 @@ from .comparing import (
     compare,
 )
 from .effects import by_effect, by_range
-from .events import Draw, TooLong, Use
 from .exact_enumeration import Laws, laws_of
 from .patching import generators_kept
 from .places import Place, place_of
 from .recording import Recorder
+from .replaying import Draw, TooLong, Use
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
 from .threshold_leaks import ThresholdLeak, threshold_leaks
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .comparing import Hidden, are_released
-from .flatten import briefly, same
+from .running import briefly, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .comparing import Comparison
-    from .events import Draw, Entry
     from .places import Spot
     from .recording import Recorder
+    from .replaying import Draw, Entry
     from .running import Coupler, Run
 
 

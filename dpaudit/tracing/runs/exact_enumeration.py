@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .events import Choice, Draw
-from .flatten import same
 from .places import place_of
+from .replaying import Choice, Draw
+from .running import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
-    from .events import Entry
     from .places import Place, Spot
     from .recording import Recorder
+    from .replaying import Entry
     from .running import Coupler, Run
 
     Outcomes = dict[Entry, Any]

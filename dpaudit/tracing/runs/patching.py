@@ -13,16 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .primitives import numpy_random
+from .primitives import (
+    Replacement,
+    Replacements,
+    dp_libraries,
+    grouped,
+    numpy_random,
+    own,
+    python_random,
+    torch,
+)
 from .values import TracedInteger, TracedInteger64, carried, plain, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .places import Followed
-    from .primitives import Primitives
-    from .primitives.replacement import Replacements
     from .recording import Recorder
+
+    Own = Callable[[Recorder], Iterator[Replacement]]
 
 
 _MISSING = object()
@@ -34,6 +43,41 @@ _INERT = frozenset((int, float, complex, str, bytes, bool, type(None), np.ndarra
 _GENERATORS = frozenset((np.random.Generator, np.random.RandomState))
 # Exact types that hold other objects.
 _HOLDERS = frozenset((FunctionType, list, tuple, dict))
+
+
+_LIBRARIES = (numpy_random, python_random, torch, dp_libraries)
+
+
+class Primitives:
+    """The replacements of primitives: of libraries, made once for all runs, and of the user
+    (`own`), made for each run."""
+
+    def __init__(self, own: Sequence[Own] = ()) -> None:
+        self._own = own
+        self._now: Any = _Now()
+        # Number of loaded modules when `_made` was computed.
+        self._loaded = 0
+        self._made: list[Replacements] = []
+
+    def replacements(self, recorder: Recorder) -> list[Replacements]:
+        """Return the replacements for the loaded libraries and for the user's functions."""
+        self._now.itself = recorder
+        if len(sys.modules) != self._loaded:
+            made = (one for library in _LIBRARIES for one in library.replacements(self._now))
+            self._made = grouped([*made, *own.announced(self._now)])
+            self._loaded = len(sys.modules)
+        if not self._own:
+            return self._made
+        return [*self._made, *grouped(one for source in self._own for one in source(recorder))]
+
+
+class _Now:
+    """A proxy for the recorder of the present run, for replacements that serve many runs."""
+
+    __slots__ = ("itself",)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.itself, name)
 
 
 class _Kind(type):

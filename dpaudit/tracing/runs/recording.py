@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .events import OPAQUE, UNKNOWN, Choice, Draw, TooLong, Use
 from .places import callers, own_frame, place_of
+from .replaying import OPAQUE, UNKNOWN, Choice, Draw, TooLong, Use
 from .values import OPERATIONS, SINGLE, Noise, carried, plain, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
     from types import FrameType
 
-    from .events import Moment
     from .places import Followed, Place, Spot
-    from .replaying import Repetition
+    from .replaying import Moment, Repetition
 
 
 # Laws of the difference of two independent pieces of equal scale.

@@ -15,8 +15,8 @@ from .running import same_output
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .events import Draw, Entry, Use
     from .places import Place
+    from .replaying import Draw, Entry, Use
     from .running import Coupler, Run
 
 

@@ -48,13 +48,17 @@ def plain(value: Any) -> Any:
     if type(value) in _USUAL:
         return value
     if isinstance(value, _SCALARS):
-        bare, kind = _bare(value), value._kind
-        return bare if type(bare) is kind else kind.__new__(kind, bare)
+        number, kind = _python_number(value), value._kind
+        return number if type(number) is kind else kind.__new__(kind, number)
     return np.asarray(value) if isinstance(value, TracedArray) else value
 
 
-def _bare(value: Any) -> Any:
-    """Return a number of Python's own."""
+def bare(value: Any) -> Any:
+    """Return a number, or a list or tuple of numbers, without their noise."""
+    return type(value)(map(bare, value)) if type(value) in (list, tuple) else plain(value)
+
+
+def _python_number(value: Any) -> Any:
     if isinstance(value, np.integer):
         return np.int64.__index__(value)
     # Adding -0.0 keeps the sign of a zero.

@@ -14,7 +14,7 @@ import pytest
 from dpaudit.claims import ApproximateDP, GaussianDP, PrivacyClaim, PureDP, RenyiDP
 from dpaudit.import_path import resolve
 from dpaudit.targets.target import AnyTarget, CallableTarget, ImportedTarget
-from dpaudit.tracing.findings.choices import epsilon_of
+from dpaudit.tracing.findings.outputs import epsilon_of
 from dpaudit.tracing.runs.exact_enumeration import Laws, laws_of
 from dpaudit.tracing.runs.running import Coupler
 from dpaudit.tracing.trace import subject_of, trace_pair

@@ -137,8 +137,7 @@ def test_what_runs_elsewhere_is_written_for_python_3_8(script: str) -> None:
         if isinstance(one, ast.Import | ast.ImportFrom) and not getattr(one, "level", 0)
     }
     allowed = {*sys.stdlib_module_names, "numpy"}
-    # Where it is loaded already, and as part of dpaudit.
-    allowed |= {"scipy"} if script.endswith("scipy_stats.py") else set()
+    # As part of dpaudit.
     allowed |= {"dpaudit"} if script == tracer.__file__ else set()
     assert imported <= allowed
 

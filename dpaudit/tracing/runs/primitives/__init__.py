@@ -1,61 +1,76 @@
-"""Primitives: the functions that draw noise. Each library has one file, and one entry here."""
+"""Primitives: the functions that draw noise. The generator `replacements` of each module yields the
+attributes to replace during a run; the replacements call the `Recorder`."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..primitives import (
-    diffprivlib,
-    numpy_random,
-    opendp,
-    own,
-    pydp,
-    python_random,
-    scipy_stats,
-    torch,
-)
-from ..primitives.replacement import grouped
+import numpy as np
+
+from ..values import bare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from ..primitives.replacement import Replacement, Replacements
     from ..recording import Recorder
 
-    Own = Callable[[Recorder], Iterator[Replacement]]
+
+class Replacement(NamedTuple):
+    """A new value for an attribute during a run. owner: a module or a class."""
+
+    owner: Any
+    name: str
+    value: Any
 
 
-LIBRARIES = (numpy_random, python_random, scipy_stats, torch, diffprivlib, opendp, pydp)
+class Replacements(NamedTuple):
+    """New values for attributes of one owner, by name."""
+
+    owner: Any
+    values: dict[str, Any]
 
 
-class Primitives:
-    """The replacements of primitives: of libraries, made once for all runs, and of the user
-    (`own`), made for each run."""
-
-    def __init__(self, own: Sequence[Own] = ()) -> None:
-        self._own = own
-        self._now: Any = _Now()
-        # Number of loaded modules when `_made` was computed.
-        self._loaded = 0
-        self._made: list[Replacements] = []
-
-    def replacements(self, recorder: Recorder) -> list[Replacements]:
-        """Return the replacements for the loaded libraries and for the user's functions."""
-        self._now.itself = recorder
-        if len(sys.modules) != self._loaded:
-            made = (one for library in LIBRARIES for one in library.replacements(self._now))
-            self._made = grouped([*made, *own.announced(self._now)])
-            self._loaded = len(sys.modules)
-        if not self._own:
-            return self._made
-        return [*self._made, *grouped(one for source in self._own for one in source(recorder))]
+def grouped(every: Iterable[Replacement]) -> list[Replacements]:
+    """Return replacements by owner. A second replacement of an attribute comes in a later group."""
+    found: list[Replacements] = []
+    latest: dict[int, Replacements] = {}
+    for owner, name, value in every:
+        group = latest.get(id(owner))
+        if group is None or name in group.values:
+            group = latest[id(owner)] = Replacements(owner, {})
+            found.append(group)
+        group.values[name] = value
+    return found
 
 
-class _Now:
-    """A proxy for the recorder of the present run, for replacements that serve many runs."""
+def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
+    """Return a replacement of a method that draws noise: it calls the method while draws are not
+    recorded, and returns `record(result, *arguments)`, with arguments that carry no noise."""
 
-    __slots__ = ("itself",)
+    def call(self: Any, *args: Any, **named: Any) -> Any:
+        args, named = bare(args), {key: bare(one) for key, one in named.items()}
+        if recorder.is_inside:
+            return real(self, *args, **named)
+        return record(recorder.real(real, self, *args, **named), self, *args, **named)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.itself, name)
+    return call
+
+
+def chosen(
+    recorder: Recorder, label: str, outcomes: Sequence[Any], law: Sequence[float], result: Any
+) -> Any:
+    """Record the result of a mechanism with few outcomes; return that of the first run in a second
+    one. law: the probabilities of the outcomes."""
+    place = next((place for place, one in enumerate(outcomes) if one is result or one == result), 0)
+    parameters, few = {"n": len(law), "p": list(law)}, list(enumerate(law))
+    place = recorder.picked(label, "choice", place, parameters=parameters, outcomes=few)
+    return outcomes[min(int(place), len(outcomes) - 1)]
+
+
+def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
+    """Return the outcomes 0 and 1 with their probabilities if all items to pick from are booleans,
+    else None. law: the probability of each item."""
+    if not len(things) or not all(isinstance(one, (bool, np.bool_)) for one in things):
+        return None
+    true = float(sum(p for one, p in zip(things, law) if one))
+    return [(0, 1 - true), (1, true)]

@@ -1,14 +1,15 @@
-"""Generators of NumPy, and the functions of `numpy.random`."""
+"""Generators of NumPy, the functions of `numpy.random`, and the distributions of `scipy.stats`."""
 
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..places import unwatched
-from ..primitives.replacement import Replacement, as_coin
+from ..primitives import Replacement, as_coin, recorded
 from ..values import plain
 
 if TYPE_CHECKING:
@@ -286,3 +287,56 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     yield Replacement(np.random, "default_rng", default_rng)
     yield Replacement(np.random, "seed", set_seed)
     yield Replacement(np.random, "RandomState", State)
+    yield from _of_scipy(recorder)
+
+
+# Distributions of scipy.stats, frozen or not: the law, by their name.
+_LAWS = {
+    "laplace": "laplace",
+    "norm": "normal",
+    "logistic": "logistic",
+    "gumbel_r": "gumbel",
+    "expon": "exponential",
+    "cauchy": "cauchy",
+    "uniform": "uniform",
+    "dlaplace": "discrete",
+    "geom": "geometric",
+}
+
+
+def _of_scipy(recorder: Recorder) -> Iterator[Replacement]:
+    # A part of scipy.stats, which has it loaded.
+    inside: Any = sys.modules.get("scipy.stats._distn_infrastructure")
+    for kind in () if inside is None else (inside.rv_generic, inside.rv_discrete):
+        if "rvs" in vars(kind):
+            yield Replacement(kind, "rvs", _rvs(recorder, vars(kind)["rvs"]))
+
+
+def _rvs(recorder: Recorder, real: Any) -> Any:
+    def record(values: Any, law_of_scipy: Any, *args: Any, **named: Any) -> Any:
+        shapes = law_of_scipy.shapes.split(", ") if law_of_scipy.numargs else ()
+        given = {**named, **dict(zip((*shapes, "loc", "scale", "size"), args))}
+        law = _LAWS.get(law_of_scipy.name, "unknown")
+        scale: Any = given.get("scale", 1.0)
+        if law == "discrete":
+            scale = 1 / float(given["a"])
+        elif law == "geometric":
+            scale = -1 / np.log1p(-float(given["p"]))
+        elif law == "unknown":
+            scale = None
+        skipped = ("loc", "size", "random_state")
+        parameters = {key: one for key, one in given.items() if key not in skipped}
+        location = given.get("loc")
+        if law == "uniform":
+            low = float(given.get("loc", 0.0))
+            parameters, location = {"low": low, "high": low + float(scale)}, None
+        return recorder.drawn(
+            f"stats.{law_of_scipy.name}.rvs",
+            law,
+            values,
+            scale=scale,
+            location=location,
+            parameters=parameters,
+        )
+
+    return recorded(recorder, real, record)

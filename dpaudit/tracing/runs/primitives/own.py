@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..primitives.replacement import Replacement
-from ..values import TracedArray, plain
+from ..primitives import Replacement
+from ..values import TracedArray, bare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -116,7 +116,7 @@ def _noised(function: Any, recorder: Recorder, *, is_method: bool) -> Any:
     def noised(*args: Any, **named: Any) -> Any:
         if recorder.is_inside:
             return function(*args, **named)
-        args, named = tuple(map(_plain, args)), {key: _plain(one) for key, one in named.items()}
+        args, named = bare(args), {key: bare(one) for key, one in named.items()}
         result = recorder.real(function, *args, **named)
         given = _given(function, args, named)
         label = _label(function)
@@ -149,12 +149,6 @@ def _is_twin(value: Any, function: Any) -> bool:
 
 def _has_name(function: Any) -> bool:
     return isinstance(getattr(function, "__name__", None), str)
-
-
-def _plain(value: Any) -> Any:
-    if type(value) in (list, tuple):
-        return type(value)(map(plain, value))
-    return plain(value)
 
 
 def _given(

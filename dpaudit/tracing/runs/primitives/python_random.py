@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..places import unwatched
-from ..primitives.replacement import Replacement, as_coin
+from ..primitives import Replacement, as_coin
 from ..values import plain
 
 if TYPE_CHECKING:

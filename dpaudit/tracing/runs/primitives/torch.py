@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..places import unwatched
-from ..primitives.replacement import Replacement
+from ..primitives import Replacement
 from ..values import carried, operate, plain
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.tracing.runs.events import OPAQUE, Choice, Draw, Use
 from dpaudit.tracing.runs.places import Spot
-from dpaudit.tracing.runs.replaying import Repetition
+from dpaudit.tracing.runs.replaying import OPAQUE, Choice, Draw, Repetition, Use
 from dpaudit.tracing.runs.values import Noise
 
 HERE = Spot()

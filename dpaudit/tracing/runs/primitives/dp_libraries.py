@@ -1,0 +1,333 @@
+"""Mechanisms of diffprivlib, OpenDP and PyDP: their argument is the operand of the noise, or it
+decides the probabilities of a few outcomes. Functions that hide their data are opaque."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..primitives import Replacement, chosen, recorded
+from ..values import bare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..recording import Recorder
+
+
+_NUMBERS = (int, float, np.integer, np.floating)
+
+
+def replacements(recorder: Recorder) -> Iterator[Replacement]:
+    yield from _of_diffprivlib(recorder)
+    yield from _of_opendp(recorder)
+    yield from _of_pydp(recorder)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, _NUMBERS) and not isinstance(value, (bool, np.bool_))
+
+
+def _of_module(
+    home: str, name: str, methods: tuple[str, ...]
+) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """Yield the methods of a class that a loaded module has: the class, the name, the function."""
+    kind = getattr(sys.modules.get(home), name, None)
+    for method in methods:
+        real = getattr(kind, method, None)
+        if real is not None:
+            yield kind, method, real
+
+
+def _opaque(recorder: Recorder, real: Callable[..., Any], label: str) -> Any:
+    return recorded(recorder, real, lambda result, *_, **__: recorder.opaque(label, result))
+
+
+# diffprivlib.
+
+_SHOWN = ("epsilon", "delta", "sensitivity", "lower", "upper", "gamma")
+
+
+def _of_diffprivlib(recorder: Recorder) -> Iterator[Replacement]:
+    module: Any = sys.modules.get("diffprivlib.mechanisms")
+    seen: set[int] = set()
+    for found in [] if module is None else list(vars(module).values()):
+        for kind in getattr(found, "__mro__", ()):
+            real = vars(kind).get("randomise")
+            is_ours = kind.__module__.startswith("diffprivlib.")
+            if real is not None and is_ours and id(kind) not in seen:
+                seen.add(id(kind))
+                yield Replacement(kind, "randomise", _randomise(recorder, real))
+
+
+def _randomise(recorder: Recorder, real: Any) -> Any:
+    def record(result: Any, mechanism: Any, value: Any = None) -> Any:
+        name = type(mechanism).__name__
+        label = f"{name}.randomise"
+        choice = _choice(name, mechanism, value)
+        if choice is not None:
+            return chosen(recorder, label, *choice, result)
+        if not _is_number(value) or not isinstance(result, _NUMBERS):
+            return recorder.opaque(label, result, is_whole=callable(result))
+        law, scale = _law(name, mechanism)
+        parameters = {"value": value}
+        for one in _SHOWN:
+            if isinstance(getattr(mechanism, one, None), _NUMBERS):
+                parameters[one] = getattr(mechanism, one)
+        return recorder.released(label, result, value, law=law, scale=scale, parameters=parameters)
+
+    return recorded(recorder, real, record)
+
+
+def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
+    """Return the law of the noise and its scale. A law that depends on the value, as within bounds,
+    is unknown; a sum that is only truncated afterwards has the law of its noise."""
+    epsilon, delta = (float(getattr(mechanism, one, 0.0)) for one in ("epsilon", "delta"))
+    sensitivity = float(getattr(mechanism, "sensitivity", 0.0))
+    if name in ("Laplace", "LaplaceTruncated", "LaplaceFolded") and delta < 1:
+        spent = epsilon - float(np.log1p(-delta))
+        return ("laplace", sensitivity / spent) if spent > 0 else ("unknown", None)
+    if name in ("Gaussian", "GaussianAnalytic"):
+        scale = getattr(mechanism, "_scale", None)
+        return ("unknown", None) if scale is None else ("normal", float(scale))
+    if name in ("Geometric", "GeometricTruncated", "GeometricFolded") and epsilon > 0:
+        return "discrete", sensitivity / epsilon
+    if name == "Uniform" and delta > 0:
+        return "uniform", sensitivity / delta
+    return "unknown", None
+
+
+def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[float]] | None:
+    """Return the outcomes of a discrete mechanism and their probabilities; None for others."""
+    if name == "Binary":
+        is_second = int(value != mechanism.value0)
+        weight = float(np.exp(mechanism.epsilon))
+        stays = min(1.0, (weight + float(mechanism.delta)) / (weight + 1))
+        law = [stays, 1 - stays]
+        return [mechanism.value0, mechanism.value1], law[::-1] if is_second else law
+    if name == "Exponential":
+        sums = np.asarray(mechanism._probabilities, dtype=float)
+        law = np.diff(sums, prepend=0.0).clip(0).tolist()
+        return list(mechanism.candidates or range(len(law))), law
+    if name in ("ExponentialCategorical", "ExponentialHierarchical"):
+        outcomes = list(mechanism._normalising_constant)
+        weights = [float(mechanism._get_prob(value, one)) for one in outcomes]
+        total = float(mechanism._normalising_constant[value])
+        return outcomes, [one / total for one in weights]
+    return None
+
+
+# OpenDP: compositions are taken apart, by the library's own description of how they were made.
+
+_NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_noise")
+# Constructors whose result draws as its inner measurement.
+_SAME = (
+    "make_approximate",
+    "make_fix_delta",
+    "make_fixed_approxDP_to_approxDP",
+    "make_population_amplification",
+    "make_pureDP_to_zCDP",
+    "make_zCDP_to_approxDP",
+)
+_SEVERAL = ("make_basic_composition", "make_composition")
+_METRICS = ("AbsoluteDistance", "L1Distance", "L2Distance")
+
+
+def _of_opendp(recorder: Recorder) -> Iterator[Replacement]:
+    for name in ("Measurement", "Queryable", "OdometerQueryable"):
+        for kind, method, _ in _of_module("opendp.mod", name, ("__call__", "invoke")):
+            real = vars(kind).get(method)
+            if real is not None:
+                is_whole = name == "Measurement"
+                new = _measured(recorder, real) if is_whole else _opaque(recorder, real, name)
+                yield Replacement(kind, method, new)
+
+
+def _measured(recorder: Recorder, real: Callable[..., Any]) -> Any:
+    def invoked(self: Any, arg: Any) -> Any:
+        if recorder.is_inside:
+            return real(self, arg)
+        return _invoked(recorder, real, self, bare(arg))
+
+    return invoked
+
+
+def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg: Any) -> Any:
+    """Invoke a measurement, part by part if it is composed, and record its noise."""
+    name, given = _made(measurement)
+    if name == "make_chain_mt":
+        try:
+            changed = recorder.real(given["transformation0"], arg)
+        except Exception:  # noqa: BLE001  # the whole measurement says what is wrong, if it is
+            return recorder.opaque("measurement", recorder.real(real, measurement, arg))
+        return _invoked(recorder, real, given["measurement1"], changed)
+    if name == "make_chain_pm":
+        value = _invoked(recorder, real, given["measurement0"], arg)
+        return recorder.real(given["postprocess1"], value)
+    if name in _SAME:
+        return _invoked(recorder, real, given["measurement"], arg)
+    if name in _SEVERAL:
+        return [_invoked(recorder, real, one, arg) for one in given["measurements"]]
+    if name == "make_user_measurement":  # whose noise is seen inside
+        return given["function"](arg)
+    result = recorder.real(real, measurement, arg)
+    label = name or "measurement"
+    choice = _response(name, given, arg)
+    if choice is not None:
+        return chosen(recorder, label, *choice, result)
+    if not _is_noised(name, measurement, arg, result):
+        return recorder.opaque(label, result)
+    law, scale = _measured_law(name, given, measurement, result)
+    if not isinstance(arg, list):
+        return recorder.released(label, result, arg, law=law, scale=scale)
+    if not arg:
+        return result
+    values = np.asarray(result)
+    noised = recorder.released(label, values, np.asarray(arg), law=law, scale=scale)
+    return np.asarray(noised).tolist()
+
+
+def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
+    """Return the constructor of a measurement and its arguments; (None, {}) in older versions of
+    the library."""
+    said = getattr(measurement, "__opendp_dict__", None) or {}
+    given = said.get("__kwargs__") or {}
+    needed = {
+        "make_chain_mt": ("transformation0", "measurement1"),
+        "make_chain_pm": ("postprocess1", "measurement0"),
+        "make_user_measurement": ("function",),
+        "make_randomized_response": ("categories", "prob"),
+        "make_randomized_response_bool": ("prob",),
+        **dict.fromkeys(_SAME, ("measurement",)),
+        **dict.fromkeys(_SEVERAL, ("measurements",)),
+    }
+    name = said.get("__function__")
+    return (name, given) if all(one in given for one in needed.get(str(name), ())) else (None, {})
+
+
+def _response(
+    name: str | None, given: dict[str, Any], arg: Any
+) -> tuple[list[Any], list[float]] | None:
+    """Return the outcomes of randomized response and their probabilities; None for others."""
+    if name not in ("make_randomized_response", "make_randomized_response_bool"):
+        return None
+    outcomes = [False, True] if name.endswith("bool") else list(given["categories"])
+    if len(outcomes) < 2 or arg not in outcomes:
+        return None
+    truth = float(given["prob"])
+    other = (1 - truth) / (len(outcomes) - 1)
+    return outcomes, [truth if one == arg else other for one in outcomes]
+
+
+def _is_noised(name: str | None, measurement: Any, arg: Any, result: Any) -> bool:
+    """Return whether a measurement adds noise to numbers. If its constructor is not known, it does
+    if its input metric is one of sums and its output has the form of the input."""
+    if name is not None and name not in _NOISE:
+        return False
+    if name is None and not str(getattr(measurement, "input_metric", "")).startswith(_METRICS):
+        return False
+    if isinstance(arg, list) != isinstance(result, list):
+        return False
+    if isinstance(arg, list):
+        same = len(arg) == len(result)
+        return same and all(map(_is_number, arg)) and all(map(_is_number, result))
+    return _is_number(arg) and _is_number(result)
+
+
+def _measured_law(
+    name: str | None, given: dict[str, Any], measurement: Any, result: Any
+) -> tuple[str, float | None]:
+    """Return the law of the noise, and its scale."""
+    measure = str(getattr(measurement, "output_measure", ""))
+    is_whole = isinstance(result[0] if isinstance(result, list) else result, int)
+    if "ZeroConcentrated" in measure:
+        law = "normal"
+    elif "MaxDivergence" in measure or name in ("make_laplace", "make_geometric"):
+        law = "discrete" if is_whole else "laplace"
+    else:
+        return "unknown", None
+    scale = given.get("scale")
+    if not _is_number(scale):
+        scale = _scale_of(measurement, law)
+    return ("unknown", None) if scale is None else (law, float(scale))
+
+
+def _scale_of(measurement: Any, law: str) -> float | None:
+    """Return the scale of noise from the privacy map at distances 1 and 2; None if these do not fit
+    the law."""
+    for one in (1, 1.0):
+        try:
+            cost, double = (float(measurement.map(unit)) for unit in (one, 2 * one))
+        except Exception:  # noqa: BLE001, S112  # of another type, or more than a number
+            continue
+        times = 4 if law == "normal" else 2
+        if cost > 0 and np.isclose(double, times * cost, rtol=1e-6):
+            return float((1 / (2 * cost)) ** 0.5 if law == "normal" else 1 / cost)
+    return None
+
+
+# PyDP. Its algorithms on whole datasets are opaque.
+
+_NOISED = "pydp.algorithms.numerical_mechanisms"
+# Classes and methods that release an output of data that they hide.
+_OPAQUE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("pydp.algorithms._algorithm", "MetaAlgorithm", ("quick_result", "result")),
+    (
+        "pydp.algorithms.quantile_tree",
+        "QuantileTree",
+        ("compute_quantiles_and_confidence_intervals",),
+    ),
+    (_NOISED, "LaplaceMechanism", ("noised_value_above_threshold",)),
+    (_NOISED, "GaussianMechanism", ("noised_value_above_threshold",)),
+)
+
+
+def _of_pydp(recorder: Recorder) -> Iterator[Replacement]:
+    for name, law, attribute in (
+        ("LaplaceMechanism", "laplace", "diversity"),
+        ("GaussianMechanism", "normal", "std"),
+    ):
+        for kind, method, real in _of_module(_NOISED, name, ("add_noise",)):
+            yield Replacement(kind, method, _noised(recorder, real, name, law, attribute))
+    for home, name, methods in _OPAQUE:
+        for kind, method, real in _of_module(home, name, methods):
+            yield Replacement(kind, method, _opaque(recorder, real, f"{name}.{method}"))
+    for name, law, attribute in (
+        ("LaplaceDistribution", "laplace", "get_diversity"),
+        ("GaussianDistribution", "normal", "stddev"),
+    ):
+        for kind, method, real in _of_module("pydp.distributions", name, ("sample",)):
+            yield Replacement(kind, method, _sample(recorder, real, name, law, attribute))
+
+
+def _noised(
+    recorder: Recorder, real: Callable[..., Any], name: str, law: str, attribute: str
+) -> Any:
+    def record(output: Any, mechanism: Any, result: Any) -> Any:
+        scale = _number(mechanism, attribute)
+        known = "unknown" if scale is None else law
+        return recorder.released(f"{name}.add_noise", output, result, law=known, scale=scale)
+
+    return recorded(recorder, real, record)
+
+
+def _sample(
+    recorder: Recorder, real: Callable[..., Any], name: str, law: str, attribute: str
+) -> Any:
+    def record(value: Any, distribution: Any, scale: Any = 1.0) -> Any:
+        unit = _number(distribution, attribute)
+        known = "unknown" if unit is None else law
+        times = None if unit is None else unit * float(scale)
+        return recorder.drawn(f"{name}.sample", known, value, scale=times)
+
+    return recorded(recorder, real, record)
+
+
+def _number(mechanism: Any, name: str) -> float | None:
+    """Return a numeric attribute, called if it is a method; None if there is none."""
+    value = getattr(mechanism, name, None)
+    if callable(value):
+        value = value()
+    return float(value) if isinstance(value, (int, float)) else None
