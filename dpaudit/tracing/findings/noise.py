@@ -160,13 +160,6 @@ def _too_little(
             "data-dependent-scale", is_cause, one.line, words, remedy, _other(one), piece.value
         )
     value, scale = piece.value, max(piece.scales)
-    if piece.law in ("discrete", "geometric") and value == math.inf:
-        words = (
-            f"`{one.line.code}` adds whole numbers to a change of {number(piece.shift)}, which is "
-            "none: what lies between them is released"
-        )
-        remedy = "round before the noise is added, with a sensitivity that allows for it"
-        return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)
     cost = "" if value is None else f": {piece.unit} = {number(value)}"
     size = f" with scale {number(scale)}" if math.isfinite(scale) and piece.cost is None else ""
     change = f"a change of {number(piece.shift)}" if piece.cost is None else "the change"

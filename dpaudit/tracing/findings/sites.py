@@ -35,7 +35,6 @@ class Call:
     # A list for each pair of runs: its noise, and the same as pieces, equal ones merged.
     hidden: list[list[Hidden]] = field(default_factory=list)
     runs: list[list[Piece]] = field(default_factory=list)
-    is_coin: bool = False
 
     @property
     def worst(self) -> list[Piece]:

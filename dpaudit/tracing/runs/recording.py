@@ -411,11 +411,6 @@ class Recorder:
         if spot is not None:
             self.seeds.append((spot, primitive, seed))
 
-    def misunderstood(self, what: str) -> None:
-        spot = self._moments.spot()
-        if spot is not None:
-            self.not_understood.append((spot, what))
-
     # What numbers that carry noise call.
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:

@@ -324,21 +324,6 @@ class TracedArray(np.ndarray):
     def T(self) -> Any:  # noqa: N802  # NumPy's name
         return self._of(lambda array: array.T)
 
-    def reshape(self, *shape: Any, **options: Any) -> Any:
-        return self._of(lambda array: array.reshape(*shape, **options))
-
-    def ravel(self, *options: Any, **more: Any) -> Any:
-        return self._of(lambda array: array.ravel(*options, **more))
-
-    def flatten(self, *options: Any, **more: Any) -> Any:
-        return self._of(lambda array: array.flatten(*options, **more))
-
-    def squeeze(self, *options: Any, **more: Any) -> Any:
-        return self._of(lambda array: array.squeeze(*options, **more))
-
-    def copy(self, *options: Any, **more: Any) -> Any:
-        return self._of(lambda array: array.copy(*options, **more))
-
     def sort(self, *options: Any, **more: Any) -> None:
         np.asarray(self).sort(*options, **more)
         self._carried = None
@@ -356,6 +341,19 @@ class TracedArray(np.ndarray):
     def tolist(self) -> Any:
         return [one.tolist() if isinstance(one, TracedArray) else one for one in self]
 
+
+def _keeping(name: str) -> Any:
+    """Return a method of arrays that moves numbers without changing them, so that they keep
+    their noise."""
+
+    def method(self: Any, *options: Any, **more: Any) -> Any:
+        return self._of(lambda array: getattr(array, name)(*options, **more))
+
+    return method
+
+
+for _name in ("reshape", "ravel", "flatten", "squeeze", "copy"):
+    setattr(TracedArray, _name, _keeping(_name))
 
 _SCALARS = (TracedFloat, TracedFloat64, TracedInteger, TracedInteger64)
 _TRACED = (*_SCALARS, TracedArray)
