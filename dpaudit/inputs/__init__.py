@@ -1,1 +1,1 @@
-"""What users write and files hold, as Python values."""
+"""Users' values and the contents of their files, as Python values."""

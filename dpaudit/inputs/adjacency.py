@@ -27,7 +27,7 @@ ADJACENCIES: Mapping[str, str] = {
     "user": "All records of one user more or less: user:COLUMN.",
     "import": "A relation of your own, relation(d1, d2) -> bool: import:my.module:relation.",
 }
-# Argument of a relation, written after its name and a colon.
+# Arguments of relations: an argument is written after the name of the relation and a colon.
 ARGUMENTS: Mapping[str, str] = {
     **dict.fromkeys((*DISTANCES, "coordinate", "hamming"), "1"),
     "user": "COLUMN",
@@ -40,11 +40,14 @@ _OF_USERS = ("user", "group", "groups", "per_group")
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """The users whose records belong together, and the most that each contributes to an input.
+    """The users whose records belong together, and the limits on the records of one user in an
+    input.
 
-    column: the column that names the user.  group: the column that names the group of a record.
-    groups: most groups in which one user has records.  per_group: most records of one user in one
-    group, or in all without `group`.  None: no limit.
+    column: column that names the user.
+    groups: largest number of groups in which one user has records (None: no limit).
+    per_group: largest number of records of one user in one group, or in all if `group` is None
+    (None: no limit).
+    group: column that names the group of a record.
     """
 
     column: str
@@ -65,7 +68,7 @@ class Users:
             )
 
     def describe(self) -> str:
-        """Return the users as written after `user:`, such as `id,group=city,groups=2`."""
+        """Return the text that stands after `user:`, such as `id,group=city,groups=2`."""
         bounds = {"group": self.group, "groups": self.groups, "per_group": self.per_group}
         given = [f"{name}={value}" for name, value in bounds.items() if value is not None]
         return ",".join([self.column, *given])
@@ -73,12 +76,19 @@ class Users:
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """The relation that a claim protects.
+    """The neighbouring relation that a claim protects.
 
-    kind: `add-remove` (one row more or less), `replace` (one row changed), a distance between
-    numeric vectors, `l1`, `l2` or `linf`, of at most `distance` (> 0, finite), `coordinate` (one
-    entry changed by at most `distance`), `hamming` (at most `distance` rows changed, each in its
-    place), `user` (all rows of one of `users`) or `import` (the function that `path` names).
+    kind: one of
+    `add-remove` (one row more or less),
+    `replace` (one row changed),
+    `l1`, `l2`, `linf` (numeric vectors with at most this distance),
+    `coordinate` (one entry changed by at most `distance`),
+    `hamming` (at most `distance` rows changed, each in its place),
+    `user` (all rows of one user more or less),
+    `import` (a function of the user's own).
+    distance: allowed distance; finite, above 0.
+    users: users, for the kind `user`.
+    path: import path of the function, for the kind `import`.
     """
 
     kind: str
@@ -103,7 +113,7 @@ class Adjacency:
             split(self.path)
 
     def describe(self) -> str:
-        """Return the relation as users write it, such as `l1:2`."""
+        """Return the relation in the notation of users, such as `l1:2`."""
         if self.users is not None:
             return f"{self.kind}:{self.users.describe()}"
         if self.path:
@@ -112,12 +122,14 @@ class Adjacency:
 
 
 def parse_adjacency(value: Any, base: Path | None = None) -> Adjacency | None:
-    """Return the relation that a user wrote: `add-remove`, `l1:1`, `{l1: 1}`, `user:id`,
-    `{user: id, groups: 2, group: city}`, `import:my.module:relation`.
+    """Return the relation that a user wrote, or None if no relation is declared.
 
-    base: folder where relative files of import paths are looked for after the working directory.
-    None stands for no declared relation. Raises DatasetError, and TargetError for an invalid
-    import path.
+    value: relation as text or as a mapping, such as `add-remove`, `l1:1`, `{l1: 1}`, `user:id`,
+    `{user: id, groups: 2, group: city}` or `import:my.module:relation`; None if no relation is
+    declared.
+    base: folder in which relative files of import paths are looked for after the working directory.
+
+    Raises DatasetError, and TargetError for an invalid import path.
     """
     if value is None or isinstance(value, Adjacency):
         return value
@@ -160,7 +172,7 @@ def _adjacency(kind: Any, distance: Any, base: Path | None = None) -> Adjacency:
 
 
 def _of_line(text: str) -> dict[str, Any]:
-    """Return `id,groups=2` as the mapping {user: id, groups: 2}."""
+    """Return a text such as `id,groups=2` as a mapping such as {user: id, groups: 2}."""
     column, *bounds = (part.strip() for part in text.split(","))
     parts = [bound.partition("=") for bound in bounds]
     found = {name.strip(): value.strip() for name, _, value in parts}

@@ -28,9 +28,9 @@ FILE = "@"
 
 
 def parse_dataset(text: str) -> Any:
-    """Return the value of a command-line argument in JSON or YAML.
+    """Return the value of a command-line argument in JSON or YAML. Raises DatasetError.
 
-    `@file` and `import:path` stay text, for `load_dataset`. Raises DatasetError.
+    `@file` and `import:path` stay text, for `load_dataset`.
     """
     if text.startswith((FILE, IMPORT)):
         return text
@@ -57,11 +57,14 @@ def load_dataset(
 ) -> Any:
     """Return the dataset that a decoded value stands for.
 
-    value: `@file` is the contents of a file (.json, .yaml, .csv, .npy; relative to the working
-    directory, then to `base`), `@@text` the string `@text`. Any other value is the dataset, with
-    the forms of `values.written`; imported functions are called.
+    value: `@file` stands for the contents of a file (.json, .yaml, .csv, .npy), which is looked for
+    in the working directory, then in `base`. `@@text` stands for the string `@text`. Any other
+    value is the dataset itself, with the forms of `values.written`; imported functions are called.
     form: `array` (or `numpy`), `pandas` or `polars`; None leaves the dataset as it is.
-    elsewhere: whether data frames become `Rows`, for the process of the mechanism to make them.
+    base: folder in which relative files are looked for after the working directory.
+    elsewhere: whether data frames become `Rows`, from which the process of the mechanism makes
+    them.
+
     Raises DatasetError, and TargetError for an invalid import.
     """
     if form is not None and form in LIBRARIES:
@@ -87,7 +90,7 @@ def _read(name: str, base: Path | None, readers: Mapping[str, Reader]) -> Any:
             f"dataset @{name} is a folder; name a file in it", code="file-unreadable"
         )
     reader = reader_for(name, readers, f"dataset @{name}")
-    # Readers refuse files that are not regular, except folders.
+    # A file that is neither regular nor a folder is left to the readers, which refuse it.
     file = next((one for one in places if one.exists() and not one.is_dir()), None)
     if file is None:
         where = " or ".join(dict.fromkeys(str(place.parent.resolve()) for place in places))

@@ -1,7 +1,7 @@
 """From texts of users to values: JSON, else YAML; and texts that look like other values.
 
-A command line and YAML turn whatever they do not know into text, for example `None`, `(1, 2)` or
-`1,000`. `check_read` and `refused` find such texts and say how to write the value.
+A command line and YAML read everything they do not know as text, for example `None`, `(1, 2)` or
+`1,000`. `check_read` and `refused` find such texts and explain how to write the value.
 """
 
 from __future__ import annotations
@@ -39,13 +39,17 @@ _WORDS = {
     **dict.fromkeys(("pd.na", "<na>"), "null"),
     **{word: word for word in ("true", "false")},
 }
-# Booleans of YAML 1.1; in YAML 1.2, and in the answers of a survey, they are text.
+# Words that are Booleans in YAML 1.1, with their values. In YAML 1.2, and in the answers of a
+# survey, they are text.
 _ANSWERS = {**dict.fromkeys(("yes", "on"), "true"), **dict.fromkeys(("no", "off"), "false")}
 
 
 class MisleadingJson(ValueError):
     """A JSON text that Python would misread: a key with two values, or a number that becomes
-    infinite. code: as of a DpauditError."""
+    infinite.
+
+    code: error code, as for a DpauditError.
+    """
 
     def __init__(self, message: str, *, code: str = "value-malformed") -> None:
         super().__init__(message)
@@ -77,9 +81,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "either") -> Any:
-    """Return the value of a text in JSON or YAML.
+    """Return the value of a text in JSON or YAML. Raises DatasetError.
 
-    name: the text in messages.  form: "either" tries JSON first.  Raises DatasetError.
+    name: description of the text, for messages.
+    form: format of the text; "either" tries JSON first.
     """
     if form != "yaml":
         try:
@@ -109,12 +114,16 @@ def decoded(text: str, name: str, form: Literal["json", "yaml", "either"] = "eit
 def check_read(
     text: str, value: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Return warnings about strings in a decoded text that are Booleans in YAML 1.1, such as yes.
+    """Return a warning for each string of a decoded text that is a Boolean in YAML 1.1, such as
+    `yes`.
 
-    text: as the user wrote it.  value: its decoded value.  in_file: False if a shell may have
-    removed quotes.  is_dataset: whether `@file` stands for a file.
-    Raises DatasetError for a string or a mapping that looks like another value of Python; the
-    message says how to write that value.
+    text: text in the notation of the user.
+    value: decoded value of the text.
+    in_file: whether the text comes from a file. A shell may have removed quotes from other texts.
+    is_dataset: whether `@file` stands for a file.
+
+    Raises DatasetError for a string or a mapping that looks like another Python value, such as
+    `None` or `nan`. The message explains how to write that value.
     """
     if len(text) > LONGEST or text.startswith(("@", "import:")) or _is_json(text):
         return []
@@ -134,9 +143,11 @@ def check_read(
 def refused(
     text: str, value: Any, node: Any, *, in_file: bool = False, is_dataset: bool = True
 ) -> list[str]:
-    """Return a message for each string or mapping that looks like another value of Python.
+    """Return a message for each string or mapping that looks like another Python value, such as
+    `None` or `nan`.
 
-    node: the YAML node of the value.  Other parameters: as for `check_read`.
+    node: YAML node of the value.
+    The other parameters are the parameters of `check_read`.
     """
     said = _in_python(text.strip(), value, in_file=in_file)
     if said is not None:
@@ -176,7 +187,8 @@ def _is_json(text: str) -> bool:
 
 
 def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
-    """Return a message for a text that Python reads as another value than YAML, else None."""
+    """Return a message if Python reads a text as another value than YAML, such as `(1, 2)`; else
+    None."""
     # Imported here, since most values are JSON.
     import ast
 
@@ -190,7 +202,7 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
         return f"{name} is text here; write {number} for the number, [{listed}] for a list{quoted}"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # SyntaxWarning of invalid Python
+            warnings.simplefilter("ignore")  # SyntaxWarning about invalid Python
             meant = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
@@ -210,7 +222,8 @@ def _in_python(text: str, value: Any, *, in_file: bool) -> str | None:
 
 
 def _are_alike(meant: Any, value: Any) -> bool:
-    """Return whether Python and YAML read the same value, apart from the quotes of strings."""
+    """Return whether Python and YAML read the same value. Strings count as equal, since only their
+    quotes differ."""
     if isinstance(meant, list) and isinstance(value, list):
         return len(meant) == len(value) and all(map(_are_alike, meant, value))
     if isinstance(meant, Mapping) and isinstance(value, Mapping):
@@ -222,7 +235,7 @@ def _are_alike(meant: Any, value: Any) -> bool:
 
 
 def _in_yaml(value: Any) -> str | None:
-    """Return a value of Python in YAML; None if YAML cannot write it."""
+    """Return a Python value in YAML; None if YAML cannot write it."""
     if value is None or isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, int | float):
@@ -246,7 +259,8 @@ def _quoted(text: str, *, in_file: bool) -> str:
 
 
 def _constant(text: str, *, in_file: bool) -> str | None:
-    """Return a message for a string that looks like a constant of Python, else None."""
+    """Return a message for a string that looks like a constant, such as `None` or `nan`; else
+    None."""
     form = "null" if text == "None" else _WORDS.get(_LIBRARY.sub("", text).lower())
     if form is None:
         return None
@@ -254,7 +268,8 @@ def _constant(text: str, *, in_file: bool) -> str | None:
 
 
 def _in_words(text: str, *, in_file: bool) -> str | None:
-    """Return a message for a string that looks like a number or an expression, else None."""
+    """Return a message for a string that looks like a number or an expression, such as `1/3`; else
+    None."""
     name, quoted = shortened(text), _quoted(text, in_file=in_file)
     said = _constant(text, in_file=in_file)
     if said is not None:
@@ -271,7 +286,7 @@ def _in_words(text: str, *, in_file: bool) -> str | None:
         return f"{name} is text here; write {int(over) / int(under):.17g}, or {quoted} for the text"
     if _PRODUCT.fullmatch(text):
         return f"{name} is text here; write the number that it is, or {quoted} for the text"
-    if _OPEN_TUPLE.fullmatch(text):  # YAML cut it at its comma
+    if _OPEN_TUPLE.fullmatch(text):  # YAML has cut the tuple at its comma
         return f"{name} is text here; write a tuple as {{tuple: [1, 2]}}, or quote the text"
     if _CALL.fullmatch(text):
         return (
@@ -303,7 +318,8 @@ def _in_quotes(text: str, value: Any) -> str | None:
 
 
 def _named(text: str, *, is_dataset: bool) -> str | None:
-    """Return a message for a string that looks like the name of a file or object, else None."""
+    """Return a message for a string that looks like the name of a file or of an object; else
+    None."""
     name, quoted = shortened(text), _quoted(text, in_file=False)
     if is_dataset and _FILE.fullmatch(text):
         return f"{name} is text here; write @{name} for what is in that file, or {quoted}"

@@ -1,6 +1,6 @@
-"""Files of users: what can be opened, CSV and .npy; errors about files that are missing or damaged.
+"""Files of users: opening them, CSV and .npy, and errors about missing or damaged files.
 
-Files without an end, such as /dev/zero, are refused instead of read.
+Files without an end, such as /dev/zero, are refused before reading.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from dpaudit.wording import counted, did_you_mean, did_you_mean_file
 
 Reader = Callable[[Path], Any]
 CsvRows = list[list[str]]
-# Most bytes that are read from a pipe, which need not end.
+# Largest number of bytes that are read from a pipe, since a pipe may never end.
 MOST_PIPED = 1 << 28
-# Missing values as other programs write them.
+# Missing values in the notation of other programs.
 _MISSING = frozenset({"None", "NA", "N/A", "n/a", "<NA>", "null", "NULL", "NaT"})
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
-# A line after the last one of a CSV file; a quotation mark that is never closed swallows it.
+# Appended as the last line of a CSV file: a quotation mark that is never closed makes this line
+# part of a cell, which shows the error.
 _END = "\ufdd0"
 
 
@@ -40,9 +41,10 @@ def malformed(why: str) -> DatasetError:
 
 
 def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
-    """Return the function that reads files with the suffix of `name`.
+    """Return the function that reads files with the suffix of `name`. Raises DatasetError.
 
-    readers: functions by suffix.  file: the file in messages.  Raises DatasetError.
+    readers: functions by suffix.
+    file: description of the file, for messages.
     """
     suffix = Path(name).suffix
     if suffix.lower() in readers:
@@ -56,9 +58,11 @@ def reader_for(name: str, readers: Mapping[str, Reader], file: str) -> Reader:
 
 
 def opened(file: Path) -> BinaryIO:
-    """Return a regular file, or the contents of a pipe, such as `<(...)` of a shell, as a stream.
+    """Return a binary stream of a regular file, or of the contents of a pipe, such as `<(...)` of a
+    shell.
 
-    Raises DatasetError for another kind of file and for a pipe without a writer or an end; OSError.
+    Raises DatasetError for another kind of file, and for a pipe without a writer or an end;
+    OSError.
     """
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
@@ -98,17 +102,17 @@ def read_text(file: Path) -> str:
 
 
 def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
-    """Return the reason why a file cannot be read, without its name."""
+    """Return the reason why a file cannot be read, without the name of the file."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not text in UTF-8; save it as UTF-8"
     return error.strerror or str(error)
 
 
 def near_file(missing: Path) -> str:
-    """Return `" Did you mean 'x'?"` with the most similar name in the folder, or `""`.
+    """Return `" Did you mean 'x'?"` with the most similar file name in the folder, or `""`.
 
-    If the folder is missing, its most similar name is returned; if `missing` exists and is no file,
-    a sentence says what it is.
+    If the folder is missing, the most similar name of a folder is used. If `missing` exists and is
+    not a file, return a sentence that says so.
     """
     there = describe_non_file(missing)
     if there:
@@ -124,7 +128,7 @@ def near_file(missing: Path) -> str:
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Add the name of the file to errors, and similar names if it is missing."""
+    """Add the name of the file to errors and, if the file is missing, a similar name."""
     try:
         yield
     except FileNotFoundError:
@@ -140,7 +144,7 @@ def reading(file: Path) -> Iterator[None]:
 
 
 def read_npy(file: Path) -> NDArray[Any]:
-    """Return the array of a `.npy` file, without loading pickled objects.
+    """Return the array of a `.npy` file. Pickled objects are never loaded.
 
     Raises DatasetError and FileNotFoundError.
     """
@@ -155,9 +159,9 @@ def read_npy(file: Path) -> NDArray[Any]:
 
 
 def read_rows(file: Path) -> list[Any]:
-    """Return the rows of a CSV file as mappings, or as lists if the first row is all numbers.
+    """Return the rows of a CSV file as mappings, or as lists if the first row consists of numbers.
 
-    Each cell by itself is a number, None or text. Raises DatasetError.
+    Each cell becomes a number, None or text, independently of the other cells. Raises DatasetError.
     """
     rows = _rows(file)
     cells = [[_cell(text) for text in row] for row in rows]
@@ -168,10 +172,10 @@ def read_rows(file: Path) -> list[Any]:
 
 
 def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
-    """Return the columns of a CSV file by name, or its rows if the first row is all numbers.
+    """Return the columns of a CSV file by name, or its rows if the first row consists of numbers.
 
-    The cells of a column are all integers, all floats, all Booleans or all text; empty cells are
-    None. Raises DatasetError.
+    All cells of a column get one type: integer, float, Boolean or text. Empty cells become None.
+    Raises DatasetError.
     """
     rows = _rows(file)
     names = header(rows[0]) if _has_header(rows) else None
@@ -186,8 +190,8 @@ def read_columns(file: Path) -> dict[str, list[Any]] | list[list[Any]]:
 def lines(file: Path, delimiter: str = ",") -> Iterator[list[str]]:
     """Yield the cells of every row.
 
-    Raises DatasetError for invalid CSV and for a quotation mark that is never closed, which would
-    make one cell of the rest of the file.
+    Raises DatasetError for invalid CSV, and for a quotation mark that is never closed: it would
+    turn the rest of the file into one cell.
     """
     with opened(file) as data, io.TextIOWrapper(data, "utf-8-sig", newline="") as stream:
         reader = csv.reader(chain(stream, [_END]), delimiter=delimiter)
@@ -220,7 +224,8 @@ def _rows(file: Path) -> CsvRows:
 
 
 def _check_missing(rows: CsvRows) -> None:
-    """Raise DatasetError for a word such as NA in a column of numbers, which would become text."""
+    """Raise DatasetError for a word such as NA in a column of numbers: it would turn the column
+    into text."""
     first = 1 if _has_header(rows) else 0
     for place, column in enumerate(zip(*rows[first:], strict=True)):
         words = {text.strip() for text in column} - {""}
@@ -251,8 +256,9 @@ def header(cells: list[str]) -> list[str]:
 
 
 def number(text: str, kind: Callable[[str], float] = float) -> float:
-    """Return the number in a cell. Raises ValueError, and DatasetError beyond all floats."""
-    if "_" in text:  # 1_000 may be an identifier; Python would read a number
+    """Return the number in a cell. Raises ValueError, and DatasetError for a number above all
+    floats."""
+    if "_" in text:  # 1_000 may be an identifier; Python reads a number
         raise ValueError(text)
     found = kind(text)
     if isinstance(found, float) and math.isinf(found) and "inf" not in text.lower():
@@ -267,7 +273,7 @@ _NUMBERS: tuple[Callable[[str], Any], ...] = (partial(number, kind=int), number)
 
 
 def _typed(texts: Sequence[str]) -> list[Any]:
-    """Return the cells of a column as the narrowest type that fits all of them."""
+    """Return the cells of a column as values of the narrowest type that fits all of them."""
     return _read(texts, (*_NUMBERS, lambda text: _TRUTH[text.lower()]))
 
 

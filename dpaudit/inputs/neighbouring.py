@@ -1,4 +1,4 @@
-"""Checks whether two inputs are neighbours by the declared relation."""
+"""Checks of two inputs against the declared neighbouring relation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from dpaudit.inputs.records import (
 )
 from dpaudit.wording import counted, did_you_mean, shortened
 
-# Why an audit of equal inputs is under-powered; EQUAL is the warning about the pair.
+# EQUAL_INPUTS is the reason why an audit of equal inputs has no power; EQUAL is the warning about
+# such a pair.
 EQUAL_INPUTS = "d1 and d2 are equal, so nothing can tell them apart; give two neighbouring inputs"
 EQUAL = "d1 and d2 are equal: no mechanism can tell them apart, so the audit can find nothing"
 _IF_REPLACED = (
@@ -31,17 +32,20 @@ _IF_REPLACED = (
     *(Given("group=2", "--group 2 (claim: {group: 2})"), ")"),
 )
 _OTHER_ORDER = "d1 and d2 hold the same rows in another order"
-# Relative rounding error that a computed distance may have above the allowed one.
+# Relative rounding error by which a computed distance may exceed the allowed distance.
 _ROUNDING = 1e-9
 
 Records = Sequence[Hashable]
 
 
 def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return warnings: the inputs are equal or of unlike types, one has several records more, or
-    the adjacency cannot be checked.
+    """Return warnings about a pair of inputs.
 
-    group: number of records in which the inputs may differ; for distances, a factor.
+    There is a warning if the inputs are equal or of unlike types, if one input has several records
+    more, and if the adjacency cannot be checked.
+
+    group: number of records in which the inputs may differ. Distances are multiplied by it.
+
     Raises DatasetError if the inputs contradict the declared adjacency.
     """
     if are_equal(pair.d1, pair.d2):
@@ -56,9 +60,9 @@ def check_pair(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 
 def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
-    """Return whether two inputs are known to be neighbours.
+    """Return whether two inputs are neighbours. False if the relation cannot be checked.
 
-    Raises DatasetError if a relation of the user's own fails.
+    Raises DatasetError if a user's own relation fails.
     """
     if adjacency.path:
         return related(adjacency, d1, d2)
@@ -68,9 +72,9 @@ def holds(d1: Any, d2: Any, adjacency: Adjacency) -> bool:
 
 
 def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
-    """Return what a relation of the user's own returns for two inputs.
+    """Return the result of a user's own relation for two inputs.
 
-    Raises DatasetError if it fails, does not return a bool, or is not symmetric.
+    Raises DatasetError if the relation fails, does not return a bool, or is not symmetric.
     """
     relation, words = resolve(adjacency.path), adjacency.describe()
     if not callable(relation):
@@ -103,8 +107,10 @@ def related(adjacency: Adjacency, d1: Any, d2: Any) -> bool:
 
 
 def _doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
-    """Return why the adjacency cannot be checked, or None if it holds. Raises DatasetError if it
-    does not hold."""
+    """Return the reason why the adjacency cannot be checked; None if it holds.
+
+    Raises DatasetError if it does not hold.
+    """
     words = adjacency.describe()
     if adjacency.path:
         if group > 1:
@@ -119,7 +125,7 @@ def _doubt(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str | None:
     if adjacency.kind in DISTANCES or adjacency.kind == "coordinate":
         return _check_distance(d1, d2, adjacency, group)
     if adjacency.kind == "replace" and is_scalar(d1) and is_scalar(d2):
-        return None  # one record, changed
+        return None  # both inputs are one record, which is changed
     first, second = records_of(d1), records_of(d2)
     if first is None or second is None:
         return _without(first, second, d1, d2, "rows", words, "has no rows to compare")
@@ -145,7 +151,7 @@ def _check_add_remove(first: Records, second: Records, group: int) -> str | None
 
 
 def _check_changed(first: Records, second: Records, adjacency: Adjacency, group: int) -> str | None:
-    """Check `replace`, whose records may change places, or `hamming`."""
+    """Check `replace`, under which records may change places, or `hamming`."""
     words = adjacency.describe()
     if len(first) != len(second):
         raise _no_neighbours(
@@ -193,7 +199,8 @@ def _check_users(d1: Any, d2: Any, users: Users, group: int) -> str | None:
 
 
 def _check_contributions(name: str, rows: Sequence[Mapping[Any, Any]], users: Users) -> None:
-    """Raise DatasetError if a column is missing or a user contributes more than is allowed."""
+    """Raise DatasetError if a column is missing, or if a user contributes more records than
+    allowed."""
     for column in filter(None, (users.column, users.group)):
         row = next((row for row in rows if column not in row), None)
         if row is not None:
@@ -246,9 +253,9 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
         raise _no_neighbours(
             f"d1 and d2 differ in {changed} entries; adjacency coordinate means {most}"
         )
-    # A group of k records changes up to k coordinates; their changes add up.
+    # A group of k records changes up to k coordinates, and their changes add up.
     order = DISTANCES.get(adjacency.kind, 1)
-    with np.errstate(over="ignore"):  # an infinite distance is more than any relation allows
+    with np.errstate(over="ignore"):  # an infinite distance exceeds every allowed distance
         distance = float(np.linalg.norm(differences, ord=order)) if differences.size else 0.0
     allowed = group * adjacency.distance
     if distance > allowed * (1 + _ROUNDING):
@@ -260,7 +267,8 @@ def _check_distance(d1: Any, d2: Any, adjacency: Adjacency, group: int) -> str |
 
 
 def _differences(first: Any, second: Any) -> Any:
-    """Return the differences of entries: 0 for equal entries and two NaNs, ∞ for a single NaN."""
+    """Return the differences of entries: 0 for equal entries and for two NaNs, ∞ for a single
+    NaN."""
     equal = (first == second) | (np.isnan(first) & np.isnan(second))
     with np.errstate(invalid="ignore", over="ignore"):
         differences = np.where(equal, 0.0, first - second)
@@ -278,12 +286,15 @@ def _numeric(value: Any) -> Any:
 def _without(
     first: Any, second: Any, d1: Any, d2: Any, parts: str, adjacency: str, what: str
 ) -> str:
-    """Return the doubt that one input lacks the parts (rows, numbers) to compare.
+    """Return the reason why two inputs cannot be compared: one of them lacks rows or numbers.
 
-    Raises DatasetError if the other input has them and this one is a single value or a mapping: no
-    change of records turns one into the other. Objects of other types may have records that this
-    module does not know.
-    first, second: the parts of d1 and d2, or None.
+    first, second: rows or numbers of d1 and d2, or None.
+    parts: name of these parts in messages.
+    what: reason, in words.
+
+    Raises DatasetError if the other input has the parts and this input is a single value or a
+    mapping: no change of records turns one into the other. Objects of other types may have records
+    that this module does not know.
     """
     name, other, without = ("d1", "d2", d1) if first is None else ("d2", "d1", d2)
     both_lack = first is None and second is None

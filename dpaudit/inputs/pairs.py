@@ -1,4 +1,4 @@
-"""Pairs of neighbouring inputs, in words, and warnings about inputs that look mistaken."""
+"""Pairs of neighbouring inputs: descriptions, and warnings about inputs that look like mistakes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.inputs.records import as_pandas, difference, exchanged, is_set, records_of
 from dpaudit.wording import nearest, shortened
 
-# Results store notes, so that notes name options without the spelling of flags or keywords.
+# Results store notes. So these texts name options without the spelling of flags or keywords.
 REPLACED = (
     "replacing one record means one removed and one added; a claim for add/remove needs group 2, "
     "or state adjacency replace"
@@ -24,7 +24,7 @@ SEVERAL = (
 )
 
 _ARRAY = "array of shape"
-# Last step of the place of records in `_types`; and the types of an array's entries by dtype.kind.
+# Step to a record in the places of `_types`, and the types of an array's entries by dtype.kind.
 _RECORD = ("[]",)
 _KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("US", "text")}
 # Largest dataset that is searched for warnings, in values.
@@ -35,7 +35,8 @@ _MOST_VALUES = 100_000
 class NeighbouringPair:
     """Two inputs of the mechanism, which dpaudit never changes.
 
-    adjacency: the declared relation, or None.  label: the pair in reports, `d1 = 0, d2 = 1`.
+    adjacency: declared neighbouring relation, or None.
+    label: description of the pair in reports, such as `d1 = 0, d2 = 1`.
     """
 
     d1: Any
@@ -45,7 +46,8 @@ class NeighbouringPair:
 
 
 def describe_pair(d1: Any, d2: Any) -> str:
-    """Return a pair in a few words: `d1 = 0, d2 = 1`, or how two long lists differ."""
+    """Return a short description of a pair: `d1 = 0, d2 = 1`, or the difference of two long
+    lists."""
     first, second = short(d1), short(d2)
     is_cut = any(one.endswith("…") or one.startswith(_ARRAY) for one in (first, second))
     found = difference(d1, d2) if is_cut else None
@@ -53,7 +55,7 @@ def describe_pair(d1: Any, d2: Any) -> str:
 
 
 def short(value: Any) -> str:
-    """Return a dataset in a few words."""
+    """Return a dataset as text of at most 30 characters."""
     text = value if isinstance(value, str) and value.startswith(("@", "import:")) else repr(value)
     if isinstance(value, np.ndarray) and value.size > 6:
         text = f"{_ARRAY} {value.shape}"
@@ -66,8 +68,11 @@ def stated(pair: NeighbouringPair) -> str:
 
 
 def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
-    """Yield a warning if two inputs differ in type and neither is null, and a warning about a
-    column with a similar name in the other input."""
+    """Yield warnings about two inputs that are unlike.
+
+    There is a warning if the inputs differ in type and neither is null, and a warning if one input
+    has a column whose name is similar to a column of the other input.
+    """
     if d1 is not None and d2 is not None and differ_in_type(d1, d2):
         yield (
             f"d1 is {with_type(d1)}, and d2 is {with_type(d2)}: unless this is meant, give inputs "
@@ -83,8 +88,11 @@ def unlike_inputs(d1: Any, d2: Any) -> Iterator[str]:
 
 
 def differ_in_type(d1: Any, d2: Any) -> bool:
-    """Return whether two inputs, their records or their columns differ in type (null, text, number,
-    list, array, table). Missing records and cells have every type."""
+    """Return whether two inputs, their records or their columns differ in type.
+
+    The types are null, text, number, list, array and table. Missing records and cells fit every
+    type.
+    """
     if _type_name(d1) != _type_name(d2):
         return True
     first, second = dict(_types(d1)), dict(_types(d2))
@@ -114,8 +122,8 @@ def _type_name(value: Any) -> str:
 
 
 def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
-    """Yield each place in a dataset, such as a column of its records, with the types of its values,
-    without null."""
+    """Yield (place, types of its values without null) for the places in a dataset, such as a column
+    of its records."""
     found: dict[tuple[Any, ...], set[str]] = {}
     stack: list[tuple[tuple[Any, ...], Any]] = [((), dataset)]
     seen = 0
@@ -139,8 +147,8 @@ def _types(dataset: Any) -> Iterator[tuple[tuple[Any, ...], set[str]]]:
 
 
 def _column_types(column: Any) -> set[str]:
-    """Return the types of the cells of a pandas column, without missing cells, which may turn a
-    column into floats or objects."""
+    """Return the types of the cells of a pandas column, without missing cells. A missing cell may
+    turn the whole column into floats or objects."""
     cells, kind = column.dropna(), column.dtype.kind
     if kind == "O":
         return set(map(_type_name, cells.head(_MOST_VALUES)))
@@ -169,8 +177,10 @@ def notes(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
 
 
 def several_more(pair: NeighbouringPair, group: int = 1) -> tuple[str, ...]:
-    """Return a warning if one dataset has at least two records more than the other, no adjacency is
-    declared and the claim is for one record."""
+    """Return a warning if one dataset has at least two records more than the other.
+
+    There is no warning if an adjacency is declared, or if the claim is for a group of records.
+    """
     d1, d2 = pair.d1, pair.d2
     if pair.adjacency is not None or group > 1 or not (_has_records(d1) and _has_records(d2)):
         return ()
@@ -191,7 +201,7 @@ def _is_replacement(d1: Any, d2: Any) -> bool:
 
 
 def _has_records(dataset: Any) -> bool:
-    """Return whether a dataset is a collection of records; a mapping may be a single record."""
+    """Return whether a dataset is a collection of records. A mapping may be a single record."""
     if isinstance(dataset, np.ndarray) or as_pandas(dataset) is not None:
         return bool(dataset.ndim > 0 and dataset.size <= _MOST_VALUES)
     return (isinstance(dataset, list | tuple) or is_set(dataset)) and len(dataset) <= _MOST_VALUES

@@ -19,7 +19,7 @@ from dpaudit.stats.one_run import Guesses
 from dpaudit.wording import counted, did_you_mean, install_command, shortened, shown
 
 Raw = list[Any] | NDArray[Any]
-# Columns of equal length by name.
+# Columns of equal length, by name.
 Columns = dict[str, Raw]
 
 _ARMS: Mapping[Any, bool] = {1: True, 2: False, "1": True, "2": False, "d1": True, "d2": False}
@@ -30,7 +30,8 @@ _SHOWN = 60
 
 
 def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
-    """Return the outputs for d1 and for d2, each from a file of its own. Raises DatasetError."""
+    """Return the outputs for d1 and the outputs for d2, each from a file of its own. Raises
+    DatasetError."""
     one, other = _read(first), _read(second)
     if _shape(one) != _shape(other):
         raise _invalid(
@@ -44,9 +45,11 @@ def read_pair(first: Path, second: Path) -> tuple[Raw, Raw]:
 
 
 def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
-    """Return the outputs in one file in order, and which of them belong to d1: (outputs,).
+    """Return the outputs in a file, and a Boolean array (outputs,): whether each output is for d1.
 
-    column: holds 1 for d1 and 2 for d2.  Raises DatasetError.
+    column: name of the column that holds 1 for d1 and 2 for d2.
+
+    Raises DatasetError.
     """
     table = _named(file, _read(file))
     arms = _column(file, table, column)
@@ -59,10 +62,10 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
 
 
 def read_guesses(file: Path) -> Guesses:
-    """Return the numbers of canaries, guesses and right guesses in a file with one canary a row.
+    """Return the numbers of canaries, guesses and right guesses in a file with one canary per row.
 
-    Its column `included` holds 1 or 0; its column `guess` 1, 0, or nothing for no guess.
-    Raises DatasetError.
+    The column `included` holds 1 or 0. The column `guess` holds 1, 0, or nothing if no guess was
+    made. Raises DatasetError.
     """
     table = _named(file, _read(file))
     included = [_choice(file, INCLUDED, one) for one in _plain(_column(file, table, INCLUDED))]
@@ -130,7 +133,8 @@ def _checked(rows: Iterator[list[str]], header: list[str]) -> Iterator[list[str]
 
 
 def _values(column: Sequence[str]) -> Raw:
-    """Return cells as an array if all are numbers, else as numbers, text, and None if empty."""
+    """Return cells as an array if all are numbers, else as a list of numbers, texts, and None for
+    empty cells."""
     with suppress(ValueError):
         if not any("_" in cell for cell in column):  # Python would read 1_000 as a number
             return np.array(column, dtype=np.float64)
@@ -189,7 +193,7 @@ _READERS: Mapping[str, Callable[[Path], Raw | Columns]] = {
 
 
 def _shape(found: Raw | Columns) -> str:
-    """Return the type of a row in words."""
+    """Return a description of the type of a row, for messages."""
     if isinstance(found, dict):
         return f"the columns {', '.join(sorted(found))}"
     if isinstance(found, np.ndarray) and found.ndim > 1:
@@ -208,7 +212,7 @@ def _check_names(file: Path, table: Columns) -> None:
 
 
 def _named(file: Path, found: Raw | Columns) -> Columns:
-    """Return the columns by name. Raises DatasetError for a file without names."""
+    """Return the columns of a file by name. Raises DatasetError for a file without column names."""
     if isinstance(found, dict):
         return found
     if isinstance(found, list) and all(isinstance(row, dict) for row in found):

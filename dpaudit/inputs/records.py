@@ -1,7 +1,7 @@
-"""Records of datasets, made comparable: equality, digests, and how two lists differ.
+"""Records of datasets as comparable values: equality, digests, and the difference of two lists.
 
-A record is a row of a dataset: an item of a list, a row of an array or of a data frame. A
-comparable record equals another one only if both are the same to a mechanism.
+A record is a row of a dataset: an item of a list, or a row of an array or a data frame. Two records
+become equal comparable values only if no mechanism can distinguish them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import numpy as np
 from dpaudit.outcomes.frames import content
 from dpaudit.wording import counted, on_one_line, shortened, shown
 
-# Types that are comparable as they are. Most values have them, and other checks are slower.
+# Types whose values are comparable as they are. Most values have them, and other checks are slower.
 _PLAIN = frozenset({int, str, bool, type(None)})
 # Largest dataset whose differences are described, in values.
 _MOST_VALUES = 100_000
-# Parts of a record that are named, characters of each value, and characters before a difference.
+# Parts of a record that a message names, characters of each value, and characters of context before
+# the place where two values differ.
 _PARTS, _WIDTH, _BEFORE = 2, 20, 5
 _SIZED = (list, tuple, dict)
 
@@ -46,7 +47,8 @@ def records_of(dataset: Any) -> list[Hashable] | None:
 
 
 def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
-    """Return the records of a dataset by name of column; None if its columns have no names."""
+    """Return each record of a dataset as a mapping from column name to value; None if its columns
+    have no names."""
     frame = as_pandas(dataset)
     if frame is not None:
         return frame.to_dict("records") if frame.ndim == 2 else None
@@ -60,15 +62,17 @@ def named_records(dataset: Any) -> list[Mapping[Any, Any]] | None:
 
 
 def exchanged(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[int, int]:
-    """Return how many records only the first and only the second list has, in any order."""
+    """Return how many records only the first list has, and how many only the second list has, in
+    any order."""
     ours, theirs = Counter(first), Counter(second)
     return (ours - theirs).total(), (theirs - ours).total()
 
 
 def comparable(value: Any) -> Hashable:
-    """Return a hashable value that is equal for equal values: NaN equals NaN, 0.0 is not −0.0."""
+    """Return a hashable value that is equal for equal values. NaN equals NaN; 0.0 differs from
+    −0.0."""
     kind = type(value)
-    if kind in _PLAIN or (kind is float and value and value == value):  # neither a zero nor NaN
+    if kind in _PLAIN or (kind is float and value and value == value):  # neither zero nor NaN
         return cast(Hashable, value)
     if kind is list:
         return tuple(map(comparable, value))
@@ -81,9 +85,9 @@ def comparable(value: Any) -> Hashable:
     if isinstance(value, Mapping):
         return frozenset((key, comparable(part)) for key, part in value.items())
     if isinstance(value, float) and math.isnan(value):
-        return "NaN"  # unequal to itself, but the same record
+        return "NaN"  # NaN differs from itself, but is the same record
     if isinstance(value, float) and value == 0 and math.copysign(1, value) < 0:
-        return "-0.0"  # equal to 0.0, but another record: 1 / x and atan2 differ
+        return "-0.0"  # equals 0.0, but is another record: 1 / x and atan2 differ
     return value if isinstance(value, Hashable) else repr(value)
 
 
@@ -98,7 +102,8 @@ def is_set(dataset: Any) -> bool:
 
 
 def as_pandas(value: Any) -> Any:
-    """Return a DataFrame or Series; None for anything else. Never imports pandas."""
+    """Return the value if it is a DataFrame or Series; None for anything else. Never imports
+    pandas."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(value, (pandas.DataFrame, pandas.Series)):
         return None
@@ -106,7 +111,7 @@ def as_pandas(value: Any) -> Any:
 
 
 def are_equal(d1: Any, d2: Any) -> bool:
-    """Return whether two datasets are the same to every mechanism."""
+    """Return whether no mechanism can distinguish two datasets."""
     if isinstance(d1, np.ndarray) and isinstance(d2, np.ndarray):
         floats = d1.dtype.kind in "fc" and d2.dtype.kind in "fc"
         if not np.array_equal(d1, d2, equal_nan=floats):
@@ -124,8 +129,8 @@ def are_equal(d1: Any, d2: Any) -> bool:
 def fingerprint(dataset: Any) -> str | None:
     """Return a digest that changes if a mechanism changes its input; None if there is no digest.
 
-    It is of the type, shape and bytes of an array, of the hash of every row of a pandas object, and
-    of the pickle of any other value.
+    For an array, it is a digest of the type, shape and bytes; for a pandas object, of the hash of
+    every row; for any other value, of its pickle.
     """
     with suppress(Exception):  # a value that cannot be pickled or hashed has no digest
         digest = hashlib.blake2b(digest_size=16)
@@ -139,10 +144,11 @@ def fingerprint(dataset: Any) -> str | None:
 
 
 def difference(d1: Any, d2: Any) -> str | None:
-    """Return in words the one record in which two lists or arrays differ; None for others."""
+    """Return a description of the one record in which two lists or arrays differ; None for other
+    pairs."""
     if not (_is_list(d1) and _is_list(d2)):
         return None
-    with suppress(Exception):  # of records that cannot be compared
+    with suppress(Exception):  # records that cannot be compared
         return _difference(d1, d2)
     return None
 
@@ -181,7 +187,8 @@ def _alike(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 
 
 def _changed(one: Any, other: Any) -> str:
-    """Return how two records differ, part by part if both have the same parts."""
+    """Return a description of the difference of two records, part by part if both have the same
+    parts."""
     parts = _parts(one, other)
     if not parts:
         return _is(one, other)
@@ -191,7 +198,7 @@ def _changed(one: Any, other: Any) -> str:
 
 
 def _is(one: Any, other: Any) -> str:
-    """Return two values in words, from about the place where they start to differ."""
+    """Return two values in words, from slightly before the place where they start to differ."""
     texts = [on_one_line(repr(value)) for value in (one, other)]
     alike = _alike(*texts)
     if alike >= _WIDTH - 1 and max(map(len, texts)) > _WIDTH:
@@ -201,7 +208,8 @@ def _is(one: Any, other: Any) -> str:
 
 
 def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
-    """Return the parts, with names, in which two records with the same parts differ."""
+    """Return (name, (value, other value)) for the parts in which two records with the same parts
+    differ."""
     rows = (list, tuple)
     if isinstance(one, Mapping) and isinstance(other, Mapping) and one.keys() == other.keys():
         both = [(key, (value, other[key])) for key, value in one.items()]
@@ -217,6 +225,6 @@ def _parts(one: Any, other: Any) -> list[tuple[str, tuple[Any, Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of an array as a Python object, except times."""
+    """Return a value of an array as a Python object. Dates and times stay NumPy values."""
     is_array = isinstance(value, np.ndarray | np.generic)
     return value.tolist() if is_array and value.dtype.kind not in "mM" else value

@@ -1,9 +1,10 @@
 """Values that YAML and JSON cannot write: tuples, arrays, data frames and imported objects.
 
-`{tuple: [0, 1]}` is a tuple, `{array: [0, 1]}` a NumPy array, `{pandas: {age: [36]}}` and
+`{tuple: [0, 1]}` is a tuple and `{array: [0, 1]}` a NumPy array. `{pandas: {age: [36]}}` and
 `{polars: {age: [36]}}` are data frames. `{tuple: {tuple: [0, 1]}}` is the mapping
-`{tuple: [0, 1]}`, and so for the other forms. `import:module:name` is the object of an import
-path, `import::text` the text `import:text`. pandas and Polars are imported when a frame is made.
+`{tuple: [0, 1]}`, and the other forms are escaped in the same way. `import:module:name` is the
+object of an import path, and `import::text` is the text `import:text`. pandas and Polars are
+imported only when a frame is made.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ _CALLED = "()"
 # Names of libraries in messages.
 LIBRARIES: Mapping[str, str] = {"pandas": "pandas", "polars": "Polars"}
 ARRAYS = ("array", "numpy")
-# Forms of a dataset, as users write them.
+# Forms of a dataset, in the notation of users.
 FORMS = (*ARRAYS, *LIBRARIES)
-# Arguments of DataFrame.
+# Keyword arguments of DataFrame, by library.
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "pandas": {},
-    "polars": {"orient": "row", "strict": False},  # 1 and 2.5 in one column are floats
+    "polars": {"orient": "row", "strict": False},  # strict=False reads 1 and 2.5 as floats
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An import path, imported where the object is needed, perhaps in another process.
+    """An import path that is imported where the object is needed, perhaps in another process.
 
     called: whether the object is a function without arguments that returns the value.
     """
@@ -51,9 +52,9 @@ class Reference:
         return f"{IMPORT}{self.path}{_CALLED if self.called else ''}"
 
     def value(self, *, calls: bool) -> Any:
-        """Return the imported object. calls: whether a function is called.
+        """Return the imported object. Raises TargetError, and DatasetError if a call fails.
 
-        Raises TargetError, and DatasetError if the call fails.
+        calls: whether a function is called, even if `called` is False.
         """
         found = resolve(self.path)
         if not self.called and not (calls and callable(found)):
@@ -71,10 +72,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
-    """An array or a data frame that is made where it is needed, perhaps in another process, whose
-    Python may have a library that this one has not.
+    """An array or a data frame that is made where it is needed.
 
-    form: `array`, `numpy`, `pandas` or `polars`.  data: lists, or a mapping of columns.
+    This may be another process, whose Python may have a library that this process lacks.
+
+    form: `array`, `numpy`, `pandas` or `polars`.
+    data: lists, or a mapping of columns.
     """
 
     form: str
@@ -93,27 +96,27 @@ class Inline:
         return f"{{{self.form}: {self.data!r}}}"
 
     def value(self, *, elsewhere: bool) -> Any:
-        """Return the array or frame; `Rows` if a frame is made elsewhere. Raises DatasetError."""
+        """Return the array or the frame. Raises DatasetError. elsewhere: return `Rows` in place of
+        a frame."""
         if self.form in ARRAYS:
             return array(self.data, repr(self))
         return frame(self.data, self.form, repr(self), elsewhere=elsewhere)
 
 
 def written(value: Any, base: Path | None = None) -> Any:
-    """Return a decoded value with its tuples; import paths become `Reference`, arrays and data
-    frames become `Inline`. A value without any of these is returned as it is.
+    """Return a decoded value in which `{tuple: …}` is a tuple, an import path a `Reference`, and an
+    array or data frame an `Inline`. A value without any of these is returned as it is.
 
-    base: folder where relative files of import paths are looked for after the working directory.
+    base: folder in which relative files of import paths are looked for after the working directory.
+
     Raises DatasetError, and TargetError for an invalid import path.
     """
     return _read(value, partial(_text, base=base)) if _has_forms(value) else value
 
 
 def with_tuples(value: Any) -> Any:
-    """Return a decoded value with its tuples, arrays and frames; `import:` stays text.
-
-    Raises DatasetError.
-    """
+    """Return a decoded value with its tuples, arrays and frames. `import:` stays text. Raises
+    DatasetError."""
     return resolved(_read(value, str))
 
 
@@ -138,9 +141,11 @@ def _read(value: Any, text: Callable[[str], Any]) -> Any:
 def resolved(value: Any, *, calls: bool = False, elsewhere: bool = False) -> Any:
     """Return a value with its references imported and its arrays and frames made.
 
-    calls: whether imported functions are called.  elsewhere: whether data frames become `Rows`, for
-    the process of the mechanism to make them. Raises the errors of `Reference.value` and
-    `Inline.value`.
+    calls: whether imported functions are called.
+    elsewhere: whether data frames become `Rows`, from which the process of the mechanism makes
+    them.
+
+    Raises the errors of `Reference.value` and `Inline.value`.
     """
     if next(_lazy(value), None) is None:
         return value
@@ -198,10 +203,11 @@ def _made(form: str, data: Any, text: Callable[[str], Any]) -> Any:
 
 
 class Rows(list[Any]):
-    """The rows of a data frame that is made in the process of the mechanism; this process need not
-    have the library.
+    """The rows of a data frame that the process of the mechanism makes. This process need not have
+    the library.
 
-    library: its name.  data: columns by name, or rows.
+    library: name of the library.
+    data: columns by name, or rows.
     """
 
     def __init__(self, library: str, data: Any) -> None:
@@ -218,9 +224,10 @@ class Rows(list[Any]):
 
 
 def array(value: Any, words: str) -> NDArray[Any]:
-    """Return a value as an array of numbers, Booleans or strings.
+    """Return a value as an array of numbers, Booleans or strings. Raises DatasetError for other
+    values.
 
-    words: the value in messages.  Raises DatasetError for any other value.
+    words: description of the value, for messages.
     """
     try:
         found = np.asarray(value)
@@ -243,9 +250,11 @@ def array(value: Any, words: str) -> NDArray[Any]:
 def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) -> Any:
     """Return a dataset as a data frame.
 
-    dataset: rows (a list of mappings or of lists, a matrix), or columns (a mapping of lists).
-    words: the dataset in messages.  elsewhere: whether `Rows` are returned, for the process of the
-    mechanism to make the frame.
+    dataset: rows (a list of mappings or of lists, or a matrix), or columns (a mapping of lists).
+    library: `pandas` or `polars`.
+    words: description of the dataset, for messages.
+    elsewhere: whether to return `Rows`, from which the process of the mechanism makes the frame.
+
     Raises DatasetError for any other dataset, and if the library is not installed.
     """
     if type(dataset).__module__.partition(".")[0] == library:
@@ -265,7 +274,8 @@ def frame(dataset: Any, library: str, words: str, *, elsewhere: bool = False) ->
 
 
 def _data(dataset: Any, words: str, name: str) -> Any:
-    """Return the data of a frame: lists of equal length by name, or rows of equal length."""
+    """Return the data of a frame: a mapping from column name to list, all of equal length, or a
+    list of rows of equal length. Raises DatasetError."""
     if isinstance(dataset, np.ndarray) and dataset.ndim == 2:
         return dataset.tolist()
     if isinstance(dataset, Mapping):

@@ -17,13 +17,13 @@ from dpaudit.wording import on_one_line
 _KINDS = "null bool int float str seq map set omap pairs binary timestamp merge"
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in _KINDS.split())
 
-# Most levels of lists and mappings. In block style each level takes one or two columns.
+# Largest number of nested lists and mappings. In block style each level takes one or two columns.
 DEEPEST = 200
-# Message of PyYAML from 6.0.4 on for more than 1,000 levels.
+# Message of PyYAML (since 6.0.4) for more than 1,000 levels.
 _TOO_DEEP = "exceeded maximum nesting depth"
-# Message of PyYAML for a tab, and for other characters that start no value.
+# Message of PyYAML for a tab, and for other characters with which no value starts.
 _NOTHING_BEGINS = "cannot start any token"
-# Messages of PyYAML, and clearer ones.
+# Messages of PyYAML, with clearer ones.
 _CLEARER = {
     "did not find expected <document start>": "something follows the end of the value",
     "did not find expected node content": "a value is missing, or there is a comma too many",
@@ -31,34 +31,38 @@ _CLEARER = {
     "did not find expected ',' or ']'": "expected ',' or ']'; quote a text with commas or brackets",
     "while parsing a flow node": "in brackets or braces",
 }
-# A text whose first character YAML reserves.
+# A text that starts with a character that YAML reserves, `@` or a backtick.
 _RESERVED = re.compile(r"[@`][^\s,}\]]*")
-# A reference to an axis of a matrix without quotes.
+# A reference to an axis of a matrix, such as `${epsilon}`, without quotes.
 _REFERENCE = re.compile(r"(?<![\"'\w$])\$\{[^{}\"']+\}")
 _INDENTED = re.compile(rf"^[ ?:-]{{{DEEPEST // 2}}}", re.MULTILINE)
 
-# Most values and characters that aliases may add to a document: few lines could stand for billions.
+# Largest number of values and characters that aliases may add to a document: with aliases, a few
+# lines could stand for billions of values.
 _MOST_REPEATED = 10_000_000
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class PlainLoader(_Base):  # type: ignore[misc]  # the C loader when there is one, so an Any
-    """PyYAML's safe loader with the plain scalars of YAML 1.2: no sexagesimal numbers, `yes` and
-    `no` are text, and dates need `!!timestamp`."""
+class PlainLoader(_Base):  # type: ignore[misc]  # the C loader if there is one, so the type is Any
+    """PyYAML's safe loader with the plain scalars of YAML 1.2.
 
-    # Without the resolvers of PyYAML, which are those of YAML 1.1.
+    It has no sexagesimal numbers, `yes` and `no` are text, and dates need `!!timestamp`.
+    """
+
+    # Leave out the resolvers of PyYAML, which follow YAML 1.1.
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def construct_integer(self, node: Any) -> int:
-        """Return the value of 12, 1_000, 0x1F or 0o17; 017 is 17."""
+        """Return the value of an integer such as 12, 1_000, 0x1F or 0o17. 017 is 17."""
         text = node.value.replace("_", "")
         sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
         base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
         return int(sign + digits[2 if base != 10 else 0 :], base)
 
     def construct_float(self, node: Any) -> float:
-        """Return the value of 1.5, 1e3, .inf or .nan. Raises YamlError beyond all floats."""
+        """Return the value of a float such as 1.5, 1e3, .inf or .nan. Raises YamlError above all
+        floats."""
         value = float(self.construct_yaml_float(node))
         if math.isinf(value) and "inf" not in node.value.lower():
             why = f"{node.value} is larger than any float, 1.8e308; write .inf if that is meant"
@@ -113,7 +117,7 @@ for _kind, _pattern, _first in _SCALARS:
 
 
 class YamlError(UsageError):
-    """A YAML text that cannot be read. line: from 1; None if unknown."""
+    """A YAML text that cannot be read. line: line number, counted from 1; None if unknown."""
 
     def __init__(
         self, message: str, line: int | None = None, *, code: str = "yaml-invalid"
@@ -132,7 +136,8 @@ def parse_yaml(text: str) -> Any:
 
 
 def compose(text: str) -> Any:
-    """Return the checked node graph of a document; None for an empty one. Raises YamlError."""
+    """Return the checked graph of nodes of a document; None for an empty document. Raises
+    YamlError."""
     if _may_be_deep(text):
         _check_depth(text)
     with _loading(text) as loader:
@@ -166,14 +171,14 @@ def _loading(text: str) -> Iterator[PlainLoader]:
         raise YamlError(f"not valid YAML: {', '.join(parts)}", line, code="yaml-invalid") from None
     except yaml.YAMLError as error:
         raise YamlError(f"not valid YAML: {on_one_line(str(error))}", code="yaml-invalid") from None
-    except (ValueError, OverflowError) as error:  # e.g. a 13th month
+    except (ValueError, OverflowError) as error:  # such as a date in month 13
         raise YamlError(f"not valid YAML: {error}", code="yaml-invalid") from None
     finally:
         loader.dispose()
 
 
 def _no_beginning(text: str, mark: Any) -> str | None:
-    """Return why no value can start at a mark, or None if the reason is unknown."""
+    """Return the reason why no value can start at a mark; None if the reason is unknown."""
     rest = text[mark.index :]
     before = text[: mark.index].rpartition("\n")[2] + rest.partition("\n")[0]
     if "\t" in before[: len(before) - len(before.lstrip())]:
@@ -183,12 +188,12 @@ def _no_beginning(text: str, mark: Any) -> str | None:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Return False for most texts, whose depth then need not be checked."""
+    """Return whether the depth of a text has to be checked; False for most texts."""
     return text.count("[") + text.count("{") > DEEPEST or _INDENTED.search(text) is not None
 
 
 def _check_depth(text: str) -> None:
-    """Raise YamlError for a deep text, on which the C loader would overflow the stack."""
+    """Raise YamlError for a deeply nested text, on which the C loader would overflow the stack."""
     depth = 0
     with _loading(text) as loader:
         while loader.check_event():
@@ -214,13 +219,15 @@ def construct(node: Any) -> Any:
 
 
 def line_of(node: Any) -> int:
-    """Return the line that a node starts on, counted from 1."""
+    """Return the line on which a node starts, counted from 1."""
     return int(node.start_mark.line) + 1
 
 
 def _all_nodes(root: Any) -> tuple[list[Any], int]:
-    """Return all nodes, each once and before its children, and the size of the document with its
-    aliases written out, in values and characters."""
+    """Return all nodes, and the size of the document with its aliases written out.
+
+    Each node is listed once, before its children. The size counts values and characters.
+    """
     nodes: list[Any] = []
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
@@ -243,9 +250,9 @@ def _all_nodes(root: Any) -> tuple[list[Any], int]:
 
 
 def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
-    """Yield the strings of a document without quotes: of its values, or of its keys.
+    """Yield the strings without quotes among the values of a document; with `keys`, among its keys.
 
-    node: None for an empty document.
+    node: root of the document; None for an empty document.
     """
     nodes = [] if node is None else _all_nodes(node)[0]
     pairs = [pair for one in nodes if isinstance(one, yaml.MappingNode) for pair in one.value]
@@ -257,7 +264,7 @@ def plain_texts(node: Any, *, keys: bool = False) -> Iterator[str]:
 
 
 def empty_keys(node: Any) -> Iterator[str]:
-    """Yield the keys without a value in braces: of `{a}`, and of `{a:1}`, whose key is `a:1`."""
+    """Yield the keys without a value in braces, such as `a` in `{a}`, and `a:1` in `{a:1}`."""
     for one in [] if node is None else _all_nodes(node)[0]:
         if isinstance(one, yaml.MappingNode) and one.flow_style:
             for key, value in one.value:
@@ -273,7 +280,7 @@ def _children(node: Any) -> list[Any]:
 
 
 def _check_repeated(nodes: list[Any], size: int) -> None:
-    """Raise YamlError if aliases make a document much larger. nodes: the root first."""
+    """Raise YamlError if aliases make a document much larger. nodes: all nodes, the root first."""
     repeated = size - sum(map(_own_size, nodes))
     if repeated > _MOST_REPEATED:
         raise _refused(
