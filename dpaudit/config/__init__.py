@@ -1,1 +1,1 @@
-"""Configuration: YAML files and command-line flags to `AuditSpec`s, through the same keys."""
+"""Configuration: YAML files and command-line flags become `AuditSpec`s, through the same keys."""

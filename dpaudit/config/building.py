@@ -1,4 +1,4 @@
-"""From the settings of one audit, of a file or of flags, to an `AuditSpec`."""
+"""From the settings of one audit, in a file or in flags, to an `AuditSpec`."""
 
 from __future__ import annotations
 
@@ -52,16 +52,19 @@ from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.inputs.values import IMPORT, LIBRARIES, with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
-# Settings that a result does not depend on, or keeps elsewhere.
+# Settings that do not affect a result, or that a result stores elsewhere.
 _NOT_REPEATED = ("seed", "workers", "executor")
 # Longest text that may name a file, in characters.
 _LONGEST = 4096
 
 
 def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> AuditSpec:
-    """Return the audit of settings from the command line, completed by the project's defaults.
+    """Return the audit for settings from the command line, with the project's defaults for missing
+    ones.
 
-    settings: values by key of a configuration file.  Raises UsageError.
+    settings: values by key of a configuration file.
+
+    Raises UsageError.
     """
     locate = project.locating(settings, lambda path: "")
     flags = set(OPTIONS) - project.inherited(settings)
@@ -69,8 +72,11 @@ def build_spec(settings: Mapping[str, Any], project: Project = NO_PROJECT) -> Au
 
 
 def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return the claim that the key `claim` describes, and the claim for one record if it is for a
-    group of records. Raises the errors of claims."""
+    """Return the claim that the key `claim` describes. If it is for a group of records, also return
+    the `Grouped` claim for one record, else None.
+
+    Raises the errors of claims.
+    """
     with reported(lambda path: "", OPTIONS):
         return _claims({"claim": dict(parameters)}, None)
 
@@ -78,17 +84,18 @@ def build_claims(parameters: Mapping[str, Any]) -> tuple[PrivacyClaim, Grouped |
 def located_spec(
     settings: Settings, locate: Locate, base: Folder = None, flags: Collection[str] = ()
 ) -> AuditSpec:
-    """Return the audit of complete settings.
+    """Return the audit for complete settings.
 
-    locate: returns the place of a path, for messages.  base: folder where relative files are looked
-    for after the working directory.  flags: keys that the command line gave.
+    locate: function that returns the place of a path, for messages.
+    base: folder in which relative files are looked for after the working directory.
+    flags: keys that the command line gave.
     """
     with reported(locate, flags):
         return placed_spec(settings, base)
 
 
 def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
-    """Return the audit, as `located_spec` does. Raises PlacedError, without file and line."""
+    """Return the audit for complete settings. Raises PlacedError, without file and line."""
     check_audit_keys(settings)
     given = _given(settings)
     if not str(given.get("name", "audit")).strip():
@@ -101,7 +108,8 @@ def placed_spec(settings: Settings, base: Folder = None) -> AuditSpec:
 
 
 def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None:
-    """Return settings as a result stores them; None if JSON cannot represent them exactly."""
+    """Return settings in the form in which a result stores them; None if JSON cannot hold them
+    exactly."""
     plain = {key: value for key, value in _given(settings).items() if key not in _NOT_REPEATED}
     request = {"folder": None if base is None else str(base), "settings": plain}
     try:
@@ -111,7 +119,7 @@ def _request(settings: Mapping[str, Any], base: Folder) -> dict[str, Any] | None
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without keys whose value is null, except datasets."""
+    """Return settings without the keys whose value is null. Datasets may be null."""
     return {
         key: value for key, value in settings.items() if value is not None or key in ("d1", "d2")
     }
@@ -147,7 +155,7 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
 
 
 def _name(target: AnyTarget) -> str:
-    """Return the name of an audit from its target: the names of its mechanisms."""
+    """Return the name of an audit: the names of its mechanisms."""
     return " + ".join(
         part.name if isinstance(part, CommandTarget) else part.name.rpartition(":")[2]
         for part in single_targets(target)
@@ -155,7 +163,8 @@ def _name(target: AnyTarget) -> str:
 
 
 def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None]:
-    """Return the claim for the group of records, and the claim for one record if it has several."""
+    """Return the claim for the group of records, and the `Grouped` claim for one record if the
+    group has several records, else None."""
     if "claim" not in given:
         raise missing((), "the audit has no claim; give e.g. claim: {epsilon: 1}")
     parameters = dict(given["claim"])
@@ -175,8 +184,11 @@ def _group(given: Settings) -> Any:
 
 
 def _with_functions(given: dict[str, Any], base: Folder) -> dict[str, Any]:
-    """Return the parameters of a claim with its functions: an adversary as the path of its file,
-    which every worker loads itself; a trade-off function as a function."""
+    """Return the parameters of a claim with its functions resolved.
+
+    An adversary becomes the path of its file, which every worker loads itself. A trade-off function
+    becomes a Python function.
+    """
     found = dict(given)
     for one in parameters():
         text = found.get(one.name)
@@ -246,7 +258,7 @@ def _pairs(given: Settings, base: Folder) -> tuple[NeighbouringPair, ...]:
 def _with_unique_labels(
     pairs: Sequence[NeighbouringPair], named: Sequence[bool]
 ) -> Iterator[NeighbouringPair]:
-    """Yield pairs; those without a name get a number if their labels are equal."""
+    """Yield the pairs. Pairs without a name get a number if their labels are equal."""
     often = Counter(one.label for one in pairs)
     for number, (one, has_name) in enumerate(zip(pairs, named, strict=True), 1):
         is_alone = has_name or often[one.label] == 1
@@ -258,7 +270,7 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
     if form in LIBRARIES and "command" in given:
         why = f"={form!r} is for a mechanism under Python; a command reads JSON"
         raise conflict(("as",), Name("as"), why)
-    # With another Python, data frames are made there, by its library.
+    # With another Python, data frames are made in its process, by its library.
     load = partial(load_dataset, form=form, base=base, elsewhere="python" in given)
     with about(*path, "d1"):
         d1 = load(one["d1"])
@@ -275,7 +287,7 @@ def _pair(one: Settings, given: Settings, base: Folder, path: Path) -> Neighbour
 
 
 def _read(option: Option, value: Any, base: Folder) -> Any:
-    """Return the value of an option in the form that AuditSpec takes."""
+    """Return the value of an option in the type that AuditSpec takes."""
     name = option.name
     with about(name):
         if name == "range":
@@ -298,7 +310,8 @@ def _read(option: Option, value: Any, base: Folder) -> Any:
 
 
 def _whole(key: str, value: Any) -> Any:
-    """Return an integer; also of 1e6, which YAML and JSON read as a float."""
+    """Return the integer that a number stands for. 1e6 is allowed, which YAML and JSON read as a
+    float."""
     if isinstance(value, str) or (isinstance(value, float) and not value.is_integer()):
         raise refusal((key,), f"={value!r} must be a whole number")
     return int(value)
@@ -308,7 +321,8 @@ def named_files(settings: Any, base: pathlib.Path | None = None) -> tuple[pathli
     """Return the existing files that settings name, so that results do not overwrite them.
 
     Files are named by import paths, `@file`, programs and arguments of programs.
-    base: folder where relative files are looked for, in addition to the working directory.
+
+    base: folder in which relative files are looked for, in addition to the working directory.
     """
     names = dict.fromkeys(name for text in _texts(settings) for name in _names(text))
     files = dict.fromkeys(file for name in names for file in _files(name, base))
@@ -329,7 +343,7 @@ def _names(text: str) -> Iterator[str]:
     if len(text) > _LONGEST:
         return
     words = text.split()
-    with suppress(ValueError):  # a quote that is not closed
+    with suppress(ValueError):  # a quote may not be closed
         words = shlex.split(text)
     for word in (text, *words):
         name = word.removeprefix(FILE).removeprefix(IMPORT)

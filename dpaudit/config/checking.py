@@ -31,10 +31,10 @@ from dpaudit.config.settings import (
 from dpaudit.errors import DpauditError
 from dpaudit.inputs.adjacency import parse_adjacency
 
-# Valid settings that replace wrong ones.
+# Valid settings that replace wrong settings.
 _CLAIM, _MECHANISM, _INPUT = {"epsilon": 1.0}, "builtins:abs", 0
 _TARGET = {one.name for one in owned("mechanism")} | {"compose"}
-# Most attempts to build an audit: more than an audit has keys.
+# Largest number of attempts to build an audit: more than an audit has keys.
 _MOST = 60
 
 
@@ -42,8 +42,9 @@ _MOST = 60
 class Found:
     """The contents of a file.
 
-    specs: the audits whose mechanisms can be loaded, each with the function that locates its keys.
-    problems: all errors.  audits: the number of audits in the file.
+    specs: audits whose mechanisms can be loaded, each with the function that locates its keys.
+    problems: all errors.
+    audits: number of audits in the file.
     """
 
     specs: tuple[tuple[Locate, AuditSpec], ...]
@@ -53,9 +54,11 @@ class Found:
 
 @dataclass(slots=True)
 class _Mending:
-    """The settings of one audit, which `build` corrects until they can be built.
+    """The settings of one audit, which `build` corrects until the audit can be built.
 
-    problems: errors so far.  mended: keys whose values were corrected.
+    problems: errors so far.
+    spec: audit, once it is built.
+    mended: keys whose values were corrected.
     """
 
     settings: dict[str, Any]
@@ -77,7 +80,7 @@ class _Mending:
                     return
 
     def _fill_in(self) -> None:
-        """Replace FILL_IN by valid values, with an error for all of its places."""
+        """Replace FILL_IN by valid values, with one error for all of its places."""
         try:
             check_filled_in(self.settings)
         except PlacedError as error:
@@ -87,17 +90,18 @@ class _Mending:
 
     @property
     def can_be_loaded(self) -> bool:
-        """Whether the mechanism is the one of the file."""
+        """Whether the audit is built with the mechanism that the file names."""
         return self.spec is not None and not self.mended & _TARGET
 
     def _follows(self, error: PlacedError) -> bool:
-        """Return whether an error may be caused by a correction: a claim without a parameter that
-        was removed from it."""
+        """Return whether a correction may have caused an error, as in a claim that lacks a
+        parameter which was removed from it."""
         is_general = error.path in ((), ("claim",)) and self._named(error) is None
         return is_general and "claim" in self.mended
 
     def _named(self, error: PlacedError) -> str | None:
-        """Return the key inside the claim that an error is about, if it is about a single key."""
+        """Return the key inside the claim that an error is about; None if it is not about a single
+        key."""
         claim = self.settings.get("claim")
         keys = claim if isinstance(claim, dict) and error.path[:1] == ("claim",) else {}
         if len(error.path) > 1:
@@ -106,7 +110,7 @@ class _Mending:
         return next(named, None)
 
     def _mend(self, error: PlacedError) -> bool:
-        """Remove or replace the setting that an error is about; return whether anything changed."""
+        """Remove or replace the setting that an error is about. Return whether anything changed."""
         path, given = error.path, self.settings
         if not path:
             return self._complete()
@@ -140,7 +144,7 @@ class _Mending:
         return True
 
     def _complete(self) -> bool:
-        """Add required settings that are missing; return whether there were any."""
+        """Add required settings that are missing. Return whether any were missing."""
         given, added = self.settings, list[str]()
         if not {"pairs", "search"} & given.keys():
             added += [key for key in ("d1", "d2") if key not in given]
@@ -165,7 +169,7 @@ class _Mending:
         return True
 
     def _replace_entry(self, path: Path, by: Any) -> None:
-        """Replace an entry of a list, or a key of the entry."""
+        """Replace an entry of a list, or remove a key of the entry."""
         key, *places = path
         entries = self.settings[str(key)]
         place = int(places[0]) if places and isinstance(entries, list) else None
@@ -181,7 +185,7 @@ class _Mending:
             entries[place] = by
 
     def _set_aside_adjacency(self) -> None:
-        """Remove the adjacency, which replaced inputs would contradict; keep its own error."""
+        """Remove the adjacency, which replaced inputs would contradict, but keep an error in it."""
         relation = self.settings.pop("adjacency", None)
         try:
             with about("adjacency"):
@@ -194,6 +198,7 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     """Return the audits of a configuration file and all of its errors.
 
     No audit is built if the file has another version or no list of audits.
+
     project: defaults for settings that the file does not give.
     """
     try:
@@ -224,13 +229,15 @@ def check_config(path: pathlib.Path, project: Project = NO_PROJECT) -> Found:
     problems += document.strict_problems(spec for _, spec in specs)
     if content.get("familywise") is True:
         problems += _together([spec for _, spec in specs], document)
-    # An error in the defaults comes from every audit, one in an entry from all of its matrix.
+    # An error in the defaults occurs in every audit, and an error in an entry in all audits of its
+    # matrix.
     each = {str(error): error for error in problems}
     return Found(tuple(specs), tuple(each.values()), len(names))
 
 
 def _mendings(document: Document, index: int, problems: list[DpauditError]) -> Iterator[_Mending]:
-    """Yield the audits of an entry; add the error of an entry without valid settings."""
+    """Yield the audits of an entry. If the entry has no valid settings, add the error to
+    `problems`."""
     try:
         with reported(partial(document.locate_in, index)):
             for settings in expanded_settings(document.content, index):

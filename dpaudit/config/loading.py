@@ -30,8 +30,8 @@ from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
 
-# Keys of values that a mechanism gets; keys of values that it gets or returns; keys that contain
-# such keys.
+# Keys of inputs; keys of values that a mechanism gets; keys of values that it gets or returns; and
+# keys that contain such keys.
 _INPUTS = ("d1", "d2")
 _GIVEN = (*_INPUTS, "params", "init")
 _VALUES = (*_GIVEN, "range", "matrix")
@@ -39,7 +39,7 @@ _AROUND_VALUES = ("audits", "defaults", "pairs", "compose", "search")
 
 _log = logging.getLogger(__name__)
 
-# Longest path with a line of its own, in steps: audits, 0, pairs, 0, adjacency.
+# Longest path whose line is recorded, in steps, such as (audits, 0, pairs, 0, adjacency).
 _DEPTH = 6
 _LISTS = (("audits",), ("pairs",), ("compose",))
 
@@ -53,8 +53,10 @@ def load_config(
 ) -> list[AuditSpec]:
     """Return the audits of a configuration file in order, with matrices expanded.
 
-    overrides: settings from flags, which replace those of the file.  familywise: the flag of that
-    name.  project: defaults for settings that neither flags nor file give.
+    overrides: settings from flags, which replace the settings of the file.
+    familywise: value of the flag --familywise.
+    project: defaults for settings that neither flags nor file give.
+
     Raises ConfigurationError and the errors of claims, datasets and audits, with `file.yaml:12: `
     in front.
     """
@@ -97,7 +99,7 @@ def audit_names(path: pathlib.Path) -> list[str]:
 class Document:
     """A parsed configuration file with the lines of its keys.
 
-    Raises ConfigurationError for a file that is not YAML; logs warnings about ambiguous values.
+    Raises ConfigurationError for a file that is not YAML. Logs warnings about ambiguous values.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
@@ -127,7 +129,8 @@ class Document:
             _log.warning("%s:%d: %s", path, number, warning)
 
     def misread_problems(self) -> list[ConfigurationError]:
-        """Return an error for each string that looks like another value, such as None."""
+        """Return an error for each string that looks like another Python value, such as `None` or
+        `nan`."""
         return [
             ConfigurationError(f"{self.path}:{line}: {why}", code="value-misread")
             for line, why in self.misread
@@ -155,8 +158,11 @@ class Document:
         return f"{self.path}: " if line is None else f"{self.path}:{line}: "
 
     def locate_in(self, index: int, path: Path, flags: Collection[str] = ()) -> str:
-        """Return `file.yaml:12: ` for a path from entry number `index`, or from the defaults if the
-        key stands there. flags: keys that a flag has set, which have no line."""
+        """Return `file.yaml:12: ` for a path inside entry `index`, or inside the defaults if the
+        key is there.
+
+        flags: keys that a flag has set. They have no line.
+        """
         if path and path[0] in flags:
             return self.locate(())
         own: Path = ("audits", index, *path)
@@ -171,7 +177,8 @@ class Document:
         overrides: Mapping[str, Any],
         project: Project,
     ) -> list[AuditSpec]:
-        """Return the audit of an entry's settings, and that of its claim's curve."""
+        """Return the audit for the settings of an entry, and the audit of the curve if the claim
+        has a curve."""
         locate = partial(self.locate_in, index, flags=overrides)
         with reported(locate):
             given = overridden(settings, overrides)
@@ -213,17 +220,18 @@ def _lines(node: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
 
 
 def _misread(node: Any, text: str) -> Iterator[tuple[int, str]]:
-    """Yield line and message for each string that looks like another value of Python."""
+    """Yield (line, message) for each string that looks like another Python value, such as
+    `None`."""
     for key, value in _values(node):
         written = text[value.start_mark.index : value.end_mark.index]
-        if len(written) > LONGEST or written.startswith("!"):  # !!str says that it is a text
+        if len(written) > LONGEST or written.startswith("!"):  # !!str states that the value is text
             continue
         for why in refused(written, construct(value), value, in_file=True):
             yield line_of(key), f"{key.value}: {why}"
 
 
 def _doubted(node: Any) -> Iterator[tuple[int, str]]:
-    """Yield line and warning for each input that is a Boolean in YAML 1.1, such as yes."""
+    """Yield (line, warning) for each input that is a Boolean in YAML 1.1, such as `yes`."""
     for key, value in _values(node):
         if key.value in _GIVEN:
             yield from (
@@ -232,7 +240,8 @@ def _doubted(node: Any) -> Iterator[tuple[int, str]]:
 
 
 def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
-    """Yield the nodes of values that a mechanism gets or returns, each after that of its key."""
+    """Yield (node of the key, node of the value) for the values that a mechanism gets or
+    returns."""
     if node is None:
         return
     if node.id == "mapping":
@@ -248,7 +257,7 @@ def _values(node: Any, path: Path = ()) -> Iterator[tuple[Any, Any]]:
 
 
 def is_of_results(text: str) -> bool:
-    """Return whether a text has the keys of the output of dpaudit run --json."""
+    """Return whether a text has the keys of the output of `dpaudit run --json`."""
     if not text.lstrip().startswith("{"):
         return False
     with suppress(ValueError, RecursionError):
@@ -260,7 +269,7 @@ def is_of_results(text: str) -> bool:
 
 
 def file_problems(content: Any) -> Iterator[PlacedError]:
-    """Yield the errors of a file as a whole, without those of single audits."""
+    """Yield the errors of a file as a whole, without the errors of single audits."""
     if content is None:
         yield problem((), "the file is empty; it needs version: 1 and audits:", code="file-empty")
         return
@@ -316,7 +325,7 @@ def _check_file(content: Any) -> None:
 
 
 def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the settings of every audit, after the number of its entry."""
+    """Yield (index of the entry, settings) for each audit."""
     for index in range(len(document.content["audits"])):
         with reported(partial(document.locate_in, index)):
             for expanded in expanded_settings(document.content, index):
@@ -324,7 +333,8 @@ def _audits(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def name_problems(names: Iterable[tuple[int, str]], document: Document) -> Iterator[PlacedError]:
-    """Yield an error for each name that is used again. names: after the numbers of entries."""
+    """Yield an error for each name that is used again. names: (index of the entry, name) for each
+    audit."""
     first: dict[str, int] = {}
     for index, name in names:
         if name in first:

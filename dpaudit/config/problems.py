@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 from dpaudit.errors import ConfigurationError, DpauditError, Name
 
-# Keys and list indices of a value, from its audit, such as ("claim", "epsilon").
+# Keys and list indices that lead from an audit to a value, such as ("claim", "epsilon").
 Path = tuple[str | int, ...]
-# Returns the start of a message about a path, such as `audits.yaml:12: `.
+# Function that returns the start of a message about a path, such as `audits.yaml:12: `.
 Locate = Callable[[Path], str]
 
 
 class PlacedError(Exception):
-    """A mistake of the user, with the path of the wrong value; `reported` converts it."""
+    """A mistake of the user, with the path of the wrong value. `reported` converts it."""
 
     def __init__(self, path: Path, error: DpauditError) -> None:
         super().__init__(str(error))
@@ -23,17 +23,17 @@ class PlacedError(Exception):
 
 
 def problem(path: Path, *parts: str, code: str) -> PlacedError:
-    """Return a ConfigurationError at a path."""
+    """Return a ConfigurationError with a path."""
     return PlacedError(path, ConfigurationError(*parts, code=code))
 
 
 def conflict(path: Path, *parts: str) -> PlacedError:
-    """Return the error of an option that another option excludes."""
+    """Return the error for an option that another option excludes."""
     return problem(path, *parts, code="options-conflict")
 
 
 def missing(path: Path, why: str) -> PlacedError:
-    """Return the error of a required option that is missing."""
+    """Return the error for a required option that is missing."""
     return problem(path, why, code="option-missing")
 
 
@@ -53,9 +53,10 @@ def about(*path: str | int) -> Iterator[None]:
 
 @contextmanager
 def reported(locate: Locate, flags: Collection[str] = ()) -> Iterator[None]:
-    """Convert a PlacedError into an error of its own type, with its place in front.
+    """Convert a PlacedError into the error that it contains, with its place in front of the
+    message.
 
-    flags: options from the command line, which are written as flags in the message.
+    flags: options from the command line, which the message writes as flags.
     """
     try:
         yield

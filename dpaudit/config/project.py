@@ -1,4 +1,4 @@
-"""`[tool.dpaudit]` in pyproject.toml: defaults of all audits of a project.
+"""`[tool.dpaudit]` in pyproject.toml: defaults for all audits of a project.
 
 pytest imports this module at every start, so it imports only the standard library and errors.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from dpaudit.errors import ConfigurationError, UsageError
 
-# File of `dpaudit run` if neither the command line nor the project names one.
+# File that `dpaudit run` reads if neither the command line nor the project names a file.
 DEFAULT_FILE = "audits.yaml"
 # Defaults in pytest: an audit takes a second or less, and its false-alarm probability is 1/10,000.
 TEST_DEFAULTS: Mapping[str, Any] = {
@@ -45,7 +45,7 @@ def _are_texts(value: Any) -> bool:
     )
 
 
-# By key: whether a value is valid, and valid values in words.
+# For each key: a function that returns whether a value is valid, and a description of valid values.
 _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "samples": (
         lambda value: _is_number(value) and value > 0 and value == value // 1,
@@ -79,8 +79,10 @@ SETTINGS = tuple(_RIGHT)
 class Project:
     """The table `[tool.dpaudit]` of a project.
 
-    file: its pyproject.toml; None if no file has the table.  settings: default settings of audits.
-    journal: folder of journals.  audits: files that `dpaudit run` runs by default.
+    file: pyproject.toml with the table; None if no file has the table.
+    settings: default settings of audits.
+    journal: folder of journals.
+    audits: files that `dpaudit run` runs by default.
     """
 
     file: Path | None = None
@@ -89,9 +91,9 @@ class Project:
     audits: tuple[Path, ...] = ()
 
     def inherited(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> set[str]:
-        """Return the keys that an audit takes from the project, out of `keys`.
+        """Return the keys among `keys` whose values an audit takes from the project.
 
-        given: the settings of the audit, which come first.
+        given: settings of the audit, which take precedence.
         """
         found = {key for key in self.settings if key in keys and given.get(key) is None}
         if given.get("time") is not None:
@@ -99,19 +101,23 @@ class Project:
         return found - set(REQUIRED) if given.get("allow_underpowered") else found
 
     def beneath(self, given: Mapping[str, Any], keys: Collection[str] = SETTINGS) -> dict[str, Any]:
-        """Return the settings of an audit with the defaults of the project for missing ones."""
+        """Return the settings of an audit. Missing settings get the defaults of the project."""
         return {**given, **{key: self.settings[key] for key in self.inherited(given, keys)}}
 
     def locating(
         self, given: Mapping[str, Any], locate: Callable[[Any], str]
     ) -> Callable[[Any], str]:
-        """Return a function from a path to its place in a file: pyproject.toml for keys that the
-        audit takes from the project, else the place that `locate` returns."""
+        """Return a function from the path of a key to its place in a file.
+
+        The place is pyproject.toml for keys that the audit takes from the project, else the result
+        of `locate`.
+        """
         inherited = self.inherited(given)
         return lambda path: f"{self.file}: " if {*path[:1]} & inherited else locate(path)
 
     def files(self) -> list[str]:
-        """Return the files that `dpaudit run` runs by default. Raises UsageError without any."""
+        """Return the files that `dpaudit run` runs by default. Raises UsageError if there are
+        none."""
         for one in self.audits:
             if not one.is_file():
                 from dpaudit.inputs.files import near_file
@@ -138,7 +144,7 @@ NO_PROJECT = Project()
 
 
 def project_of(folder: Path) -> Project:
-    """Return the table of the nearest pyproject.toml that has one, from `folder` upwards.
+    """Return the table of the nearest pyproject.toml with such a table, in `folder` or above it.
 
     Raises ConfigurationError, which names the key.
     """
@@ -156,7 +162,7 @@ def here() -> Project:
 
 
 def _table(file: Path) -> Any:
-    """Return the table of a file; None if the file or the table is missing."""
+    """Return the table `[tool.dpaudit]` of a file; None if the file or the table is missing."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

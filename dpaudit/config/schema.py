@@ -34,7 +34,7 @@ _defined = partial(
 
 
 def _optional(option: Option, kind: Any) -> tuple[str, Any, Any]:
-    """Return an optional field of a struct."""
+    """Return the description of an optional field for `msgspec.defstruct`."""
     name = f"{option.name}_" if iskeyword(option.name) else option.name
     return name, Annotated[kind | UnsetType, Meta(description=option.must)], UNSET
 
@@ -105,7 +105,8 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 
 def _proper_place(key: str, value: Any) -> str:
-    """Return where a key belongs that an audit does not have but another place does, else ""."""
+    """Return the place where a key belongs that an audit does not have; "" if no other place has
+    it."""
     if key in CLAIM_KEYS:
         written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
         return f"in claim: {{{key}: {written}}}"
@@ -129,7 +130,7 @@ def check_keys(given: Iterable[Any], known: Iterable[str], path: Path = ()) -> N
 def unknown_keys(
     given: Iterable[Any], known: Iterable[str], path: Path = ()
 ) -> Iterator[PlacedError]:
-    """Yield an error for every unknown key."""
+    """Yield an error for each unknown key."""
     known = list(known)
     for key in given:
         if key not in known:
@@ -164,7 +165,7 @@ def _wrong(key: str, value: Any) -> PlacedError:
 
 
 def _what_is_wrong(key: str, entry: Any) -> str:
-    """Return what is wrong with an entry of a list, if it is a mapping; else `""`."""
+    """Return a description of the error in an entry of a list; "" if the entry is not a mapping."""
     if not isinstance(entry, Mapping):
         return ""
     for needed in ("d1", "d2") if key == "pairs" else ():

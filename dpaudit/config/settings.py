@@ -1,8 +1,8 @@
 """From the entries of a file to the settings of each audit: defaults, `matrix`, curves, FILL_IN.
 
-`matrix` expands one entry into several audits; in its settings `${name}` stands for the value of
-that axis. A claim with a curve becomes two audits. FILL_IN stands for values that `dpaudit init`
-leaves to the user.
+`matrix` expands one entry into several audits. In the settings of the entry, `${name}` stands for a
+value of the axis `name`. A claim with a curve becomes two audits. FILL_IN stands for values that
+`dpaudit init` leaves to the user.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from dpaudit.config.problems import Path, PlacedError, problem
 from dpaudit.config.targets import PROCESS, PYTHONIC, SINGLE_TARGET
 from dpaudit.wording import did_you_mean, shortened
 
-# Most combinations of a matrix: each is an audit.
+# Largest number of combinations of a matrix. Each combination is an audit.
 _MOST = 5_000
 # Stands for a value that the user has to fill in.
 FILL_IN = "FILL_IN"
-# Deepest level at which FILL_IN is looked for, since datasets may be large; and lists that are
-# looked through.
+# Deepest level at which FILL_IN is looked for, since datasets may be large, and the keys of the
+# lists in which it is looked for.
 _DEPTH, _LISTS = 4, (("pairs",), ("init",), ("compose",))
-# Keys whose mappings flags add to instead of replacing: `--epsilon 2` keeps the file's δ.
+# Keys whose mappings are extended by flags, in place of being replaced: `--epsilon 2` keeps the δ
+# of the file.
 _MERGED = ("claim", "params")
 _CURVE = "curve"
-# Keys that say the same thing in two ways: a key on the left, given for an audit, displaces the
-# keys on the right among the defaults.
+# Keys that exclude each other. If an audit has a key on the left, the keys on the right are dropped
+# from the defaults.
 _ALTERNATIVES = (
     (("pairs",), ("d1", "d2")),
     (("d1", "d2"), ("pairs",)),
@@ -46,7 +47,7 @@ Values = Mapping[str, Any]
 
 
 def expanded_settings(content: Mapping[str, Any], index: int) -> Iterator[dict[str, Any]]:
-    """Yield the settings of every audit of an entry, with defaults, its matrix expanded.
+    """Yield the settings of each audit of an entry, with defaults and with its matrix expanded.
 
     Raises a PlacedError.
     """
@@ -72,7 +73,7 @@ def overridden(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dic
 
 
 def default_name(settings: Mapping[str, Any]) -> str:
-    """Return the name of an audit from its settings: its own, or that of its mechanism."""
+    """Return the name of an audit: the name in its settings, else the name of its mechanism."""
     composed = settings.get("compose")
     entries = composed if isinstance(composed, list) else [settings]
     name = settings.get("name")
@@ -88,9 +89,11 @@ def _entry_name(entry: Any) -> str:
 
 
 def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings of the audit of the claim and, if the claim has a curve, of the curve.
+    """Yield the settings of the audit of a claim and, if the claim has a curve, of the audit of the
+    curve.
 
-    These are two audits because a wrong curve often leaves the point unrefuted, and vice versa.
+    There are two audits because a wrong curve often leaves the point (ε, δ) unrefuted, and vice
+    versa.
     """
     claim = settings.get("claim")
     if not isinstance(claim, Mapping) or _CURVE not in claim:
@@ -104,7 +107,7 @@ def with_curve(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
-    """Return the claim of a curve, and the value of its `expect` or None."""
+    """Return the claim of a curve, and the value of its key `expect` or None."""
     given = dict(curve) if isinstance(curve, Mapping) else {}
     expect = given.pop("expect", None)
     definition = next(iter(given), None)
@@ -126,7 +129,8 @@ def _curve(curve: Any) -> tuple[dict[str, Any], Any]:
 
 
 def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """Yield the settings of every combination of the matrix, named `name[epsilon=0.1]`, in order.
+    """Yield the settings of each combination of the matrix, in order, named as in
+    `name[epsilon=0.1]`.
 
     Raises a PlacedError for an invalid matrix, an unknown reference or an unused axis.
     """
@@ -144,10 +148,10 @@ def expand(settings: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def substitute(value: Any, values: Values, path: Path = ()) -> Any:
-    """Return `value` with every `${name}` replaced by the value of that axis.
+    """Return `value` with every `${name}` replaced by the value of the axis `name`.
 
-    A string that is only a reference becomes the value itself, with its type. `$${name}` stands for
-    the text `${name}`.
+    A string that consists of one reference becomes the value itself, with its type. `$${name}`
+    stands for the text `${name}`.
     """
     if isinstance(value, str):
         return _substitute_text(value, values, path)
@@ -159,7 +163,7 @@ def substitute(value: Any, values: Values, path: Path = ()) -> Any:
 
 
 def escaped(value: Any) -> Any:
-    """Return the value that `substitute` turns into `value`.
+    """Return the value from which `substitute` makes `value`.
 
     >>> escaped(["a", "${b}"])
     ['a', '$${b}']
@@ -241,7 +245,8 @@ def check_filled_in(settings: Mapping[str, Any]) -> None:
 
 
 def unfilled(found: list[Path]) -> PlacedError:
-    """Return the error that names places of FILL_IN; its own place is the first of them."""
+    """Return the error for places of FILL_IN. The path of the error is the first of these
+    places."""
     names = [".".join(map(str, path)) for path in found]
     last = f" and {names[-1]}" if len(names) > 1 else names[-1]
     them = "it" if len(names) == 1 else "them"

@@ -28,32 +28,32 @@ from dpaudit.targets.target import (
 Folder = pathlib.Path | None
 Settings = Mapping[str, Any]
 
-# Keys of limits of a separate process, and keys that choose it.
+# Keys that limit a separate process, and keys that ask for a separate process.
 _LIMITS = ("timeout", "memory_limit")
 PROCESS = ("python", "isolate")
-# Keys of a mechanism in Python, which a command does not have.
+# Keys of a mechanism in Python. A command does not have them.
 PYTHONIC = ("mechanism", "params", "init", "call", "factory", "data_arg", "rng_arg")
-# Keys of a single mechanism; with compose they belong to its entries.
+# Keys of a single mechanism. With `compose` they belong to its entries.
 SINGLE_TARGET = (*PYTHONIC, "batch_arg", "command")
 
-# Units of durations in seconds, and of sizes in bytes.
+# Units of durations, in seconds, and units of sizes, in bytes.
 _TIMES = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 def parse_duration(value: float | str, key: str = "time") -> float:
-    """Return a duration in seconds from `30s`, `2m`, `1h`, `500ms` or a number of seconds.
+    """Return a duration in seconds. Raises ConfigurationError.
 
-    Raises ConfigurationError.
+    value: text such as `30s`, `2m`, `1h` or `500ms`, or a number of seconds.
     """
     return float(_parsed(value, key, _TIMES, "a duration such as 30s, 2m or 1h"))
 
 
 def parse_size(value: int | str) -> int:
-    """Return a size in bytes from `512MB`, `1.5gib` or a number of bytes.
+    """Return a size in bytes. Raises ConfigurationError.
 
-    Raises ConfigurationError.
+    value: text such as `512MB` or `1.5gib`, or a number of bytes.
     """
     return int(_parsed(value, "memory_limit", _SIZES, "a size such as 512MB or 2GiB"))
 
@@ -70,9 +70,9 @@ def _parsed(value: float | str, key: str, units: Mapping[str, float], must: str)
 
 
 def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
-    """Return the target of an audit.
+    """Return the target of an audit. Raises a PlacedError.
 
-    base: folder where files are looked for after the working directory.  Raises a PlacedError.
+    base: folder in which files are looked for after the working directory.
     """
     if "compose" not in given:
         return _single(given, base, ())
@@ -89,7 +89,8 @@ def target_of(given: Settings, base: Folder) -> SingleTarget | ComposedTarget:
 
 
 def _entry(entry: Settings | str, audit: Settings) -> Settings:
-    """Return the settings of an entry of compose; the audit gives defaults of process keys."""
+    """Return the settings of an entry of `compose`. The audit gives defaults for the keys of a
+    process."""
     settings = {"mechanism": entry} if isinstance(entry, str) else entry
     inherited = _LIMITS if "command" in settings else (*PROCESS, *_LIMITS)
     return {**{key: audit[key] for key in inherited if key in audit}, **settings}
@@ -154,13 +155,13 @@ def _words(command: list[str] | str, base: Folder, path: Path) -> tuple[str, ...
 
 def _python(name: str, base: Folder, path: Path) -> str:
     with about(*path, "python"):
-        # pathlib would drop a leading `./`, which keeps a name from being looked for on PATH.
+        # pathlib would drop a leading `./`, which prevents a search for the name on PATH.
         found = str(pathlib.Path(name).expanduser()) if name.startswith("~") else name
         return _program(found, base, "python")
 
 
 def _program(name: str, base: Folder, key: str) -> str:
-    """Return the path of a program: a file if its name has a folder, else its name on PATH."""
+    """Return the path of a program: a file if its name contains a folder, else its name on PATH."""
     if os.sep not in name:
         if shutil.which(name) is None:
             raise ConfigurationError(
@@ -201,7 +202,8 @@ def _imported(given: Settings, base: Folder, path: Path) -> ImportedTarget:
 
 
 def _arguments(key: str, given: Any, base: Folder, path: Path) -> Any:
-    """Return arguments decoded; a mapping of names is never a form such as {tuple: ...}."""
+    """Return decoded arguments. A mapping from names to arguments is never a form, such as
+    {tuple: ...}."""
     with about(*path, key):
         if isinstance(given, dict):
             return {name: written(value, base) for name, value in given.items()}
