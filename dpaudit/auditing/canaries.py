@@ -53,10 +53,10 @@ def audit_guesses(
     confidence : float
         1 minus the probability of a false alarm.
     name, source : str
-        Name of the audit, and where the guesses come from.
+        Name of the audit, and description of the origin of the guesses, both for reports.
     has_blanks : bool
-        Whether a file has canaries without a guess. The scores may have chosen their number, which
-        is a warning for δ > 0.
+        Whether the file of guesses has canaries without a guess. If so, the number of guesses may
+        depend on the output of the run. The result then has a warning if δ > 0.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def audit_guesses(
     Raises
     ------
     UsageError
-        For more guesses than can be counted, and for a claim that guesses cannot test.
+        For more than `MOST_GUESSES` guesses, and for a claim that guesses cannot test.
     """
     start = time.perf_counter()
     verify(claim=claim, confidence=confidence)
@@ -89,9 +89,9 @@ def audit_guesses(
 
 
 def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunCertificate:
-    """Return the certificate of the counts of guesses: p-value and bounds (docs/method.md §12).
+    """Return the certificate, with p-value and bounds, for counts of guesses (docs/method.md §12).
 
-    alpha: probability of a false alarm.
+    seen: numbers of canaries, guesses and correct guesses.  alpha: probability of a false alarm.
     """
     point = claim.point()
     p = one_run.p_value(seen, point.epsilon, point.delta)

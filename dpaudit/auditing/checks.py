@@ -46,12 +46,12 @@ from dpaudit.targets.parameters import Calling
 from dpaudit.targets.target import AnyTarget, ImportedTarget, IsolatedTarget
 from dpaudit.wording import counted, shown
 
-# A refutation by fewer draws than this is checked with further draws: such a refutation has too
-# few calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
+# A refutation by fewer draws than this number is checked with further draws: such a refutation has
+# too few calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
 _FEW_DRAWS = 100_000
-# Further draws are made if the e-value (evidence that draws depend on their call, or processes draw
-# from different distributions) is at least this. Of audits with independent draws, about 1 of 100
-# reaches 2 for calls, and at most half reach 2 for processes.
+# Further draws are made if an e-value is at least this number. An e-value measures the evidence
+# that draws depend on their call, or that processes draw from different distributions. If draws are
+# independent, about 1 of 100 audits reaches 2 for calls, and at most half reach 2 for processes.
 _SUSPECT_E_VALUE = 2.0
 # Number of blocks into which the further draws of a refutation are divided.
 _FURTHER_BLOCKS = 32
@@ -66,10 +66,10 @@ _MOST_RULES = 64
 # Number of calls after the first exception that must all raise before a mechanism counts as
 # exhausted.
 _FURTHER_CALLS = 100
-# At most this number of seconds is spent on the search for an exhausted mechanism.
+# Maximum time, in seconds, of the check whether a mechanism is exhausted.
 _EXHAUSTION_SECONDS = 2.0
-# Maximum number of calls with each input between two looks at the clock, in the search for an
-# exhausted mechanism.
+# In the check whether a mechanism is exhausted, maximum number of calls with each input between two
+# readings of the clock.
 _CALLS_AT_A_TIME = 2_048
 
 
@@ -95,9 +95,10 @@ class DrawChecks:
         return warnings
 
     def learned_again(self, tallies: Sequence[Tally], rule: Portfolio) -> list[str]:
-        """Return warnings about learning draws that were counted and not kept.
+        """Return warnings about the independence of learning draws that were counted but not kept.
 
-        tallies: counts of each block by the levels of `rule`, which had learned from other draws.
+        tallies: counts of each block of these draws by the levels of `rule`.
+        rule: rule that was learned from earlier draws.
         """
         level = self._level / _MOST_RULES
         return [] if self._is_timed else independence.check_blocks(tallies, rule.guesses, level)
@@ -230,10 +231,11 @@ def listed(names: Sequence[str]) -> str:
 def exhausted(
     make: Callable[[], Sampler], target: AnyTarget, pair: NeighbouringPair, most: int
 ) -> str | None:
-    """Return the message that the mechanism is exhausted, with the remedy; None if it is not.
+    """Return an error message, with a remedy, if the mechanism is exhausted; else None.
 
-    A mechanism is exhausted if all calls after a certain number of calls raise, as for an object
-    with a privacy budget. Such exceptions depend on the number of calls, not on d1 and d2.
+    A mechanism is exhausted if every call raises an exception after a certain number of calls. An
+    example is an object whose privacy budget is used up. Such exceptions depend on the number of
+    calls, not on d1 and d2.
 
     make: returns a sampler with a new mechanism.  pair: the inputs to call the mechanism with.
     most: maximum number of calls before the first exception.
@@ -252,14 +254,19 @@ def _exhaustion(
     deadline: float,
     seed: int,
 ) -> tuple[int, str] | None:
-    """Return the number of calls before all calls raise, and the message; None if some do not."""
+    """Return the number of calls that succeed before all further calls raise, and a message.
+
+    Returns None if the mechanism does not seem exhausted, or if time runs out before this is known.
+
+    deadline: time at which the check ends, in seconds of `time.monotonic`.
+    """
     sampler, rng = make(), np.random.default_rng(seed)
     mechanism, raised = sampler.mechanism, list[Raised | None]()
     try:
         before = kept_state(*mechanism.parts)
         while time.monotonic() < deadline and len(raised) < most + _FURTHER_CALLS:
-            # Each step makes about the number of calls made before, so that a step of slow calls
-            # ends soon after the deadline.
+            # Each step doubles the number of calls, so that a step of slow calls ends soon after
+            # the deadline.
             inputs = [pair.d1, pair.d2] * min(max(1, len(raised) // 2), _CALLS_AT_A_TIME)
             outputs = mechanism.sample_each(inputs, rng)
             raised += [output if isinstance(output, Raised) else None for output in outputs]
@@ -284,7 +291,9 @@ def _exhaustion(
 
 
 def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
-    """Return the source of a function that makes a new object for each draw; "" if unknown.
+    """Return Python source, for a message, of a function that makes a new object for each draw.
+
+    Returns "" if no such source can be written.
 
     target: how the mechanism is made.  how: parameters with which the mechanism is called.
     function: the function that is called; None if it runs in another process.
@@ -319,16 +328,17 @@ def _example(target: AnyTarget, how: Calling | None, function: Any) -> str:
 _REDRAWN_SHARE = 1 / 8
 # Minimum and maximum number of draws of each new process in the first comparison.
 _LEAST_REDRAWN, _MOST_REDRAWN = 8, 250
-# At most this number of seconds is planned for the draws of one new process.
+# Planned maximum time, in seconds, for the draws of one new process.
 _REDRAWING_SECONDS = 0.5
-# If fewer draws than this fit in `_REDRAWING_SECONDS`, no new processes are compared.
+# If fewer draws than this number fit in `_REDRAWING_SECONDS`, no new processes are compared.
 _TOO_FEW = 4
 # Maximum probability that independent draws of several processes are reported as different.
 DIFFERENT = 1e-3
-# Entry n: probability that noise which a process draws only once for each input goes unnoticed if
-# n new processes are compared. Simulated: Laplace noise of scale 1, outputs that differ by 1.
+# Entry n is the probability that a comparison of n new processes misses noise that each process
+# draws only once per input. Simulated with Laplace noise of scale 1; the outputs without noise for
+# d1 and d2 differ by 1.
 _UNNOTICED = (1.0, 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-# A comparison of few processes has a warning if its entry in `_UNNOTICED` is above this.
+# A comparison of n processes gives a warning if entry n of `_UNNOTICED` is above this number.
 _UNLIKELY = 0.01
 
 _BY_TIMES = "outcomes depend on elapsed times, which differ between processes"
@@ -419,10 +429,10 @@ class Redrawing:
 
 
 def redrawing_remarks(redrawn: Redrawn | None) -> tuple[list[str], list[str]]:
-    """Return warnings, and notes, about a comparison with new processes.
+    """Return a list of warnings and a list of notes about a comparison with new processes.
 
-    There is a warning if so few processes could be compared that noise which a process draws once
-    may look like a leak.
+    A warning is returned if few processes could be compared. Noise that each process draws only
+    once may then look like a leak.
 
     redrawn: the comparison; None if no comparison was asked for, which gives two empty lists.
     """

@@ -46,7 +46,7 @@ class Ledger:
     """The draws and bets of one pair, block by block, from which the certificate is computed.
 
     spec, number, plan: the audit, the number of the pair in it, and the schedule of the pair.
-    drawer: called with chunks (requests for one block of draws each); yields their results.
+    drawer: called with chunks (requests, each for one block of draws); yields a result per chunk.
     point: inequality (ε, δ) of the claim that is bet against.
     wealth: the bettors' wealth.
     rounds: the bettors' beliefs, in the order of their use.
@@ -103,9 +103,10 @@ class Ledger:
         self.wealth.believe(beliefs)
 
     def looks_to_refutation(self, looks: Sequence[Tally]) -> int:
-        """Return the number of looks up to and including the first look that ends the run.
+        """Return the number of tallies up to and including the first tally that ends the run.
 
-        Returns the number of all looks if no look ends the run.
+        A tally ends the run if the bets on it refute the claim and the budget has room for a
+        confirmation. Returns `len(looks)` if no tally ends the run.
 
         looks: tallies of consecutive parts of a block of draws.
         """
@@ -118,7 +119,7 @@ class Ledger:
     def count(
         self, stage: Stage, sizes: Iterable[int], measure: Measure, first: int = 0
     ) -> Iterator[Counted]:
-        """Draw, record and yield counted blocks; bet on each of them, except in a confirmation.
+        """Draw, count, record and yield blocks; bet on each block, except in a confirmation.
 
         Ends early if a bet refutes the claim and the budget has room for a confirmation.
 
@@ -154,9 +155,10 @@ class Ledger:
         return not self.spec.full and room >= self.plan.limits.confirming
 
 
-# Maximum number of rare draws in memory.
+# Maximum number of draws with rare outputs in memory.
 MOST_KEPT = 16_384
-# Eviction tries limits on the frequency of an output (in draws) that grow by this factor.
+# Ratio of consecutive limits that eviction tries. A limit is the number of draws above which an
+# output counts as frequent and is evicted.
 _EVICTION_STEP = 1.2
 
 
@@ -197,9 +199,9 @@ class RareStore:
         return sum(part.size for part in self._parts)
 
     def add(self, rare: Rare) -> None:
-        """Add the rare draws of a further block: all of them, or none if memory is full.
+        """Add all rare draws of a further block, or no draw of the block if memory is full.
 
-        A part of the rare draws would not show how frequent they are.
+        If only some of these draws were added, the frequencies of rare outputs would be unknown.
         """
         self._is_full = self._is_full or self.size + rare.kept.size > MOST_KEPT
         self._lost_draws += rare.lost
@@ -216,7 +218,7 @@ class RareStore:
     def make_room(self, coming: int, spared: frozenset[str]) -> None:
         """Evict the most frequent rare outputs until the forecast fits in memory.
 
-        Evicts about the smallest number of outputs for that. Evicts nothing if no output repeats.
+        Evicts about as few outputs as possible, and no output if no output repeats.
 
         coming: number of draws until the next refit.
         spared: names of columns from which nothing is evicted.
@@ -271,13 +273,13 @@ class Counts:
         self._candidates: Sequence[Candidate] = learned.leading
         self._selection = selection
         self.rare = RareStore(rare_filter, selection)
-        # Made from the buffer alone: outputs that are frequent and come from one input alone show
-        # there already.
+        # Made from the sample buffer only, which already contains every output that is frequent and
+        # that only one input gives.
         self._frequent = RareTable.frequent(selection, rare_filter)
 
     @property
     def counters(self) -> tuple[CellCounter, ...]:
-        """The counters of the leading candidates: maps from outputs to the cells to count."""
+        """The counters of the leading candidates. A counter maps an output to a cell to count."""
         return tuple(candidate.counter for candidate in self._candidates)
 
     def add(self, tallies: Sequence[Tally]) -> None:
@@ -290,7 +292,8 @@ class Counts:
     def candidates(self) -> tuple[list[Candidate], list[RareTable]]:
         """Return the candidates with the counts of all draws, and two tables of rare outputs.
 
-        The second table is for outputs that are frequent but come from one input alone.
+        The first table is for outputs that the filter selects as rare, the second for outputs that
+        are frequent although only one input gives them.
         """
         table = self._table()
         return [*self._candidates, *table.order()], [table, self._frequent]
@@ -351,9 +354,10 @@ def learn_by_counting(
     Returns the rules to freeze.
 
     learned: rules learned from the sample buffer.
-    objective: called without arguments; returns the predicted bound by which a rule that is frozen
-        now would be chosen.
-    check: called with the tallies of the blocks between two refits, and the rules that counted.
+    objective: called without arguments; returns the predicted bound by which rules would be chosen
+        if they were frozen now.
+    check: called at each refit with the tallies of the blocks since the last refit, and with the
+        rules by which these blocks were counted.
     """
     plan, blocks = ledger.plan, 0
     until = plan.next_freeze_check(ledger.spent)

@@ -1,10 +1,10 @@
-"""Runs an audit by drawing from a mechanism: `run_audit` takes an `AuditSpec`.
+"""Run an audit by drawing from a mechanism: `run_audit` turns an `AuditSpec` into a result.
 
 api.py and cli/batch.py call `run_audit`. The function searches for pairs if the audit asks for a
 search, opens the journal, loads the mechanism, audits each pair of inputs (pair_audit.py), and
-returns an `AuditResult` with one certificate per pair: the counts and bounds of that pair. This
-module also warns of mechanisms that keep state between calls, and stops for mechanisms that calls
-exhaust or that draw otherwise in a new process.
+returns an `AuditResult` with one certificate per pair, which has the counts and bounds of the pair.
+This module also warns about mechanisms that keep state between calls. It ends the audit with an
+error if calls exhaust the mechanism, or if new processes draw from another distribution.
 """
 
 from __future__ import annotations
@@ -79,9 +79,10 @@ from dpaudit.wording import UNSEEDED, counted
 # Names of executors whose worker processes this process starts on this machine.
 _LOCAL = (None, "serial", "processes")
 
-# A search that tried fewer pairs than this has a warning.
+# A search that tried fewer pairs than this number has a warning.
 _FEW_PAIRS = 20
-# The warning of too little time is given if the estimated time exceeds the time given by 10 %.
+# The audit warns that the time limit is too short if the estimated time is above the limit times
+# this factor.
 _LATE = 1.1
 
 _TIMED = (
@@ -178,7 +179,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
     seed = hash_seed()
     if seed not in (None, USUAL):
         names[VARIABLE] = seed
-    # Also if the last fit skipped trees: an earlier fit, to fewer draws, may have used them.
+    # `tried` also lists trees that the last fit skipped: an earlier fit may have used them.
     if any(tried.attack == NAME for one in certificates for tried in one.attacks):
         with suppress(metadata.PackageNotFoundError):
             names["scikit-learn"] = metadata.version("scikit-learn")
@@ -261,8 +262,8 @@ def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
 def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
     """Return a function that makes a sampler in this process or in a worker process.
 
-    The function refers to no other part of the audit, so that a worker which unpickles the function
-    imports only the modules of the sampler: half of the modules of an audit.
+    The function refers to no other part of the audit. A worker that unpickles the function
+    therefore imports only the modules of the sampler, about half of the modules of an audit.
     """
     return partial(
         Sampler,
@@ -290,9 +291,9 @@ class AuditRun:
     def __init__(self, journal: Journal, on_progress: Notify | None) -> None:
         self._spec, self._journal, self._on_progress = journal.spec, journal, on_progress
         self._certificates: list[Certificate] = []
-        # Warning that the time given is too short; empty without a warning.
+        # Warning that the time limit is too short, as a tuple; empty without a warning.
         self._late_warning: tuple[str, ...] = ()
-        # Note of the executor, such as why no other processes drew.
+        # Notes about the executor, such as the reason why no other processes drew.
         self._notes: tuple[str, ...] = ()
         self._workers: int | None = None
         # Index of the pair that is audited now.
@@ -303,7 +304,8 @@ class AuditRun:
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()
         self._state: State = {}
-        # Used unless the command or test run keeps new processes for all of its audits.
+        # New processes of this audit. Not used where a command or test run shares new processes
+        # between all of its audits.
         self._processes = new_processes.NewProcesses()
 
     def run(self) -> AuditResult:
@@ -425,9 +427,9 @@ class AuditRun:
         )
 
     def _explained(self, error: MechanismError, *, has_failures: bool) -> MechanismError | None:
-        """Return the error with its likely cause added: calls change or exhaust the mechanism.
+        """Return the error with a cause added if calls change or exhaust the mechanism, else None.
 
-        Returns None if calls do neither.  has_failures: whether any draw was an exception.
+        has_failures: whether any draw was an exception.
         """
         if has_failures and (words := self._exhausted()):
             return MechanismError(words, code="mechanism-exhausted")
@@ -447,7 +449,7 @@ class AuditRun:
         return MechanismError(*error.parts, *parts, code=error.code) if parts else None
 
     def _exhausted(self) -> str | None:
-        """Return the message that calls exhaust the mechanism; None if calls do not."""
+        """Return an error message if calls exhaust the mechanism, else None."""
         spec, number = self._spec, self._number
         look = partial(checks.exhausted, self._make, spec.target, spec.pairs[number], spec.samples)
         return self._journal.once(f"used up {number}", look)
@@ -504,7 +506,7 @@ class AuditRun:
         return ((spec.samples if left is None else left) + later * spec.samples) / rate
 
     def _most_workers(self) -> int:
-        """Return the number of processes that draw if the audit takes all of its time."""
+        """Return the largest number of processes that may draw in the course of the audit."""
         spec = self._spec
         is_short = spec.executor is None and (spec.time or 0.0) <= WORTHWHILE
         if spec.workers == "auto" and (spec.timing or is_short):
@@ -512,10 +514,11 @@ class AuditRun:
         return resolved(spec.executor, spec.workers)
 
     def _check_time(self, rate: float, spent: int) -> None:
-        """Warn once if `MINIMUM_SAMPLES` draws of each pair will take longer than the time given.
+        """Warn once if `MINIMUM_SAMPLES` draws of each pair will take longer than the time limit.
 
-        rate: draws per second.  spent: number of draws of the present pair so far. A negative
-        number stands for draws that come in addition to the minimum.
+        rate: draws per second.
+        spent: number of draws of the present pair so far. A negative number means that this many
+            draws are needed in addition to the minimum.
         """
         if self._spec.time is None:
             return
@@ -541,7 +544,7 @@ class AuditRun:
         rate = draws / elapsed
         remaining = (plan.budget - draws) / rate
         if not plan.is_final and seconds is not None:
-            # `MINIMUM_SAMPLES` draws are made even if they take longer than the time given.
+            # `MINIMUM_SAMPLES` draws are made even if they take longer than the time limit.
             remaining = max(0.0, seconds - elapsed, (MINIMUM_SAMPLES - draws) / rate)
         self._shown = Progress(
             name=self._spec.name,

@@ -1,8 +1,8 @@
-"""Audits without draws, of a mechanism that states the probability of each output (`pmf`).
+"""Audits without draws, for mechanisms that state the probability of each output (`pmf`).
 
 engine.py calls `exact_certificates` for audits with `exact: true`; recheck.py calls `certify`. The
-ε and δ of each pair of inputs are computed from the two distributions (docs/method.md §10), so they
-are not bounds and no error probability is involved.
+exact ε and δ of each pair of inputs are computed from the two output distributions (docs/method.md
+§10). There are no bounds and no error probability.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
     """
     p = {place: of_d1 for place, (_, of_d1, _) in enumerate(table)}
     q = {place: of_d2 for place, (_, _, of_d2) in enumerate(table)}
-    # A claim that is a curve has several points (ε, δ): take the point whose δ is exceeded most.
+    # A claim that is a curve has several points (ε, δ). Take the point whose δ is exceeded most.
     point = max(claim.points(), key=lambda point: exact.delta(p, q, point.epsilon) - point.delta)
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)
@@ -77,7 +77,7 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
 
 
 def _answers(spec: AuditSpec) -> Callable[[list[Any]], list[Any]] | None:
-    """Return a function from a list of outputs to the answers of the claim's adversary.
+    """Return a function from a list of outputs to the adversary's guess for each output.
 
     Returns None for a claim without an adversary.
     """

@@ -1,8 +1,8 @@
 """Families of audits that share one false-alarm probability (docs/method.md §9, "Familywise").
 
-`together` gives each audit an equal share of the family's probability α; an audit with a p-value of
-at most its share refutes its claim alone. When all audits have ended, `settled` applies Holm's
-procedure to their p-values, which may refute further claims. cli/ and config/ call these functions.
+`together` gives each audit an equal share of the family's probability α. An audit refutes its claim
+alone if its p-value is at most this share. When all audits have ended, `settled` applies Holm's
+procedure to the p-values, which may refute further claims. cli/ and config/ call these functions.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     """Return the audits as a family: each has an equal share of the false-alarm probability.
 
     Exact audits make no draws and are returned unchanged. An audit stops early only if its p-value
-    is at most its share: a p-value just below the level of the family would be too large for Holm's
-    procedure.
+    is at most its share: Holm's procedure may not refute with a p-value just below the whole α.
 
     name: name of the family.  Raises UsageError for audits of different confidence, and for shares
     that are too small for a float.
@@ -61,7 +60,7 @@ def share_of(confidence: float, size: int) -> float:
 
 
 def is_open(result: AuditResult) -> bool:
-    """Return whether Holm's procedure may still refute this claim when all audits have ended."""
+    """Return whether a claim is not refuted yet, but Holm's procedure may refute it at the end."""
     family = result.family
     is_small = family is not None and result.p_value <= 1 - family.confidence
     return is_small and result.verdict is Verdict.NO_VIOLATION_FOUND
@@ -88,7 +87,7 @@ def settled(results: Sequence[AuditResult]) -> list[AuditResult]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float, size: int) -> list[float]:
-    """Return, for each p-value, the level at or below which Holm's procedure rejects.
+    """Return, for each p-value, the largest value of that p-value which Holm's procedure rejects.
 
     alpha: upper limit for the probability that any true hypothesis is rejected.
     size: number of all hypotheses, at least the number of p-values. A hypothesis without a p-value
@@ -127,7 +126,8 @@ def _p_value(result: AuditResult) -> float:
 
 def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
     alone = 1 - result.confidence
-    # A claim that is refuted at its share keeps that level, since its bounds hold at that level.
+    # A claim that is refuted at its share keeps the share as its level, since its bounds are valid
+    # at that level.
     own = replace(family, level=alone if result.is_refuted_alone else max(alone, level))
     now = replace(result, family=own)
     return replace(now, underpowered=None) if now.verdict is Verdict.VIOLATION else now

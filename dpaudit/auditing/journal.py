@@ -1,11 +1,12 @@
 """Journals: every draw of an audit is recorded on disk, so that an interrupted run can continue.
 
-engine.py opens a journal and draws through it. A chunk is a unit of sampling, mostly one block of
-draws. A journal first returns the recorded chunks, then draws new chunks and records each chunk
-before the audit gets it. With a time limit, the recorded readings of the clock are repeated, too.
-The audit computes all else again from the chunks, so it takes the decisions of the interrupted run.
-At every chunk, the journal compares the state of the bettors with the recorded state.
-For users: docs/guides/journal.md. The file: journal_file.py.
+engine.py opens a journal and draws through the journal. A chunk is a unit of sampling, usually one
+block of draws. A journal first returns the recorded chunks. After that it draws new chunks, and
+records each chunk before it returns the chunk to the audit. With a time limit, the recorded
+readings of the clock are returned again, too. The audit recomputes everything else from the chunks,
+and so makes the same decisions as the interrupted run. At every chunk, the journal compares the
+state of the bettors with the recorded state. Users find the description in docs/guides/journal.md;
+journal_file.py describes the file.
 """
 
 from __future__ import annotations
@@ -54,18 +55,19 @@ Folder = str | os.PathLike[str]
 _SUFFIX = ".journal"
 # Suffix of the file that holds the result of a search, in the folder of the journal.
 SEARCH_SUFFIX = ".search"
-# Packages, besides dpaudit, whose version may change numbers.
+# Packages, in addition to dpaudit, whose version may change the numbers of a result.
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
-# Keys of records that hold no chunk, in this order: the first record of the file; the first record
-# of each process; a chunk that this process begins to draw; and the orderly end of a process.
+# Keys of records that are not results of a chunk. In this order: the first record of the file; the
+# first record of each process; the record written before a chunk is drawn; and the record that a
+# process writes when it ends without being killed.
 _HEADER, _SESSION, _BEGUN, _CLOSED = "journal", "session", "begun", "closed"
 _MARKS = {_HEADER, _SESSION, _BEGUN, _CLOSED}
 # Key of the last record of an audit whose pairs have all ended.
 _END = "end"
-# Key in the header: whether the file existed before, but without a whole first record.
+# Key in the header. Its value: whether the file already existed, but with no complete first record.
 _RESTARTED = "restarted"
-# A chunk is not drawn again if this number of processes ended while drawing it.
+# A chunk is not drawn again after this number of processes have ended while drawing the chunk.
 _MOST_DEATHS = 3
 
 _NEW_DRAWS = (
@@ -104,42 +106,42 @@ class Journal:
         return 0
 
     def now(self) -> float:
-        """Return the seconds that this run and the runs it continues have taken together."""
+        """Return the total seconds of this run and of the earlier runs that this run continues."""
         return time.perf_counter() - self._start
 
     def clock(self) -> float:
-        """Return `now()` for a decision of the audit, and record the time.
+        """Return and record `now()`, for a decision of the audit.
 
-        A run that continues the journal gets the recorded times, and so takes equal decisions.
+        A run that continues the journal gets the recorded times, and so makes the same decisions.
         """
         return self.now()
 
     def recording(self, drawer: Drawer, is_here: Callable[[], bool]) -> Drawer:
-        """Return a drawer that yields recorded chunks first, then those of `drawer`, recorded.
+        """Return a drawer that yields recorded results first, then draws and records new results.
 
-        drawer: called with chunks to draw; yields their results.
-        is_here: returns whether this process, not a worker, draws the next chunk.
+        drawer: called with chunks to draw; yields a result per chunk.
+        is_here: returns whether this process, and not a worker, draws the next chunk.
         """
         return drawer
 
     def once(self, name: str, make: Callable[[], Plain]) -> Plain | None:
         """Return the value recorded under `name`, or call `make` and record its value.
 
-        Returns None if the journal has something else recorded at this place.
+        Returns None if the next record of the journal has another name.
 
         make: called without arguments; returns a value that JSON can hold.
         """
         return make()
 
     def note(self, ledger: Ledger) -> None:
-        """Remember the state of the bettors, for the next record."""
+        """Store the state of the bettors of `ledger`, which the next record will contain."""
 
     def finish(self) -> None:
         """Record that all pairs have ended."""
 
 
 class FileJournal(Journal):
-    """A journal in a file that no other process can write meanwhile.
+    """A journal in a file that is locked, so that no other process can write to the file.
 
     history: summary of the earlier runs.
     changed: description of versions that have changed since the journal was begun; "" if none.
@@ -155,7 +157,7 @@ class FileJournal(Journal):
         self._state = ""
         # Readings of the clock since the last record was written.
         self._times_given: list[float] = []
-        # Recorded readings of the clock that are still to be repeated before the next record.
+        # Recorded readings of the clock that `clock` has to return again before the next record.
         self._times_due: deque[float] = deque()
         self._begins, self._drew, self._is_reproducible = False, False, True
         self._next: Record | None = None
@@ -181,7 +183,7 @@ class FileJournal(Journal):
 
     @property
     def _runs(self) -> int:
-        """Number of processes that have begun to draw for this audit, with this process."""
+        """Number of processes that have begun to draw for this audit, including this process."""
         return self._history.runs + self._begins
 
     def now(self) -> float:
@@ -223,7 +225,7 @@ class FileJournal(Journal):
             self._check(self._next)
 
     def close(self) -> None:
-        """Record that this process ends orderly, not killed while it drew a chunk."""
+        """Record that this process ends normally, and was not killed while it drew a chunk."""
         self._file.append({_CLOSED: True})
 
     def _draw(
@@ -241,7 +243,7 @@ class FileJournal(Journal):
         def ask() -> Iterator[Chunk[Any]]:
             for chunk in source:
                 self._begins = True
-                if is_here():  # the mechanism may end this process: record which chunk it draws
+                if is_here():  # the mechanism may end this process, so record the chunk first
                     self._history.check(chunk.key)
                     self._file.append({_BEGUN: list(chunk.key)})
                 asked.append(chunk)
@@ -268,7 +270,10 @@ class FileJournal(Journal):
         return drawn
 
     def _keep(self, record: Record) -> None:
-        """Write a record, with the readings of the clock and the state of the bettors before it."""
+        """Write a record, with the present state of the bettors and the latest clock readings.
+
+        The clock readings are those since the previous record.
+        """
         since = {"clock": self._times_given, "state": self._state}
         self._file.append({**record, "at": self.now(), **since})
         self._times_given = []
@@ -280,9 +285,9 @@ class FileJournal(Journal):
         return record
 
     def _check(self, record: Record) -> None:
-        """Raise JournalError if the audit is not in the state in which the record was written.
+        """Raise JournalError if the state of the audit differs from the recorded state.
 
-        Compared are the number of readings of the clock, and the state of the bettors.
+        The state is the number of clock readings since the last record, and the bettors' state.
         """
         # Without a time limit, readings of the clock decide nothing.
         is_unread = bool(self._times_due) and self.spec.time is not None
@@ -362,7 +367,7 @@ class History:
     def warnings(self, runs: int) -> list[str]:
         """Return a warning if processes ended while drawing, else an empty list.
 
-        runs: number of runs of the audit, with the present run.
+        runs: number of runs of the audit, including the present run.
         """
         return [_DIED.format(deaths=self.deaths.total(), runs=runs)] if self.deaths else []
 
@@ -371,9 +376,9 @@ class History:
 def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
     """Open the journal of an audit, or begin a new journal; close it at the end of the block.
 
-    Raises JournalError for a journal that exists although `spec.resume` is false, that was begun
-    with other options, by another release of dpaudit or in another format, or that another process
-    has open.
+    Raises JournalError if a journal exists although `spec.resume` is false; if the journal was
+    begun with other options, by another release of dpaudit or in another format; and if another
+    process has the journal open.
     """
     with closing(JournalFile(journal_path(spec.journal or "", spec.name))) as file:
         history = History.of(file.read())
@@ -443,8 +448,10 @@ def journal_path(folder: Folder, name: str) -> Path:
 
 
 def remove(folder: Folder, name: str) -> None:
-    """Remove the journal of the audit `name` and the result of its search, if they exist and no
-    other process uses them."""
+    """Remove the journal of the audit `name`, and the result of the audit's search.
+
+    Files that do not exist, or that another process uses, are skipped.
+    """
     path = journal_path(folder, name)
     if remove_unused(path):
         path.with_suffix(SEARCH_SUFFIX).unlink(missing_ok=True)
@@ -505,7 +512,7 @@ def _exact(point: ProfilePoint | None) -> tuple[float, float] | None:
 
 
 def _named(chunk: Chunk[Any]) -> Record:
-    """Return what identifies a chunk: {"chunk": key, "size": draws}.
+    """Return the entries that identify a chunk in a record: {"chunk": key, "size": draws}.
 
     For the first chunk of a stage that counts draws, {"event": digest of the rules} is added.
     """

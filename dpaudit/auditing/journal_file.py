@@ -41,15 +41,15 @@ Record = dict[str, Any]
 
 # A whole line: checksum and JSON object.
 _LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n")
-# The beginning of a line.
+# The beginning of a line: checksum, space and brace.
 _START = re.compile(rb"[0-9a-f]{8} \{")
-# The first line of a journal, or a part of that line that was written before the power failed.
+# The first line of a journal, whole or cut off at any place by a power failure.
 _FIRST_LINE = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\{.*\n?)?")
-# The first line in formats 1 to 4, which had the length of binary data after the checksum.
+# The first line in formats 1 to 4, in which a length of binary data follows the checksum.
 _OLDER_FORMAT = re.compile(rb'[0-9a-f]{8} [0-9]+ \{"journal":([0-9]+),')
 
-# Minimum number of seconds between two syncs. A power failure loses at most the draws since the
-# last sync, and these are made again.
+# Minimum time between two syncs, in seconds. A power failure loses at most the draws since the last
+# sync; the next run repeats these draws.
 _SYNC_SECONDS = 0.5
 
 # Types of the results of chunks, and of parts of these results.
@@ -79,11 +79,12 @@ class JournalFile:
                 self._lock()
                 if _is_at(path, self._file):
                     break
-                # Another run removed the file before it was locked: this one cannot be resumed.
+                # Another run removed the file before it was locked. Records in the open file would
+                # be lost, so open the path again.
                 opened.close()
             if not self.existed:
                 _sync_folder(path.parent)
-            # An own file description: appending moves the position of the locked one.
+            # Open the file a second time: appending would move the position of the locked handle.
             self._reader = opened.enter_context(path.open("rb"))
             self._end = _checked(path, self._reader)
             self._file.truncate(self._end)
@@ -106,7 +107,7 @@ class JournalFile:
     def append(self, record: Mapping[str, Any]) -> None:
         """Write a record, and sync the file if the last sync is long enough ago.
 
-        The record survives the end of this process, and from the next sync on a power failure.
+        The record survives a crash of this process, and after the next sync also a power failure.
         """
         text = _encoded_json(record)
         left = memoryview(b"%08x %b\n" % (zlib.crc32(text), text))
@@ -115,7 +116,7 @@ class JournalFile:
             try:
                 while left:
                     left = left[self._file.write(left) :]
-            except BaseException:  # remove the part that was written: other records may follow
+            except BaseException:  # remove a half-written record, since other records may follow
                 self._file.truncate(end)
                 raise
         # Syncs take at most 1 % of the time, so that a slow disk does not slow down the audit.
@@ -148,7 +149,10 @@ class JournalFile:
 
 
 def unusable(path: Path, why: str, *parts: str, code: str) -> JournalError:
-    """Return the error for a journal. why, parts: the message after the path of the journal."""
+    """Return the error for a journal that cannot be used.
+
+    why, parts: parts of the message that follow the path of the journal.
+    """
     return JournalError(f"the journal {path} {why}", *parts, code=code)
 
 
@@ -163,19 +167,19 @@ def guarded(path: Path) -> Iterator[None]:
 
 
 def remove_unused(path: Path) -> bool:
-    """Remove a journal; return False, and leave it, where another process is writing it."""
+    """Remove a journal and return True; if another process has locked the file, return False."""
     with suppress(FileNotFoundError), path.open("r+b") as file:
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # A process that opened the file before gets the lock after this, and sees the removal.
+        # A process that has already opened the file gets the lock later, and sees the removal then.
         path.unlink(missing_ok=True)
     return True
 
 
 def _is_at(path: Path, file: FileIO) -> bool:
-    """Return whether the path still names this open file."""
+    """Return whether `path` names the open `file`, and not a file that has replaced it."""
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:
@@ -194,8 +198,9 @@ def _sync_folder(folder: Path) -> None:
 def _checked(path: Path, file: BufferedReader) -> int:
     """Return the size of the file up to the end of its last whole record, in bytes.
 
-    Raises JournalError if a whole record follows a broken record, whose draws are lost; and for a
-    file that is no journal, whose content must not be removed.
+    Raises JournalError if a whole record follows a broken record, since the draws of the broken
+    record are lost. Also raises JournalError for a file that is not a journal, since its content
+    must not be removed.
     """
     end, is_broken = 0, False
     for line in file:
@@ -245,10 +250,10 @@ def _encoded_json(record: Mapping[str, Any]) -> bytes:
 
 
 def encoded(value: Any) -> Any:
-    """Return the result of a chunk (unit of sampling), or a part of it, as JSON values."""
+    """Return the result of a chunk (unit of sampling), or a part of a result, as JSON values."""
     match value:
         case float() if not math.isfinite(value):
-            return {"float": str(float(value))}  # JSON has no such number: it would become null
+            return {"float": str(float(value))}  # inf and nan would become null
         case None | bool() | int() | float() | str():
             return value
         case tuple():

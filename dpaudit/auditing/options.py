@@ -1,9 +1,9 @@
 """The table of all options of an audit: name, allowed values, default, check and help text.
 
-From the table follow the flags of the commands, the keys of configuration files and their JSON
-schema, the defaults and checks of an `AuditSpec`, the keywords of `dpaudit.audit`, and the page
-docs/options.md. A new option needs an entry here and, if its value has to be parsed, a line in
-config/building.py or cli/flags.py.
+Other modules derive from the table the flags of the commands, the keys of configuration files and
+their JSON schema, the defaults and checks of an `AuditSpec`, the keywords of `dpaudit.audit`, and
+the page docs/options.md. A new option needs an entry here and, if its value has to be parsed, a
+line in config/building.py or cli/flags.py.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from dpaudit.wording import did_you_mean, shown, why_no_confidence
 BoundMethod = Literal["game", "clopper-pearson"]
 OnError = Literal["auto", "outcome", "fail"]
 Expectation = Literal["violation", "pass"]
-# Where an option belongs in a configuration file: to a mechanism, its inputs, an audit, the claim
-# or the whole file. "run": a flag that configuration files do not have.
+# The part of a configuration file to which an option belongs: a mechanism, its inputs, an audit,
+# the claim or the whole file. "run": a command-line flag that configuration files do not have.
 Owner = Literal["mechanism", "inputs", "audit", "claim", "file", "run"]
 Section = Literal["What to audit", "Claim", "Budget", "Processes", "Attacks", "Output"]
 # Called with a value; returns the reason why the value is refused, or None if it is allowed.
 Check = Callable[[Any], str | None]
 
-# Smallest budget of an audit, in draws of one pair: fewer draws certify nothing.
+# Smallest budget of an audit, in draws of one pair. Fewer draws cannot certify anything useful.
 MINIMUM_SAMPLES = 100
 # Largest budget, in draws of one pair. Integers up to 10¹⁵ are exact as floats, and bounds are
 # computed in floats.
 MAXIMUM_SAMPLES = 10**15
 
-# Pattern of `${name}`, which stands for a value of the option `matrix`. It is replaced by the value
-# before options are checked.
+# Pattern of a reference `${name}` to an entry of the option `matrix`. References are replaced by
+# values before options are checked.
 REFERENCE = r"\$\{([^}]*)\}"
 Reference = Annotated[str, Meta(pattern=f"^{REFERENCE}$")]
 Number = int | float | Reference
@@ -58,7 +58,8 @@ class Kind:
     words: description of a value for messages and the schema; "" if the help text describes it.
     metavar: placeholder for a value in the help, such as NUMBER.
     choices: all allowed values, if the option has a fixed list.
-    accepts: called with a keyword's value; returns whether its type is right. None: no check.
+    accepts: called with the value of a keyword argument; returns whether the type of the value is
+        allowed. None: every type is allowed.
     """
 
     type: Any
@@ -111,16 +112,19 @@ class Option:
     """One option of an audit.
 
     name: key in configuration files, and keyword of `dpaudit.audit`.
-    kind: allowed values.  help: help text of one or two sentences.
+    kind: allowed values.
+    help: help text of one or two sentences.
     section: heading in the help and in docs/options.md.
-    of: where the option belongs in a configuration file, see `Owner`.
-    must: end of the error message "must be ..."; "" builds it from `kind` and `help`.
-    default: value if the user gives none.  unless: description of a default that is no value.
-    flag: command-line flag; None: no flag; "": made from the name.  short: short form of the flag.
-    metavar: placeholder for the value in the help; "": that of `kind`.
+    of: part of a configuration file to which the option belongs (see `Owner`).
+    must: end of the error message "must be ..."; "": the end is built from `kind` and `help`.
+    default: value that is used if the user gives no value.
+    unless: description of the default if the default is not a fixed value.
+    flag: command-line flag; None: no flag; "": the flag is made from the name.
+    short: short form of the flag.
+    metavar: placeholder for the value in the help; "": the placeholder of `kind`.
     usual: whether the help lists the option among the most used options.
     check: called with a value; returns the reason why the value is refused and the remedy, or None.
-    more: page of the documentation, relative to docs/.
+    more: page of the documentation about the option, relative to docs/.
     """
 
     name: str

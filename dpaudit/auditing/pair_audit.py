@@ -1,10 +1,11 @@
 """The audit of one pair of inputs, d1 and d2, from the first draw to the certificate.
 
-engine.py calls `PairAudit(...).run()` for each pair; recorded.py uses the functions at the end.
-The stages follow docs/method.md §4. Learning: draws are kept in a buffer, bet on and learned from.
-Freeze: a portfolio of up to three rules is fixed; a rule guesses d1 or d2, or abstains, for each
-level (bin) of the output. Certification: the exact test counts the guesses on the remaining draws.
-Confirmation: if a bet refutes the claim early, the exact test counts separate fresh draws instead.
+engine.py calls `PairAudit(...).run()` for each pair; recorded.py uses the functions at the end of
+this module. The stages follow docs/method.md §4. Learning: draws are bet on, kept in a buffer and
+learned from. Freeze: a portfolio of up to three rules is fixed; a rule guesses d1 or d2, or
+abstains, for each level (bin) of the output. Certification: the exact test counts the guesses on
+the remaining draws. Confirmation: if a bet refutes the claim early, the exact test counts separate
+fresh draws instead.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ _CONTINUOUS = (
 class PairAudit:
     """The audit of one pair; call `run` once.
 
-    *Learning*: each block of draws is bet on with the rules learned from earlier blocks, and then
-    kept in a buffer to learn from. If the buffer is full, later learning draws are only counted.
+    *Learning*: each block of draws is bet on with the rules learned from earlier blocks. Then the
+    block is kept in a buffer to learn from. After the buffer is full, learning draws are only
+    counted.
     *Certification*: the rules are frozen; further draws are counted for the exact test and bet on.
-    *Confirmation*: follows if a bet refutes the claim; the exact test counts only draws made later.
+    *Confirmation*: if a bet refutes the claim, the exact test counts only draws made after that.
     """
 
     def __init__(
@@ -97,8 +99,8 @@ class PairAudit:
         # Whether the point (ε, δ) to bet against is fixed. A claim that is a curve has several
         # points; the first fit chooses.
         self._has_point = len(self._claim.points()) == 1
-        # Whether bettors keep a part of the stake for rare outputs, which only many draws show. The
-        # shares of the stake have to be fixed before the first bet.
+        # Whether bettors reserve a part of their stake for rare outputs, which only many draws
+        # show. The shares of the stake have to be fixed before the first bet.
         self._reserves = spec.time is not None or self._plan.freeze_at > self._plan.buffer_until
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
@@ -177,8 +179,8 @@ class PairAudit:
         ledger, plan = self._ledger, self._plan
         sizes = enumerate(plan.learning_sizes(ledger.spent), len(ledger.blocks))
         chunks = (ToLearn((ledger.number, LEARNING, place), size) for place, size in sizes)
-        # With a time limit, the budget and so the size of the buffer are not known yet, so fits
-        # come as often as in a run that a refutation ends.
+        # With a time limit, the budget and the size of the buffer are not known yet. Rules are then
+        # refitted as often as in a run without --full, which ends with a refutation.
         full = self._spec.full and self._spec.time is None
         for drawn in ledger.drawer(chunks):
             released = self._bet_and_release(drawn.fresh, learned)
@@ -198,10 +200,10 @@ class PairAudit:
         return learned
 
     def _bet_and_release(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
-        """Bet on a block of draws, and return the block to learn from.
+        """Bet on a block of draws, and return the draws of the block, to learn from.
 
         A look is a tally of some consecutive draws within the block. If a look refutes the claim
-        and ends the run, the draws after that look are not returned.
+        and so ends the run, the draws after that look are not returned.
         """
         if learned is None:
             released = fresh.release()
@@ -219,7 +221,8 @@ class PairAudit:
         """Measure the draws per second after all workers have started.
 
         These draws are used for nothing else, since the duration of a draw may depend on its
-        output. Blocks of learning are too small to show the rate, and wait for each other.
+        output. Learning blocks do not show the rate: they are small, and each block is drawn only
+        after the block before it has been evaluated.
         """
         ledger, plan = self._ledger, self._plan
         measure, patience = self._measure(learned.portfolio), plan.seconds_to_start
@@ -254,7 +257,7 @@ class PairAudit:
 
     @property
     def _coming(self) -> int:
-        """Number of draws for which a rule is chosen: the confirmation, or the remaining budget."""
+        """Number of draws that a rule will count: the confirmation, or the remaining budget."""
         if self._ledger.may_stop:
             return sum(self._plan.confirming_sizes(self._ledger.spent))
         return max(self._plan.budget - self._ledger.spent, 1)
@@ -271,7 +274,10 @@ class PairAudit:
         return self._selection if self._counts is None else self._counts.kept()
 
     def _measure(self, portfolio: Portfolio) -> Measure:
-        """Return the rules by which certifying draws are counted, and what else is counted."""
+        """Return the rules by which certifying draws are counted, and the other things to count.
+
+        The other things are single outputs, a declared range of outputs, and unseen outputs.
+        """
         singles = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
         # Outputs that learning has not seen are reported only for a claim that is not refuted.
@@ -349,7 +355,7 @@ class PairAudit:
         texts = [*certificate.warnings, *self._checks.doubted(measure, guesses)]
         columns = self._selection.outcomes.columns
         is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
-        if is_number:  # in another process, a set may be added up in another order, and so rounded
+        if is_number:  # the sum of a set may be rounded otherwise in another process
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
         redrawn = self._compare(Refutation(self._ledger, measure, guesses, is_number))

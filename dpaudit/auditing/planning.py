@@ -1,10 +1,10 @@
-"""Plans the number of draws that an audit needs to detect a leak of a given size (`dpaudit plan`).
+"""Plan the number of draws that an audit needs to detect a leak of a given size (`dpaudit plan`).
 
 `plan` runs short audits, called trials. Each trial learns an event (a set of outputs) and its
 probability. The leak to detect is assumed to be in this event: for a draw in the event, the odds of
-d1 against d2 are e^(factor · ε), with ε the claimed value. From the probability of the event
-follows the number of draws that the exact test needs. The formulas are those by which
-`--require-power` judges a finished audit (underpowered.py), so an audit of that size passes.
+d1 against d2 are e^(factor · ε), with ε the claimed value. The number of draws that the exact test
+needs is computed from the probability of the event. The option `--require-power` judges a finished
+audit by the same formulas (underpowered.py), and so accepts an audit of the planned size.
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ _SAME_EVENT = 1.2
 # The trial that needs most draws is ignored if it needs more than twice the draws of the next
 # trial: by chance, an audit may learn an unusual event.
 _UNUSUAL_EVENT = 2.0
-# Seconds for all trials together.
+# Maximum time of all trials together, in seconds, in addition to a first trial of a given size.
 PATIENCE = 30.0
 # Trials that take at least this number of seconds are announced to the user.
 _WORTH_TELLING = 5.0
-# A trial of fewer seconds than this mostly starts up, so it does not show how long the next trial
-# takes.
+# Minimum duration of a trial, in seconds, that predicts the duration of the next trial. A shorter
+# trial spends most of its time on starting up.
 _LEAST_TO_PREDICT = 0.5
-# A first trial of fewer seconds than this may have spent most of the time on imports, so it is run
-# and timed again.
+# Duration of a first trial, in seconds, below which the trial is run and timed again, since it may
+# have spent most of its time on imports.
 _IMPORT_SECONDS = 2.0
-# Added to the seed of trials: the audit must not repeat the draws that chose its number of draws.
+# Number added to the seed of trials, so that the audit does not repeat the draws of the trials,
+# which have determined its number of draws.
 _SEED_OFFSET = 2**32
-# Probability that the event of a single trial is rarer than assumed; and significance level at
-# which trials show a difference between d1 and d2.
+# Probability that the event of a single trial is rarer than assumed. Also the significance level of
+# the test whether trials show a difference between d1 and d2.
 _DOUBT = 0.01
 # Share of draws in the event in the next audit, relative to the share in the trial. Below 1 as a
 # safety margin: another audit may learn a rarer event.
@@ -226,7 +227,7 @@ class _Trials:
         return self._timed(_trial_of(self._spec, draws, 0)), draws
 
     def round(self, size: int) -> list[AuditResult]:
-        """Return the results of 8 trials of `size` draws; of 1 or 0 if the time is too short."""
+        """Return the results of 8 trials of `size` draws, or of 1 or 0 trials if time is short."""
         if size > self._left * self.rate:
             return []
         # "At most", because a larger trial makes more draws per second: learning takes a smaller
@@ -321,7 +322,8 @@ def _of_trial(certificate: Certificate, factor: float, power: float, *, is_singl
             code="plan-impossible",
         )
     inside = test.correct + test.wrong
-    # In this order: another one changes the last bit, and with it the draws of a plan by one.
+    # Keep the order of the operations. Another order changes the last bit of the share, and so may
+    # change the number of draws of a plan by one.
     share = _SHARE_IN_NEXT_AUDIT * inside / test.draws
     if is_single and inside:
         share = _SHARE_IN_NEXT_AUDIT * clopper_pearson_lower(inside, test.draws, _DOUBT)
@@ -386,10 +388,10 @@ def _detectable(certificate: Certificate, samples: int, share: float, power: flo
 
 
 def _alpha(test: FixedTest) -> float:
-    """Return the least error probability that this kind of rule may have in another audit.
+    """Return the least error probability that a rule of the kind of `test` gets in another audit.
 
-    Another audit may find side rules that the trial did not find, which take a part of the error
-    probability (docs/method.md §4, the portfolio).
+    Another audit may find more rules than the trial, and divide the error probability between all
+    of its rules (docs/method.md §4, the portfolio).
     """
     shares = {"main": 1 - RARE_SHARE - OTHER_SHARE, "rare": RARE_SHARE, "other": OTHER_SHARE}
     return test.alpha / test.share * min(test.share, shares[test.kind])

@@ -1,10 +1,11 @@
-"""Recomputes a result from its record, for `dpaudit report`.
+"""Recompute a result from its record, for `dpaudit report`.
 
 A result file holds the tally (counts by level and input) of each block of draws, the beliefs of the
 bettors, and the frozen rules. `recheck` recomputes wealth, p-values and bounds from these, and the
 sizes of blocks from the schedule (schedule.py), and returns a sentence for each value that differs.
 Private generators yield findings: tuples (name, recorded value, recomputed value), whether or not
-the two values agree. A level is a bin of outputs; a round is a set of beliefs that was bet with.
+the two values agree. A level is a bin of outputs. A round is the set of beliefs with which bettors
+bet on some consecutive blocks.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from dpaudit.stats.binomial import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.witness import Witness
 
-# Largest relative difference of two equal numbers: versions of the libraries round differently.
+# Relative difference up to which two numbers count as equal, since versions of the libraries round
+# differently.
 _RELATIVE = 1e-6
 
 # Allowed minimum sizes of a confirmation, in draws: for a mechanism with one draw per call, and for
@@ -365,11 +367,13 @@ def _learning(
 ) -> tuple[list[int], list[int | None]]:
     """Return the sizes that the learning blocks should have, and the rounds of their bets.
 
-    A round is the index of the beliefs to bet with; None before anything was learned. The recorded
-    counts decided when learning ended, so the number of learning draws is taken from the record.
+    A round is the index of the beliefs with which a block was bet on; None before anything was
+    learned. The number of learning draws is taken from the record, since the counts of the run
+    decided when learning ended.
 
-    stopped: whether a bet refuted the claim while learning. The run stopped at that block; a block
-        of the buffer was cut after the look that refuted, a part of a block.
+    stopped: whether a bet refuted the claim while learning, and so stopped the run. A last block in
+        the buffer may then have fewer draws than planned: it ends with the look (part of a block)
+        that refuted the claim.
     full: whether the run continues after a refutation (--full).
     """
     plan, points = Plan(record.budget, None, limits_of(record)), len(claim.points())

@@ -63,15 +63,16 @@ Raw = Sequence[Any] | NDArray[Any]
 # Minimum number of recorded draws of each input.
 _LEAST_OF_ONE = MINIMUM_SAMPLES // 4
 # Share of the rows to learn from. Measured: 1/3 gives nearly the best bounds for 100 to 20,000
-# draws. An audit that draws learns from 1/8, but a recording is small, so the event matters more.
+# draws. An audit that draws learns from 1/8 of its draws. A recording is small, so that a larger
+# share is needed to learn a good event.
 _LEARNED = 1 / 3
 # Seed for the order of the rows of two separate recordings; an arbitrary number.
 _SHUFFLING_SEED = 20_231
 # If a fair coin would give inputs as uneven as the recorded inputs with a probability below this,
 # the numbers of draws are treated as fixed, even if the user says that a coin picked the inputs.
 _IMPLAUSIBLE = 1e-6
-# Ratio of the numbers of draws of d1 and d2 above which separate Clopper-Pearson bounds are tried:
-# they are weaker, but use all draws of the more frequent input.
+# Ratio of the numbers of draws of d1 and d2 above which separate Clopper-Pearson bounds are tried.
+# Such bounds are weaker than the game, but use all draws of the more frequent input.
 _UNEVEN = 2.0
 
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
@@ -93,7 +94,7 @@ class RecordedAudit:
         independent and identically distributed.
     is_d1: (rows,), whether the input of each row was d1.
     claim: the claim to test.
-    place: (rows,), position of each row in its recording; None: the rows are in that order.
+    place: (rows,), position of each row in its recording; None: position i for row i.
     files: names of the files of d1 and of d2, for messages; None without files.
     coin_flipped: whether a separate fair coin picked the input of each row.
     scores_only: whether outputs are scores of an attack, for which only thresholds are tried.
@@ -266,10 +267,10 @@ class _RecordedRun:
         """
         audit = self._audit
         sorted_by = self._check_order()
-        # Which rows come first depends on the seed and the inputs alone, not on the outcomes. How
-        # many are learned from depends on the number of columns, too, with over 12 million values.
-        # All rows of a table have the same columns, so no outcome changes that number; outputs of
-        # varying length could.
+        # The order of the rows depends only on the seed and on the inputs of the rows, not on the
+        # outcomes. The number of learning rows also depends on the number of columns if the table
+        # has more than 12 million values. All rows of a table have the same columns, so no outcome
+        # changes the number of learning rows.
         split = (TossedSplit if self._is_tossed else FixedSplit)(audit.is_d1, self._rng)
         rows = min(self._limits.learned, round(_LEARNED * split.size))
         selection = self._fresh(split.learn_from(rows)).release()
@@ -366,7 +367,7 @@ class _RecordedRun:
         """Count the remaining rows by the frozen rules, and return the evidence.
 
         point: inequality (ε, δ) of the claim that is tested.  selection: rows in the sample buffer.
-        sorted_by: column by which the rows of an input are sorted, for inputs that are.
+        sorted_by: {input: column} for each input whose rows are sorted by a column.
         """
         audit, rule = self._audit, learned.portfolio
         singles = single_outputs(audit.claim, selection, point)
@@ -376,7 +377,7 @@ class _RecordedRun:
         rows, how = (pair, _PAIRED) if use_pair else (game, _THINNED)
         if not self._is_tossed:
             self._warnings.append(_FIXED_ARMS.format(how=how))
-        # In the order of the recording, to check that the guesses of the rules do not drift.
+        # Check in the order of the recording that the guesses of the rules do not drift.
         by_place = rows[np.argsort(rows if audit.place is None else audit.place[rows])]
         levels = rule(audit.outcomes.take(by_place)).astype(np.int64)
         self._warnings += check_guesses(levels, audit.is_d1[by_place], rule.guesses, sorted_by)
@@ -447,12 +448,12 @@ def _scaled(counts: NDArray[np.int64], arms: tuple[int, int]) -> Tally:
 
 
 # A split orders the rows at random: the first rows are learned from, the rest certify. The order
-# depends on the seed and on the inputs of the rows, never on the outputs. Both kinds of split have
+# depends on the seed and on the inputs of the rows, never on the outputs. Both classes have
 # size: number of rows that can be learned from.
-# learn_from: returns the indices of the next rows to learn from, about as many as asked for.
-# left: returns the number of rows that are left for the game (docs/method.md §2).
-# rest: returns the indices of the certifying rows, for the game and for the pair of bounds. It is
-# called once, after the last row was taken to learn from.
+# learn_from: method that returns the indices of about `rows` further rows to learn from.
+# left: method that returns the number of rows that are left for the game (docs/method.md §2).
+# rest: method that returns two arrays of indices of certifying rows: rows for the game, and rows
+# for the pair of bounds. It is called once, after the last call of `learn_from`.
 
 
 class TossedSplit:
@@ -478,7 +479,7 @@ class FixedSplit:
     """The split of rows whose numbers of d1 and of d2 were fixed.
 
     Learning takes equal numbers of rows of d1 and d2, as predicted bounds assume. The game takes
-    random numbers of rows of d1 and d2, which are distributed as if fair coins had picked them.
+    random numbers of rows of d1 and d2, distributed as if a fair coin had picked each input.
     """
 
     def __init__(self, is_d1: NDArray[np.bool_], rng: np.random.Generator) -> None:
@@ -488,7 +489,7 @@ class FixedSplit:
         self._rng, self._taken = rng, 0
 
     def learn_from(self, rows: int) -> Rows:
-        # At least one row of each input, or a caller that asks for single rows would never end.
+        # At least one row of each input, so that a caller that asks for single rows makes progress.
         start, self._taken = self._taken, self._taken + max(1, rows // 2)
         some = slice(start, self._taken)
         return self._rng.permutation(np.concatenate([self._d1[some], self._d2[some]]))

@@ -40,7 +40,7 @@ from dpaudit.wording import shown
 # messages, and a digest of the whole value.
 Request = dict[str, list[str]]
 
-# Fields of an `AuditSpec` on which neither the draws nor the bounds of an audit depend.
+# Fields of an `AuditSpec` that influence neither the draws nor the bounds of an audit.
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
@@ -82,10 +82,10 @@ def differences(then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[st
 
 def _differ(name: str, then: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> bool:
     if name.startswith(_CODE) or name == VARIABLE:
-        # A file, or a fixed hash seed, that only one of the two runs has is no difference.
+        # An entry (a file, or a fixed hash seed) that only one of the runs has does not count.
         return name in then and name in now and then[name][1] != now[name][1]
-    # An option that is missing in a request had its default: that version of dpaudit did not have
-    # the option.
+    # If an option is missing in a request, the version of dpaudit that made the request did not
+    # have the option, and so used its default.
     absent = ("", digest(DEFAULTS.get(name)))
     return then.get(name, absent)[1] != now.get(name, absent)[1]
 
@@ -98,7 +98,7 @@ def _difference(name: str, then: Sequence[str] | None, now: Sequence[str] | None
 
 
 def digest(value: Any) -> str:
-    """Return a digest of a value as 24 hexadecimal digits. Equal values in any process agree."""
+    """Return a digest of a value, as 24 hexadecimal digits that are equal in every process."""
     return hashlib.blake2b(_canonical(value).encode(errors="surrogatepass")).hexdigest()[:24]
 
 
@@ -175,7 +175,7 @@ def _named(target: Any) -> Iterator[str]:
             imported = [one.path for one in (*references(params), *references(init))]
             yield from filter(None, [path, function, *imported])
         case IsolatedTarget(target=ImportedTarget() as inner):
-            # A module that runs in another process is not imported here: only paths of files count.
+            # Modules that run in another process are not imported here, so yield only file paths.
             yield from (path for path in _named(inner) if is_file(path.rpartition(":")[0]))
         case CommandTarget(words=words, post_process=function):
             yield from filter(None, [*words[:2], function])

@@ -1,10 +1,10 @@
-"""The schedule of one pair: number of draws, sizes of blocks, and when learning ends.
+"""The schedule of one pair: number of draws, sizes of blocks, and end of learning.
 
-`Plan` decides these from the budget, or from the clock if the audit has a time limit. pair_audit.py
-and counting.py draw by a plan; recheck.py and planning.py compute with a plan that draws nothing.
-A block is a group of consecutive draws. Draws of learning fill the sample buffer first, whose
-outputs stay in memory; further learning draws are only counted. The freeze ends learning: from then
-on, draws are counted for the exact test (docs/method.md §4).
+`Plan` computes the schedule from the budget, or from the clock if the audit has a time limit.
+pair_audit.py and counting.py draw by a plan; recheck.py and planning.py only compute with plans.
+A block is a group of consecutive draws. Learning draws first fill the sample buffer, whose outputs
+stay in memory; further learning draws are only counted. The freeze ends learning: later draws are
+counted for the exact test (docs/method.md §4).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 
-# Number of single calls that an audit begins with. They show the columns of an output and the
-# duration of a call, and count for nothing.
+# Number of single calls at the start of an audit. They show the columns of an output and the
+# duration of a call; their outputs are not used for anything else.
 FIRST_CALLS = 4
 # Number of draws of each input that are made twice from one seed, to see whether equal seeds give
-# equal outputs. They count for nothing.
+# equal outputs. These draws are not used for anything else.
 PROBE = 32
-# Number of calls before the first draw that counts, if each draw takes a call: 2 inputs, each
-# probed twice.
+# Number of calls before the first draw that is used, for a mechanism with one draw per call:
+# `FIRST_CALLS`, and `PROBE` draws of 2 inputs, each made twice.
 PROBING_CALLS = FIRST_CALLS + 2 * 2 * PROBE
 
 # Maximum number of draws in the sample buffer.
@@ -43,8 +43,8 @@ _BLOCK_GROWTH = 1.25
 # less, the buffer takes 1/4 of the budget, up to this number.
 _FEW_DRAWS = 1_000
 
-# A block that is only counted has 1/16 of the number of draws before it. A refutation shows only
-# at the end of a block, and ending a block costs little.
+# A block that is only counted has 1/16 of the number of draws before the block. Smaller blocks show
+# a refutation earlier, since bets are evaluated at the end of a block.
 _BLOCK_SHARE = 16
 # Minimum size of a block that is only counted, in draws.
 _LEAST_BLOCK = 64
@@ -86,11 +86,11 @@ _NO_REFIT_BEFORE = 1.2
 _REFIT_EACH_BLOCK_UNTIL = 1_000
 # A run that continues after a refutation (--full) refits whenever draws have grown by this factor.
 _REFIT_GROWTH_OF_FULL_RUNS = 8
-# First fit of a run with --full, or of a claim of several points: when 1/16 of the buffer is full.
-# Earlier fits would be replaced before a bet depends on them.
+# With --full, or for a claim of several points, the first fit follows when 1/16 of the buffer is
+# full. An earlier fit would be replaced before a bet depends on it.
 _FIRST_REFIT_OF_FULL_RUNS = 16
 
-# With a time limit, learning ends after 1/8 of the time, in analogy to 1/8 of the draws.
+# With a time limit, learning ends after 1/8 of the time. (Without a limit, after 1/8 of the draws.)
 _LEARNING_TIME = 1 / 8
 # With a time limit, learning ends after 1/4 of the time if 1/8 gave fewer than `_FEW_DRAWS` draws.
 _LEARNING_TIME_OF_FEW_DRAWS = 1 / 4
@@ -130,7 +130,7 @@ class Limits:
 
 
 def limits_for(columns: int, *, single_draws: bool, by_outputs: bool = False) -> Limits:
-    """Return the limits for outputs with this number of columns.
+    """Return the limits for outputs with `columns` columns.
 
     single_draws: whether the mechanism is called once for each draw, and so may be slow.
     by_outputs: whether the claim is about single outputs, which need more draws to be certified.
@@ -164,7 +164,7 @@ class Plan:
         seconds: time for this pair; None: `samples` is the budget.
         clock: returns the present time in seconds.
         late: called with (draws per second, draws made) if the time is too short for the minimum
-        number of draws.
+            number of draws.
         """
         self.limits = limits or Limits()
         self._budget = samples if seconds is None else None
@@ -246,9 +246,9 @@ class Plan:
     def timed_sizes(self, spent: int) -> Iterator[int]:
         """Yield sizes of blocks that measure the draws per second; none if no time is left.
 
-        Sizes double as long as a block takes little time, so that the overhead per block weighs as
-        little as in certifying blocks. Sizes do not grow faster, since blocks of several workers
-        arrive together and then seem to take no time.
+        The size doubles while blocks take little time, so that the overhead per block becomes as
+        small as in certifying blocks. The size does not grow faster: blocks of several workers may
+        arrive together, which makes a single block seem to take no time.
         """
         elapsed = self._elapsed()
         if elapsed >= _PLANNED_TIME * self._seconds:
@@ -293,7 +293,7 @@ class Plan:
 
     def _plan(self, spent: int, elapsed: float, rate: float) -> None:
         coming = int(rate * max(0.0, _PLANNED_TIME * self._seconds - elapsed))
-        # At least a few draws even if the time is over: the audit needs draws to certify with.
+        # Plan a few draws even if the time is over, since an audit needs draws to certify with.
         self._budget = spent + max(coming, spent // 8, MINIMUM_SAMPLES - _LEAST_LEARNED)
 
     def _check_rate(self, rate: float, spent: int, elapsed: float) -> None:
@@ -311,7 +311,7 @@ class Plan:
             spent, size = spent + block, size * _BLOCK_GROWTH
 
     def next_freeze_check(self, spent: int) -> int:
-        """Return the number of draws after which to decide next whether to freeze."""
+        """Return the number of draws after which the audit next decides whether to freeze."""
         is_near = _NEAR_FREEZE * self.freeze_at < 2 * spent and spent < self.freeze_at
         return self.freeze_at if is_near else 2 * spent
 
@@ -342,11 +342,14 @@ class Plan:
         return 2 * spent <= self.budget // 2
 
     def may_count_after_buffer(self, spent: int) -> bool:
-        """Return whether learning may continue with counted draws: the buffer is at its maximum."""
+        """Return whether learning may continue with draws that are only counted.
+
+        That is so if the buffer has its maximum size.
+        """
         return spent >= self.limits.learned and self.may_double(spent)
 
     def counting_sizes(self, spent: int, until: int) -> Iterator[int]:
-        """Yield sizes of blocks that are only counted, until `until` draws are made in all."""
+        """Yield sizes of blocks that are only counted, until the total is `until` draws."""
         least = min(_LEAST_BLOCK, self.budget // _LEAST_BLOCKS)
         while spent < until:
             block = min(max(spent // _BLOCK_SHARE, least), self._largest(), until - spent)
@@ -358,7 +361,7 @@ class Plan:
         return self.counting_sizes(spent, self.budget)
 
     def confirming_sizes(self, spent: int) -> Iterator[int]:
-        """Yield sizes of the blocks of a confirmation: about 16 blocks, or more if they are large.
+        """Yield the block sizes of a confirmation: about 16 blocks, or more if blocks are large.
 
         A confirmation has `spent` draws, or the minimum if that is larger, but no more than the
         remaining budget. Many blocks show whether draws depend on their call.
@@ -404,9 +407,9 @@ def look_stride(size: int) -> int:
 
 
 def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:
-    """Return the warning that the time given is too short.
+    """Return the warning that the time limit is too short.
 
-    seconds: time given.  rate: draws per second.  pairs: number of pairs of inputs.
+    seconds: time limit.  rate: draws per second.  pairs: number of pairs of inputs.
     takes: estimated seconds for `MINIMUM_SAMPLES` draws of each pair.
     """
     each = "an audit, which needs" if pairs == 1 else f"{pairs} pairs, each of which needs"

@@ -1,7 +1,7 @@
 """`AuditSpec`: everything that the result of one audit depends on, in one frozen object.
 
-config/, cli/ and api.py build an `AuditSpec` from files, flags and keywords. engine.py runs it.
-Building it checks the values of all options and their combinations.
+config/, cli/ and api.py build an `AuditSpec` from files, flags and keywords, and engine.py runs the
+audit. The constructor checks the values of all options and their combinations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DrawnSeed(int):
 
 
 class PairSearch(Protocol):
-    """A search for the pairs of an audit that has no pairs (implemented in dpaudit/searching)."""
+    """A search for the pairs of an audit without given pairs (implemented in dpaudit/searching)."""
 
     def find(
         self, spec: AuditSpec, on_progress: Callable[[Progress], None] | None
@@ -62,14 +62,15 @@ class AuditSpec:
     claim: the claim for one run of the mechanism; `tested` is the claim for one output, which may
         combine several runs.
     search: finds the pairs, if `pairs` is empty.
-    group: maximum number of records in which d1 and d2 differ. `claim` is for this number already.
-    grouped: the claim for one record, if `group` is larger than 1.
+    group: maximum number of records in which d1 and d2 differ. `claim` is the claim for inputs that
+        differ in this number of records.
+    grouped: the claim for inputs that differ in one record, if `group` is larger than 1.
     request: the settings of the user, which the result file keeps.
     command: command line that repeats this audit alone.
     files: files that the settings name; no result may overwrite them.
     family: the audits with which this audit shares one false-alarm probability (docs/method.md §9).
         `confidence` is then 1 minus this audit's share of that probability.
-    The other fields are options: see dpaudit/auditing/options.py and docs/options.md.
+    The other fields are options, described in dpaudit/auditing/options.py and docs/options.md.
 
     Raises UsageError for a value outside its range, and for options that exclude each other.
     """
@@ -137,7 +138,10 @@ class AuditSpec:
             raise ClaimError(Name("repeat"), why, *error.parts, code=error.code) from error
 
     def _check_required(self, name: Name) -> None:
-        """Raise UsageError if `require_power` or `require_rare` cannot be met, for any draws."""
+        """Raise UsageError if no draws could meet the required power or rare probability.
+
+        name: the option to check, `require_power` or `require_rare`.
+        """
         if self.allow_underpowered:
             allowed, why = Name("allow_underpowered"), ", not both: they ask for opposites"
             raise _conflict("give ", name, " or ", allowed, why)
@@ -187,8 +191,9 @@ class AuditSpec:
     def may_refute(self, p_value: float) -> bool:
         """Return whether Holm's procedure may refute the claim with this p-value of one pair.
 
-        Holm's procedure refutes with it if enough other audits of the family are refuted. Always
-        false without a family. Whether the pair refutes the claim alone is in its certificate.
+        The procedure refutes the claim if enough other audits of the family are refuted. Without a
+        family, the result is always False. The certificate of the pair says whether the pair
+        refutes the claim alone.
         """
         family = self.family
         return family is not None and p_value * len(self.pairs) <= 1 - family.confidence

@@ -1,4 +1,4 @@
-"""Checks whether an audit had enough draws: an audit that could not refute its claim shows nothing.
+"""Check whether an audit had enough draws: an audit that could not refute its claim shows nothing.
 
 The functions return a message for the report if the number of draws (or of guesses about canaries)
 is too small to refute the claim, else None. engine.py, recorded.py and canaries.py put the message
@@ -31,7 +31,10 @@ from dpaudit.wording import counted
 
 
 def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> str | None:
-    """Return the message that an audit could not refute its claim, or lacks the required power."""
+    """Return a message if an audit could not refute its claim or lacks the required power.
+
+    Return None otherwise.
+    """
     if any(one.refuted for one in certificates):
         return None
     budgets = [one.budget for one in certificates if spec.time is not None]
@@ -45,12 +48,12 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
 
 
 def foreseen(spec: AuditSpec) -> str | None:
-    """Return the message that an audit cannot refute its claim, from its specification alone.
+    """Return a message if the specification shows that an audit cannot refute its claim, else None.
 
     The reasons are equal inputs, and too few draws. With a time limit, the number of draws is not
     known yet and is not checked.
     """
-    # `repr` too, since 1 == True although they are different inputs.
+    # Compare `repr`, too: 1 == True, although 1 and True are different inputs.
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
     if same and all(same):
         return EQUAL_INPUTS
@@ -58,9 +61,10 @@ def foreseen(spec: AuditSpec) -> str | None:
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:
-    """Return the message that `samples` draws cannot refute the claim, with the number that can.
+    """Return a message if `samples` draws cannot refute the claim, else None.
 
-    Assumed is the best case: every draw reveals its input.
+    The message names a sufficient number of draws. The check assumes the best case, in which every
+    draw reveals its input.
     """
     points = spec.tested.points()
     if any(_can_refute(point, samples, spec.alpha) for point in points):
@@ -73,10 +77,10 @@ def too_few(spec: AuditSpec, samples: int) -> str | None:
 
 
 def too_weak(certificates: Sequence[Certificate], factor: float) -> str | None:
-    """Return the message that a pair has less power than `require_power` asks for.
+    """Return a message if a pair has less power than `require_power` asks for, else None.
 
-    The message names the least leak ε that the weakest pair would have detected, if that leak is
-    above `factor` times the claimed ε. Certificates at ε = 0 are ignored.
+    A pair has too little power if the least ε that it would have detected is above `factor` times
+    the claimed ε. The message names this ε for the weakest pair. Certificates at ε = 0 are ignored.
     """
     leaks = [(most_powerful(one).detectable_epsilon, one) for one in certificates]
     weak = [(e / one.point.epsilon, e, one) for e, one in leaks if one.point.epsilon > 0]
@@ -106,10 +110,10 @@ def misses_rare(
     points: Sequence[ProfilePoint],
     command: str | None = None,
 ) -> str | None:
-    """Return the message that an audit lacks the power that `require_rare` asks for.
+    """Return a message if an audit has less power than `require_rare` asks for, else None.
 
-    The message names the least probability of an output, given by one input alone, that would have
-    been detected, and the number of draws needed.
+    The message names the least detectable probability of an output that only one input gives, and
+    the number of draws needed.
 
     probability: probability of the output, from `require_rare`.
     points: points (ε, δ) of the claim.
@@ -180,7 +184,8 @@ def draws_for_rare(
     if not points:
         return None
     limits = limits_of(certificate)
-    # Error probability of the rare rule (docs/method.md §4), also if learning found no such rule.
+    # Error probability that a rare rule has (docs/method.md §4), even if learning found no such
+    # rule.
     alpha = RARE_SHARE * test.alpha / test.share
     usual = Plan(certificate.budget, None, limits).freeze_at
     # An audit that learned from more draws than usual may again learn from up to half of its draws.
@@ -206,10 +211,12 @@ def limits_of(certificate: Certificate) -> Limits:
 
 
 def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest budget that is enough, rounded up to three digits; None if none is.
+    """Return the smallest budget that is enough, rounded up to three digits.
 
-    is_enough: called with a number of draws; returns whether it is enough. A larger number may
-    occasionally not be enough although a smaller number is.
+    Return None if no budget is enough.
+
+    is_enough: called with a number of draws; returns whether the number is enough. In rare cases
+        the result may be False for a larger number although it is True for a smaller number.
     """
     # Search upwards: SciPy before 1.17 cannot compute Clopper-Pearson bounds for 10¹² draws.
     enough = MINIMUM_SAMPLES
@@ -237,9 +244,9 @@ def rounded(number: int) -> int:
 
 
 def event_could_not(certificate: Certificate) -> str | None:
-    """Return the message that too few draws were in the event to refute the claim.
+    """Return a message if too few draws were in the event to refute the claim, else None.
 
-    Assumed is the best case: every one of these draws reveals its input.
+    The check assumes the best case, in which every draw in the event reveals its input.
     """
     fixed, point = certificate.fixed, certificate.point
     if not fixed.events or math.isfinite(fixed.detectable_epsilon):
@@ -268,9 +275,9 @@ def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
 
 
 def kept_too_few(certificate: Certificate) -> str | None:
-    """Return the message that a recording left too few draws to the exact test.
+    """Return a message if a recording left too few draws to the exact test, else None.
 
-    Assumed is the best case: every one of these draws reveals its input.
+    The check assumes the best case, in which every draw of the test reveals its input.
     """
     fixed, point = certificate.fixed, certificate.point
     needed = draws_to_refute(point.epsilon, point.delta, fixed.alpha)
@@ -282,9 +289,11 @@ def kept_too_few(certificate: Certificate) -> str | None:
 
 
 def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> str | None:
-    """Return the message that the guesses about canaries are too few to refute the claim.
+    """Return a message if the guesses about canaries are too few to refute the claim, else None.
 
-    Assumed is the best case: all guesses are right.  seen: numbers of canaries and of guesses.
+    The check assumes the best case, in which all guesses are right.
+
+    seen: numbers of canaries and of guesses.
     """
     best = Guesses(seen.canaries, seen.guesses, seen.guesses)
     point = claim.point()
@@ -299,8 +308,8 @@ def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> st
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:
     """Return whether a budget of `samples` draws can refute a point (ε, δ).
 
-    That is so if the draws that remain for the exact test, or all draws by betting, could refute
-    the point when each of them reveals its input.
+    The check assumes the best case, in which every draw reveals its input. The point can then be
+    refuted by the exact test, with the draws after learning, or by betting on all draws.
     """
     exact = draws_to_refute(point.epsilon, point.delta, CERTIFICATION_SHARE * alpha)
     betting = draws_to_refute(point.epsilon, point.delta, BETTING_SHARE * alpha)
