@@ -1,12 +1,12 @@
 """Anytime-valid refutation by betting against a claim (docs/method.md §4).
 
-Every draw is an output of d1 ("arm" 1) or d2 (arm 2), put into a level: a bin of the outputs. A
-bettor has a belief about which arm gives which level. Each draw multiplies the bettor's wealth by a
-factor that was fixed before the draw and has expectation at most 1 under the claim. So if the total
-wealth, which starts at 1, ever reaches 1/α, the claim is refuted at level α (Ville 1939; Shafer
-2021).
+Every draw is an output of the mechanism on d1 or on d2, and falls into a level: a bin of the
+outputs. A bettor has a belief about the input (d1 or d2) of a draw, given the level. Each draw
+multiplies the bettor's wealth by a factor that was fixed before the draw and has expectation at
+most 1 under the claim. So if the total wealth of all bettors, which starts at 1, ever reaches 1/α,
+the claim is refuted at level α (Ville 1939; Shafer 2021).
 
-`dpaudit.certificates.wealth` computes the wealth from the tally (counts per level and arm), the
+`dpaudit.certificates.wealth` computes the wealth from the tally (counts per level and input), the
 beliefs and the initial shares, since the log of each bettor's wealth is linear in the tally.
 Numbers such as (4.1) refer to equations of docs/method.md.
 """
@@ -20,14 +20,15 @@ import numpy as np
 
 from dpaudit.stats.binomial import FloatArray, IntArray
 
-# Bets on a rule (a fixed guess of the input for each level), if δ = 0: each bettor believes that
-# the log-odds of a right guess exceed the claimed ε by one of these amounts, in nats.
+# For δ = 0, a rule (a fixed guess of the input for each level) has one bettor per number. The
+# bettor believes that the log-odds of a right guess exceed the claimed ε by this number, in nats.
 EXCESSES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
-# Bets on a rule, if δ > 0: each bettor stakes one of these fractions of the largest stake that
-# cannot make its wealth negative.
+# For δ > 0, a rule has one bettor per fraction. The bettor stakes this fraction of the largest
+# stake that cannot make its wealth negative.
 FRACTIONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
-# With at least 5 rules and δ > 0, the last 2 guess rare outputs that only one input seems to give,
-# and get half of the initial wealth. With fewer rules (older results) all get equal shares.
+# With at least 5 rules and δ > 0, the last 2 rules guess only at rare outputs that only one input
+# seems to give, and get half of the initial wealth. With fewer rules, as in results of older
+# versions, all rules get equal shares.
 _RULES_WITH_RARE, _RARE_RULES = 5, 2
 # How a rule for rare outputs divides its wealth among the seven stakes of FRACTIONS. Its guesses
 # are rarely wrong, so that the largest stake gains most and gets two thirds.
@@ -240,7 +241,7 @@ def _by_guess(
     correct, wrong, abstained: log factor by stake after a correct guess, a wrong guess and no
     guess, each (..., stakes).
     """
-    # The last axis is indexed by 0 for no guess, 1 for a correct and -1 for a wrong guess.
+    # Indices on the last axis: 0 for no guess, 1 for a correct guess, -1 for a wrong guess.
     gains = np.stack(np.broadcast_arrays(abstained, correct, wrong), axis=-1)
     before, excesses = gains.shape[:-2], gains.shape[-2]
     spread = np.empty((*before, len(rules), excesses, rules.shape[1], 2))

@@ -21,10 +21,11 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # Distance in log-odds by which a Clopper-Pearson bound is moved outward, to cover the error of
-# SciPy's inverse of the incomplete beta function (measured: 2e-9 for 10 and 5e-9 for 10⁸ trials).
+# SciPy's inverse of the incomplete beta function. Measured errors: 2e-9 for 10 trials, 5e-9 for 10⁸
+# trials.
 _OUTWARD = 1e-8
-# Probability that is added to an upper Clopper-Pearson bound in addition to `_OUTWARD`: near 1, the
-# distance between two floats is large in log-odds.
+# Number that is added to an upper Clopper-Pearson bound, in addition to the move by `_OUTWARD`,
+# since neighbouring floats near 1 are far apart in log-odds.
 _ULPS = 4 * 2.0**-53
 
 
@@ -72,7 +73,7 @@ def clopper_pearson_lower(successes: int, trials: int, alpha: float) -> float:
     Raises
     ------
     ValueError
-        For other arguments.
+        For arguments outside these ranges.
 
     Notes
     -----
@@ -161,8 +162,8 @@ def pair_epsilon_lower(
 
     Notes
     -----
-    At most the true ε with probability at least 1 - alpha, whether the numbers of draws are fixed
-    or random.
+    The bound is at most the true ε with probability at least 1 - alpha, whether the numbers of
+    draws are fixed or random.
     """
     lower, upper = _pair_bounds(count, draws, other, other_draws, alpha)
     return max(0.0, math.log((lower - delta) / upper)) if lower > delta else 0.0
@@ -187,7 +188,7 @@ def pair_delta_lower(
 
     Notes
     -----
-    At most the true δ at ε with probability at least 1 - alpha (docs/method.md (2.4)).
+    The bound is at most the true δ at ε with probability at least 1 - alpha (docs/method.md (2.4)).
     """
     lower, upper = _pair_bounds(count, draws, other, other_draws, alpha)
     # e^epsilon may not fit in a float; e^700 times any upper bound is above 1 already.
@@ -234,9 +235,10 @@ def _check(successes: int, trials: int, alpha: float) -> None:
         raise ValueError(f"alpha={alpha!r} must lie in (0, 1)")
 
 
-# Samples of fixed sizes are thinned as if a fair coin had picked the input of every draw. This is
-# the largest probability that the coins ask for more draws of an input than were recorded. All
-# coins are then tossed again, so that a test has to run at (1 - TOSSED_AGAIN) of its level.
+# Samples of fixed sizes are thinned, as if a fair coin had picked the input of every draw. If the
+# coins ask for more draws of an input than were recorded, all coins are tossed again. This number
+# is the largest allowed probability of that case. A test has to run at (1 - TOSSED_AGAIN) times its
+# level to account for it.
 TOSSED_AGAIN = 1e-3
 
 
@@ -256,7 +258,7 @@ def coin_flips(first: int, second: int) -> int:
 
     Notes
     -----
-    A coin per draw decides from which sample the draw is taken (docs/method.md §12).
+    For each draw, a fair coin decides from which sample the draw is taken (docs/method.md §12).
 
     Examples
     --------

@@ -18,11 +18,11 @@ from dpaudit.stats.binomial import FloatArray, IntArray, upper_tail
 
 Keys = NDArray[np.generic]
 
-# A series counts as constant if its range is at most this share of its largest absolute entry, a
-# range that rounding alone may cause.
+# A series counts as constant if its range (largest minus smallest entry) is at most this share of
+# its largest absolute entry, since rounding alone may cause such a range.
 _ROUNDING = 1e-12
-# A sequence is shortened until it has at most this many pairs of equal entries, which bounds the
-# time and memory of `repetition_p_value`.
+# Maximum number of pairs of equal entries in a sequence. A sequence with more pairs is shortened,
+# to limit the time and memory of `repetition_p_value`.
 _MOST_PAIRS = 100_000
 # Number of entries from which the share of equal pairs is first estimated.
 _FIRST_ENTRIES = 2_000
@@ -30,7 +30,7 @@ _FIRST_ENTRIES = 2_000
 _ERRORS = 6.0
 # Number of pairs that `collision_bound` adds to the number of equal pairs.
 _PAIRS = 10.0
-# `repetition_p_value` tests only lags with at least this many pairs of equal keys.
+# Minimum number of pairs of equal keys at a lag that `repetition_p_value` tests.
 _FEWEST_REPEATS = 4
 
 
@@ -56,11 +56,11 @@ def ljung_box(series: FloatArray, lags: int) -> float:
 def looks_like_fair_coins(first: int, second: int, changes: int, level: float) -> bool:
     """Return whether fair coins may have picked the input, d1 or d2, of each row of a recording.
 
-    Two tests, at `level` together: of the share of d1, and of the share of changes of input.
+    Two tests are made: of the share of d1, and of the share of changes of input.
 
     first, second: number of rows of d1, and number of rows of d2.
     changes: number of rows whose input differs from the input of the previous row.
-    level: probability of False for fair coins, at most.
+    level: upper limit of the probability that fair coins give False.
     """
     rows = first + second
     larger = max(first, second), max(changes, rows - 1 - changes)
@@ -76,11 +76,11 @@ def _product(left: FloatArray, right: FloatArray) -> float:
 def collision_bound(keys: Keys) -> float:
     """Return an upper bound for the probability that two independent draws are equal.
 
-    This probability is Σ p², p the probability of each output. keys: codes of the draws; equal
-    outputs have equal keys.
+    This probability is Σ p², where p is the probability of each output. The bound is the share of
+    equal pairs among all pairs of draws, plus six standard errors and ten pairs. It is 1 for fewer
+    than two draws.
 
-    The bound is the share of equal pairs among all pairs of draws, plus six standard errors and ten
-    pairs; 1 for fewer than two draws.
+    keys: codes of the draws; equal outputs have equal keys.
     """
     n = len(keys)
     if n < 2:
@@ -156,11 +156,12 @@ def _equal_pairs(keys: Keys) -> tuple[IntArray, IntArray]:
     return places[first], places[second] - places[first]
 
 
-# Alternatives of `log_e_value`: the probability of the event in a group is Beta distributed around
-# the share in all groups. Each alternative has one of these prior weights, in draws.
+# Prior weights w of the alternatives of `log_e_value`, in draws. Under an alternative, the
+# probability of the event in each group has a Beta distribution of weight w around the share of the
+# event in all groups.
 _WEIGHTS = 8.0 ** np.arange(8)
-# For at most this many groups, evaluating each group is faster than finding groups with equal
-# counts.
+# Maximum number of groups for which evaluating each group is faster than first finding groups with
+# equal counts.
 _FEW_GROUPS = 32
 
 
@@ -168,7 +169,7 @@ def log_e_value(inside: IntArray, sizes: IntArray) -> float:
     """Return log E, E an e-value against "the event has the same probability in all groups".
 
     An e-value has expectation at most 1 if the hypothesis is true, so that Pr[E ≥ 1/α] ≤ α
-    (Markov). The groups are groups of draws, such as the draws of each worker.
+    (Markov). A group is a set of draws, such as all draws of one worker.
 
     inside: number x_g of draws of group g in the event, (groups,).
     sizes: number n_g of all draws of group g, (groups,).

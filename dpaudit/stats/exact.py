@@ -29,8 +29,9 @@ TOLERANCE = 1e-9
 class Event:
     """A set of outcomes, and its probability under both laws.
 
-    guess: the input under which the set is more likely.
-    ahead, behind: probability of the set under this input, and under the other input.
+    guess: the input, d1 or d2, under which the set is more likely.
+    ahead: probability of the set under the input `guess`.
+    behind: probability of the set under the other input.
     """
 
     guess: Guess
@@ -41,7 +42,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The smallest ε that two laws satisfy at a given δ, and an event that no smaller ε allows."""
+    """The smallest ε that two laws satisfy at a given δ, and an event that attains this ε."""
 
     epsilon: float
     event: Event
@@ -135,7 +136,7 @@ def _extreme(atoms: list[Atom], guess: Guess, delta: float) -> Extreme:
     behind = accumulate(atom[2] for atom in ordered)
     values = [_log_excess(*sums, delta) for sums in zip(ahead, behind, strict=True)]
     best = max(values, default=0.0)
-    # Take the largest of equally good sets, so that an event contains all outcomes of equal ratio.
+    # Take the largest of equally good sets. The event then contains all outcomes of equal ratio.
     last = max((i for i, value in enumerate(values) if value >= best - TOLERANCE), default=0)
     return Extreme(max(0.0, best), _event(guess, ordered[: last + 1]))
 

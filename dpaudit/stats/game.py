@@ -25,23 +25,23 @@ from dpaudit.stats.trinomial import TERMS, ScoreTest
 # Share of alpha that is spent on the interval for w = Pr[wrong guess], a nuisance parameter (Berger
 # & Boos 1994).
 _NUISANCE_SHARE = 0.01
-# A bound on ε or δ is found by a scan: p-values are computed at rising ε or δ until one exceeds
-# alpha. (Bisection fails, since p is not monotone.) A first, quick scan uses sums of this many
-# terms, which give a p that is no smaller than the exact p.
+# A bound on ε or δ is found by a scan: p-values are computed at rising ε or δ until a p-value
+# exceeds alpha. (Bisection fails, since p is not monotone.) A first, quick scan uses sums of at
+# most this many terms. Such sums give a p that is at least the exact p.
 _QUICK_TERMS = 128
 # Smallest step of a scan for a bound, in standard deviations of the bound.
 _STEP = 1 / 64
 # Distance below the expected bound at which a scan starts, in standard deviations of the bound.
 _HEADSTART = 3.0
-# With at most this many draws, evaluations are cheap, and the smallest step is _STEP / 4.
+# Maximum number of draws for which evaluations are cheap; the smallest step is then _STEP / 4.
 _COSTLY_DRAWS = 20_000
-# A long step of a scan ends this number / √draws standard deviations before the expected bound,
-# since p jumps: by up to half of its value with tens of draws, by little with thousands.
+# A long step of a scan ends _CAUTION / √draws standard deviations before the expected bound, since
+# p jumps: by up to half of its value with tens of draws, by little with thousands of draws.
 _CAUTION = 15.0
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
 
-# The claims among which a scan looks for a bound: maps a number x to (ε, hδ).
+# The claims along which a scan moves: a function from a number x to a claim (ε, hδ).
 _Point = Callable[[float], tuple[float, float]]
 
 
@@ -56,9 +56,9 @@ class Game:
     draws : int
         Number of all draws, with and without a guess.
     two_guesses : bool
-        Whether the rule can guess both inputs. A property of the rule, whatever was counted.
+        Whether the rule can guess both inputs. This is a property of the rule, not of the counts.
     abstains : bool, default True
-        Whether the rule can abstain. A property of the rule, whatever was counted.
+        Whether the rule can abstain. This is a property of the rule, not of the counts.
 
     Raises
     ------
@@ -161,8 +161,8 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
     game : Game
         The counts.
     epsilon, delta : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1). δ only decides which method is used: one for δ = 0,
-        another for δ > 0.
+        The claim: ε ≥ 0 in nats, δ in [0, 1). δ only decides which of two methods is used: the
+        method for δ = 0 or the method for δ > 0.
     alpha : float
         The error probability, in (0, 1).
 
@@ -193,9 +193,9 @@ def delta_lower(game: Game, epsilon: float, delta: float, alpha: float) -> float
 def _closed_form_delta_lower(game: Game, epsilon: float, alpha: float) -> float:
     """Return a lower bound for δ that is a little smaller than the bound of the exact test.
 
-    Let k be the smallest number such that the counts with k fewer correct guesses do not refute ε
-    at alpha / 2. Then δ must excuse at least k draws, and a Clopper-Pearson bound at alpha / 2
-    turns k into a bound for δ (docs/method.md §2).
+    Let k be the smallest number for which the same counts, with k fewer correct guesses, do not
+    refute ε at alpha / 2. Then δ must excuse at least k draws, and a Clopper-Pearson bound at
+    alpha / 2 turns k into a bound for δ (docs/method.md §2).
     """
 
     def stands(spared: int) -> bool:
@@ -238,9 +238,10 @@ def _climb(
 ) -> float:
     """Scan upwards from a start; return the last x reached before a step meets p(x) > alpha.
 
-    point: maps x to the claim (ε, hδ). begin: start x, and p(x) there; if this p is above alpha,
-    the start is returned. spread: standard deviation of the bound, the unit of the steps.
-    end: x from which p counts as 1.
+    point: maps x to the claim (ε, hδ).
+    begin: (x, p(x)) at the start of the scan; if this p is above alpha, this x is returned.
+    spread: standard deviation of the bound, which is the unit of the steps.
+    end: upper end of the scan; p counts as 1 for every x ≥ end.
     """
     caution = _CAUTION / math.sqrt(test.draws)
     step, finest = _STEP, _STEP if test.draws > _COSTLY_DRAWS else _STEP / 4

@@ -7,9 +7,9 @@ for inputs that differ in one canary, then, with W ~ Binomial(r, e^ε / (1 + e^�
 
     Pr[at least v guesses are right] ≤ β + nδ β (1 - β) / (v Pr[W = v]),   β = Pr[W ≥ v],
 
-or 1 if the right side is larger. This is (12.1) in docs/method.md, which derives it and shows a
-mechanism with equality. Corollary 5.4 of the source is not used: its bound is larger for small p
-and invalid for p near 1. The functions here take the counts n, r and v (`Guesses`);
+or 1 if the right side is larger. This is inequality (12.1) of docs/method.md, where it is derived,
+with a mechanism that attains equality. Corollary 5.4 of the source is not used: its bound is larger
+for small p and invalid for p near 1. The functions here take the counts n, r and v (`Guesses`);
 `dpaudit.bound_guesses` calls them.
 """
 
@@ -28,8 +28,8 @@ from dpaudit.stats.power import detectable_epsilon
 
 # Lower bounds for ε are at most this, in nats.
 _LARGEST_EPSILON = 50.0
-# At most this many guesses, since `_slope` makes an array with up to a float per guess.
-# At most this many canaries, so that the number is exact as a float (below 2^53).
+# Maximum number of guesses, since `_slope` makes an array of up to one float per guess; and maximum
+# number of canaries, below 2^53, so that the number is exact as a float.
 MOST_GUESSES, MOST_CANARIES = 10_000_000, 10**15
 
 
@@ -103,8 +103,9 @@ def epsilon_lower(seen: Guesses, delta: float, alpha: float) -> float:
 
     Notes
     -----
-    At most the true ε with probability at least 1 - alpha. Found by bisection, since p rises with
-    ε: an (ε, δ)-DP mechanism is also (ε', δ)-DP for ε' > ε, and some mechanism attains p.
+    The bound is at most the true ε with probability at least 1 - alpha. It is found by bisection,
+    since p rises with ε: an (ε, δ)-DP mechanism is also (ε', δ)-DP for ε' > ε, and some mechanism
+    attains p.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
 
     Notes
     -----
-    At most the true δ at ε with probability at least 1 - alpha.
+    The bound is at most the true δ at ε with probability at least 1 - alpha.
     """
     left = alpha - _tail(seen, epsilon)
     slope = _slope(seen, epsilon) if left > 0 else 0.0
@@ -158,7 +159,7 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
     Returns
     -------
     float
-        ε₁ > ε in nats, rounded up; inf if the claim stands even if all guesses are right.
+        ε₁ > ε in nats, rounded up; inf if even right guesses alone do not refute the claim.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Sorting and ranking of arrays of numbers, faster than NumPy's functions on typical outputs.
 
-Used, for example, to cut scores into bins. The module does not import SciPy, which would slow down
-the start of worker processes.
+Other modules use these functions, for example, to cut scores into bins. The module does not import
+SciPy, which would slow down the start of worker processes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-# Minimum length, in entries, from which the method of `stable_order` is faster than NumPy's stable
-# sort.
+# Number of entries from which the method of `stable_order` is faster than NumPy's stable sort.
 _MANY = 5_000
-# Only the first 100 entries are used to guess whether an array has few distinct values.
-# With more than 8 distinct values among these entries, sorting is faster than counting each value.
+# Number of first entries that show whether an array has few distinct values; and maximum number of
+# distinct values among these entries. With more values, sorting is faster than counting each value.
 _FIRST, _FEW = 100, 8
 
 
@@ -28,7 +27,7 @@ def stable_order(numbers: FloatArray) -> NDArray[np.intp]:
     size = len(numbers)
     if size < _MANY:
         return np.argsort(numbers, kind="stable")
-    if (numbers[1:] >= numbers[:-1]).all():  # false next to NaN
+    if (numbers[1:] >= numbers[:-1]).all():  # comparisons with NaN are false
         return np.arange(size)
     order = np.argsort(numbers)
     ordered = numbers.take(order)

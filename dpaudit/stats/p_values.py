@@ -1,7 +1,7 @@
-"""Small tools for p-values.
+"""Functions for p-values.
 
-`bisect_interval` and `smallest_alpha` find where a test starts to refute, `holm` tests several
-hypotheses together, and `chi_squared` tests the independence of contingency tables.
+`bisect_interval` and `smallest_alpha` find the level at which a test starts to refute, `holm` tests
+several hypotheses together, and `chi_squared` tests the independence of contingency tables.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 def bisect_interval(
     holds: Callable[[float], bool], low: float, high: float, times: int = 60
 ) -> tuple[float, float]:
-    """Narrow an interval (low, high) by bisection to where the condition `holds` becomes true.
+    """Return an interval (low, high) in which a condition becomes true, narrowed by bisection.
 
-    holds: called with a number; false at `low` and true at `high` (neither is checked), and
-    therefore also false at the returned `low` and true at the returned `high`.
+    The condition is false at the returned `low` and true at the returned `high`.
+
+    holds: the condition, called with a number. It must be false at the given `low` and true at the
+        given `high`; neither is checked.
     times: number of bisections.
     """
     for _ in range(times):
@@ -46,8 +48,8 @@ def holm(p_values: ArrayLike, alpha: float) -> NDArray[np.bool_]:
 
     alpha: upper limit for the probability that any true hypothesis is rejected.
 
-    Valid under any dependence between the p-values. Source: Holm 1979. Batches of audits use
-    statsmodels (auditing/familywise.py), whose import takes longer than a single audit.
+    The procedure is valid under any dependence between the p-values. Source: Holm 1979. Batches of
+    audits use statsmodels (auditing/familywise.py), whose import takes longer than a single audit.
 
     >>> holm([0.01, 0.04, 0.03], 0.05).tolist()
     [True, False, False]

@@ -17,8 +17,8 @@ from dpaudit.stats.p_values import bisect_interval
 
 # Probability of a refutation at the smallest detectable ε.
 POWER = 0.9
-# The rare rule (docs/method.md §5) guesses the input of outputs that only one input seems to give:
-# among the draws to learn from, at least this many draws of one input, and none of the other.
+# The rare rule (docs/method.md §5) guesses the input of outputs that only one input seems to give.
+# Such an output is equal to at least this many learning draws of one input, and none of the other.
 LEAST_SEEN = 2
 
 
@@ -144,7 +144,7 @@ def _at_least(successes: int, trials: int, p: float) -> float:
 def _right_to_refute(draws: int, epsilon: float, delta: float, alpha: float) -> int:
     """Return the smallest number of guesses that refutes a claim if all guesses are right.
 
-    All guesses are of the same input. Return draws + 1 if even `draws` guesses do not refute.
+    All guesses name the same input. Return draws + 1 if even `draws` guesses do not refute.
     """
     if delta == 0:
         needed = draws_to_refute(epsilon, 0.0, alpha)

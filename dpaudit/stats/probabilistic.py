@@ -1,9 +1,9 @@
 """The exact test of probabilistic differential privacy (docs/method.md §7).
 
-(ε, δ)-probabilistic DP says P(V) ≤ δ for V = {s : P(s) > e^ε Q(s)}, and the reverse. P and Q are
-the laws of the output on the two inputs, and an atom is a single output s. Each function tests one
-direction: P is the law of one input, Q the law of the other. Its counts are those of candidate
-atoms, which earlier draws have chosen.
+(ε, δ)-probabilistic DP says P(V) ≤ δ for V = {s : P(s) > e^ε Q(s)}, and the same with P and Q
+exchanged. P and Q are the laws of the output on the two inputs, and an atom is a single output s.
+Each function tests one direction: P is the law of one input, Q the law of the other input. The
+function takes the counts of candidate atoms, which earlier draws have chosen.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def violating_mass(
     counts, others: number of draws equal to each candidate atom, of the input with law P and of the
     other input, each (atoms,). The candidates must be chosen without these draws.
     draws: number of all draws of the input with law P.
-    alpha: probability, at most, that a certified atom is not in V or that the bound exceeds P(V).
+    alpha: upper limit of the probability that a certified atom is not in V, or that the bound
+    exceeds P(V).
 
     Let A be the set of candidates. With probability at least 1 - ATOM_SHARE · alpha every certified
     atom is in V ∩ A, a set that does not depend on these draws. Then at most as many draws are in
@@ -58,8 +59,10 @@ def violating_mass(
 def p_value(counts: IntArray, others: IntArray, draws: int, epsilon: float, delta: float) -> float:
     """Return the p-value of P(V) ≤ δ, where V = {s : P(s) > e^ε Q(s)}, rounded up.
 
-    This is the smallest alpha at which the lower bound of `violating_mass` exceeds δ; 1 without
-    candidates. counts, others, draws: as in `violating_mass`.
+    The p-value is the smallest alpha at which the lower bound of `violating_mass` exceeds δ, or 1
+    without candidate atoms.
+
+    counts, others, draws: as in `violating_mass`.
     """
     if len(counts) == 0:
         return 1.0
@@ -72,9 +75,10 @@ def epsilon_lower(
 ) -> float:
     """Return the largest ε at which P(V) ≤ δ, V = {s : P(s) > e^ε Q(s)}, is refuted, or 0.
 
-    alpha: level of the test.
-    counts, others, draws: as in `violating_mass`. The result lies in [0, 50] nats. It is found by
-    bisection, since a larger ε certifies fewer atoms, and rounded down by at most 10⁻⁶.
+    The result lies in [0, 50] nats. It is found by bisection, since a larger ε certifies fewer
+    atoms, and rounded down by at most 10⁻⁶.
+
+    counts, others, draws: as in `violating_mass`.  alpha: level of the test.
     """
 
     def stands(epsilon: float) -> bool:
@@ -90,11 +94,12 @@ def detectable_epsilon(
 ) -> float:
     """Return the smallest true ε₁ > ε at which the claim (ε, δ) would probably be refuted.
 
-    counts, others, draws: as in `violating_mass`. alpha: level of the test.
+    A set of candidate atoms refutes the claim if all atoms of the set are certified and the lower
+    bound for the probability of the set is above δ. At ε₁, each atom of such a set is certified
+    with probability 0.9 (docs/method.md §8). The result is inf if the lower bound is at most δ even
+    for the set of all candidates.
 
-    A set of candidate atoms refutes the claim if all its atoms are certified and the lower bound
-    for its probability is above δ. At ε₁, each atom of such a set is certified with probability 0.9
-    (docs/method.md §8). The result is inf if not even the set of all candidates has such a bound.
+    counts, others, draws: as in `violating_mass`.  alpha: level of the test.
     """
     if len(counts) == 0:
         return math.inf

@@ -1,13 +1,14 @@
 """The score test of a claim (ε, δ) on counts of correct and wrong guesses (docs/method.md §2).
 
-In N draws a rule guessed the input C times correctly and W times wrongly, and else abstained. With
-c = Pr[correct] and w = Pr[wrong], the claim implies c ≤ e^ε w + s, where s = hδ ("spared") is the
-share of draws that δ excuses. Counts are ordered by z = (C - e^ε W - sN) / sd. The unknown w is a
-nuisance parameter: the p-value is the supremum of Pr[z ≥ observed z] over an interval that contains
-w with probability 1 - γ, plus γ (Berger & Boos 1994).
+In N draws a rule guessed the input C times correctly and W times wrongly, and abstained in the
+other draws. With c = Pr[correct] and w = Pr[wrong], the claim implies c ≤ e^ε w + s, where s = hδ
+("spared") is the share of draws that δ excuses. The test statistic is the score
+z = (C - e^ε W - sN) / sd. The unknown w is a nuisance parameter: the p-value is γ plus the supremum
+of Pr[z ≥ observed z] over an interval that contains w with probability 1 - γ (Berger & Boos 1994).
 
-`dpaudit.stats.game` uses `ScoreTest` for δ > 0. Most of the code makes the supremum fast. In its
-docstrings a group is a range of consecutive W, and C*(W) the smallest C with z ≥ observed z.
+`dpaudit.stats.game` uses `ScoreTest` for δ > 0. Most of the code makes the supremum fast. In the
+docstrings of this module, a group is a range of consecutive W, and C*(W) is the smallest C with
+z ≥ observed z.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from dpaudit.stats.binomial import FloatArray, IntArray, clopper_pearson_interva
 # Number of evenly spaced values of w = Pr[wrong guess] at which Pr[z ≥ observed z] is computed
 # first.
 _POINTS = 65
-# Number of finer values of w between the two neighbours of a local maximum, both included.
+# Number of finer values of w between the two neighbours of a local maximum; neighbours included.
 _REFINED = 17
-# Finer values of w are added around at most this many local maxima, to limit the time of a test.
+# Maximum number of local maxima around which finer values of w are added, to limit the time of a
+# test.
 _PEAKS = 8
-# At most this many values of w are evaluated together, to limit memory.
+# Maximum number of values of w that are evaluated together, to limit memory.
 _AT_ONCE = 128
 # Pr[z ≥ observed z] as a function of w may jump like the teeth of a saw (`_points_between`). The
 # jumps are smoothed only if the number of abstentions has at least this standard deviation.
@@ -41,15 +43,15 @@ _SMOOTH = 5.0
 # deviations of (C, W) apart, or at most 1 standard deviation and a quarter of a tooth.
 _NEAR, _FAR, _PART = 0.4, 1.0, 0.25
 # The computed supremum is multiplied by 1 plus this number, since the function may be larger
-# between the values of w that were tried. (Measured on 1,880 random counts of 20 to 10⁷ draws, each
-# compared with the largest of 4,001 values: too small by a relative 0.00098 at most, and by less
-# than 0.00012 in 99 % of the counts.)
+# between the values of w that were tried. (Measured on 1,880 random counts of 20 to 10⁷ draws: the
+# computed supremum is smaller than the largest value at 4,001 w by a relative 0.00098 at most, and
+# by less than 0.00012 in 99 % of the counts.)
 _MISSED = 1e-3
-# Sums over W, the number of wrong guesses, leave out values at both ends of its range that have at
-# most this probability per end.
+# Sums over W, the number of wrong guesses, leave out the smallest and the largest values of W, each
+# side with at most this probability in total.
 _TRUNCATED = 1e-13
-# A sum over W has at most this many terms. If W has more values, each term stands for a group of
-# values and is rounded up.
+# Maximum number of terms of a sum over W. If W has more values, each term is an upper bound for a
+# group of values.
 TERMS = 512
 # Terms of a sum over W with a smaller weight are left out; all of them together weigh less than
 # `_TRUNCATED`.
@@ -211,8 +213,8 @@ class ScoreTest:
 class _Path:
     """The differences between the binomial tails of neighbouring groups of W.
 
-    A group needs the tail Pr[Bin(n, q) ≥ k] with n = N - W and k = C*(W); from group to group, n
-    falls and k rises. By
+    The tail of a group is Pr[Bin(n, q) ≥ k] with n = N - W and k = C*(W), for the first W of the
+    group. From group to group, n falls and k rises. By
 
         Pr[Bin(n, q) ≥ k] = Pr[Bin(n - 1, q) ≥ k] + q Pr[Bin(n - 1, q) = k - 1]
         Pr[Bin(n, q) ≥ k] = Pr[Bin(n, q) ≥ k + 1] + Pr[Bin(n, q) = k],
@@ -374,7 +376,7 @@ def _log_masses(
 
     hits, trials, extra: arrays of length `counts`, or one number for all counts; extra is 0 or 1.
     share, rest: success probabilities and 1 minus each, (shares,).
-    For hits = -1 the result is -inf.
+    The result is -inf where hits = -1.
     """
     misses = trials - hits
     logs = np.multiply.outer(np.log(np.maximum(share, _LEAST)), hits + extra)
@@ -386,14 +388,14 @@ def _log_masses(
 def _peaks(values: FloatArray) -> IntArray:
     """Return the indices of at most `_PEAKS` local maxima near which the supremum may lie.
 
-    Local maxima with the highest possible values come first. A parabola through three neighbouring
-    values rises above the middle value by at most an eighth of their second difference; a quarter
-    is allowed.
+    Local maxima with the highest possible values come first. The possible value is the value plus a
+    quarter of the second difference of three neighbouring values. (A parabola through the three
+    values rises above the middle value by at most an eighth of the second difference.)
     """
     around = np.pad(values, 1, mode="edge")
     bend = 2 * values - around[:-2] - around[2:]
     reach = values + bend / 4
-    # Comparisons with NaN are false, so that a NaN counts as a peak and makes the supremum NaN.
+    # Comparisons with NaN are false, so a NaN counts as a peak and makes the supremum NaN.
     below = (values < around[:-2]) | (values < around[2:]) | (reach < np.max(values))
     peaks = np.flatnonzero(~below)
     return np.asarray(peaks[np.argsort(-reach[peaks])][:_PEAKS], dtype=np.int64)
@@ -404,12 +406,12 @@ def _points_between(
 ) -> FloatArray:
     """Return further values of w, so that no jump of Pr[z ≥ observed z] is missed between values.
 
-    At c = e^ε w + s a fixed share of the guesses is wrong. So, given the number of abstentions, the
-    probability jumps like the teeth of a saw, whenever the largest W with z ≥ observed z falls by a
-    step: after every (1 + ratio) · step abstentions, or every step / N in w.
+    At c = e^ε w + s a fixed share of the guesses is wrong. So, for a given number of abstentions,
+    the probability is a saw-tooth function: it jumps when the largest W with z ≥ observed z falls
+    by a step. The distance between jumps is (1 + ratio) · step abstentions, or step / N in w.
 
-    points: values of w, in rising order. ratio, spared: e^ε and s. step: number of values of W in a
-    group.
+    points: values of w, in rising order.  ratio, spared: e^ε and s.
+    step: number of values of W in a group.
     """
     finer = points
     while np.any(coarse := _coarse(finer, draws, ratio, spared, step)):
@@ -420,7 +422,10 @@ def _points_between(
 def _coarse(
     points: FloatArray, draws: int, ratio: float, spared: float, step: int
 ) -> NDArray[np.bool_]:
-    """Return, for each pair of neighbouring values of w, whether a jump between may be missed."""
+    """Return, for each pair of neighbouring values of w, whether a jump between them may be missed.
+
+    points, ratio, spared, step: as in `_points_between`.
+    """
     rest = (1 + ratio) * np.maximum((1 - spared) / (1 + ratio) - points, 0.0)
     # If the number of abstentions has a standard deviation of at least half a tooth, all jumps are
     # smoothed, except the first jump, from W = 0 to W = 1.

@@ -1,8 +1,8 @@
 """A lower bound of the Rényi divergence D_a(P ‖ Q) from counts by level and input.
 
-Used for claims of Rényi and concentrated DP (docs/method.md §6). A level is a bin of the outputs.
-P and Q are the laws of the output on the two inputs. For every bounded function g of the output and
-every order a > 1 (Birrell et al. 2021, Thm 3.1; docs/method.md (6.7)),
+The bound tests claims of Rényi and concentrated DP (docs/method.md §6). A level is a bin of the
+outputs. P and Q are the laws of the output on the two inputs. For every bounded function g of the
+output and every order a > 1 (Birrell et al. 2021, Thm 3.1; docs/method.md (6.7)),
 
     D_a(P ‖ Q) ≥ a/(a-1) · log E_P[X] - log E_Q[Y],   X = e^{(a-1) g},   Y = e^{a g},
 
@@ -30,22 +30,25 @@ FloatArray = NDArray[np.float64]
 Counts = NDArray[np.integer] | FloatArray
 
 # `log_wealth` searches for the smallest product of two wealths on a grid of intervals, and splits
-# the intervals that may contain the minimum. In order: number of intervals at the start; number of
-# parts of a split; error of the log of the minimum at which the search stops; most rounds.
+# the intervals that may contain the minimum. In this order: number of intervals at the start;
+# number of parts into which an interval is split; error of the log of the minimum at which the
+# search stops; maximum number of rounds.
 _CELLS, _PARTS, _ERROR, _ROUNDS = 48, 6, 1e-3, 20
-# `best_stakes` chooses stakes with which one draw loses at most about this share of a wealth.
+# Largest share of its wealth that a bettor loses in one draw with the stakes of `best_stakes`,
+# approximately.
 _MOST_STAKED = 0.5
 # Number of fixed-point steps in `best_stakes`.
 _TURNS = 4
-# Each bettor stakes 0.9 of its wealth and keeps 0.1 aside; these are the logs. Against pairs of
-# means far from the truth one bettor loses nearly everything, and without the part that is kept
-# this loss would cancel the gain of the other bettor.
+# Logs of the shares of the initial wealth that each bettor stakes (0.9) and keeps aside (0.1). For
+# pairs of means far from the truth, one bettor loses nearly all staked wealth. Without the part
+# kept aside, this loss would cancel the gain of the other bettor.
 _STAKED, _KEPT = math.log(0.9), math.log(0.1)
 # Upper limit of the relative rounding error of sums of logarithms, of X and Y, and of their means.
 _ROUNDING = 1e-12
 # Log wealths are at most this, so that p-values are at least e^-700.
 _LARGEST_LOG_WEALTH = 700.0
-# Bisection in `divergence_lower`: most steps, and relative width of the interval at which it stops.
+# Bisection in `divergence_lower`: maximum number of steps, and relative width of the interval at
+# which the bisection stops.
 _STEPS, _WIDTH = 50, 1e-4
 # Caps on the absolute log-ratio that `most_telling_witness` tries: without a cap, the mean of
 # e^{a g} at order a would depend on a few draws.
@@ -191,7 +194,7 @@ def log_wealth(
     table = np.asarray(counts, dtype=np.float64)
     own, other = (table[:, 0], table[:, 1]) if witness.from_d1 else (table[:, 1], table[:, 0])
     power, (stake, against) = witness.order / (witness.order - 1), witness.stakes
-    # X and Y are rounded, and so are their means in (6.7).
+    # A larger claim covers the rounding errors of X and Y and of their means in (6.7).
     divergence += (power + 1) * _ROUNDING
 
     def first(log_mean: FloatArray) -> FloatArray:
