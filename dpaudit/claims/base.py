@@ -1,9 +1,9 @@
-"""The base class of privacy definitions, and their parameters.
+"""The base class of privacy definitions, and the description of their parameters.
 
-A definition, such as pure DP, is a subclass of `PrivacyClaim`; a claim is an instance with values
-of the parameters. Checks of the values, command-line flags, schemas and documentation are derived
-from the `Parameter` annotation of each field. Other modules of dpaudit use only the methods of
-`PrivacyClaim`.
+A definition, such as pure DP, is a subclass of `PrivacyClaim`. A claim, such as 1-DP, is an
+instance with values of the parameters. Checks of the values, command-line flags, schemas and
+documentation are derived from the `Parameter` annotation of each field. Other modules of dpaudit
+use only the methods of `PrivacyClaim`.
 """
 
 from __future__ import annotations
@@ -21,25 +21,33 @@ from dpaudit.errors import ClaimError, Name
 
 # A function from an output to a guess of the input: 1 for d1, 2 for d2, None for no guess.
 Adversary = Callable[[Any], int | None]
-# How a user may write the value of a parameter. "number": a number. "text": a text. "path": the
-# import path of a function, which the claim keeps as a text. "function": the import path of a
-# function, which is imported before the claim is made; the path becomes the parameter `name`.
+# The notation in which a user may write the value of a parameter.
+# "number": a number.
+# "text": a text.
+# "path": the import path of a function. The claim keeps the path as a text.
+# "function": the import path of a function. The function is imported before the claim is made, and
+# the path becomes the value of the parameter `name`.
 # "table": a list of pairs of numbers.
 Form = Literal["number", "text", "path", "function", "table"]
-# A check of a parameter: called with its name in messages and a value, returns the value to keep;
-# raises ClaimError.
+# A check of a parameter. It is called with the name of the parameter (for messages) and a value,
+# and returns the value to keep. It raises ClaimError for an impossible value.
 Check = Callable[[str, Any], Any]
 
 
 def invalid(*parts: str) -> ClaimError:
-    """Return the error for a parameter with an impossible value. parts: parts of the message."""
+    """Return the error for a parameter with an impossible value.
+
+    parts: parts of the message (see `DpauditError`).
+    """
     return ClaimError(*parts, code="option-invalid")
 
 
 def checked_number(name: str, value: Any) -> float:
-    """Return a number as a float. NumPy's numbers are accepted, Booleans are not.
+    """Return a number of Python or NumPy as a float; raise ClaimError for any other value.
 
-    name: name of the parameter in messages. Raises ClaimError.
+    Booleans are not accepted.
+
+    name: name of the parameter in messages.
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise invalid(Name(name), f"={value!r} must be a number")
@@ -53,7 +61,8 @@ def checked_number(name: str, value: Any) -> float:
 def number_that(must: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
     """Return the check that a parameter is a number for which a condition holds.
 
-    must: the condition in messages, such as "lie in [0, 1)". holds: the condition; false for NaN.
+    must: text of the condition for messages, such as "lie in [0, 1)".
+    holds: the condition, which must be false for NaN.
     """
 
     def checked(name: str, value: Any) -> float:
@@ -81,7 +90,7 @@ class Instead:
 
     same: the equation between parameter and substitute, such as "mu = 1/sigma", for messages.
     convert: called with the value of the substitute, returns the value of the parameter; raises
-    ClaimError.
+        ClaimError for an impossible value.
     """
 
     name: str
@@ -96,12 +105,13 @@ class Parameter:
 
     help: text of the command-line help.
     check: check of a value. Default: every value is kept as it is.
-    forms: accepted forms of the value in files; the command line accepts only the first form.
-    is_telling: whether the parameter implies its definition, so that users who give the parameter
-    need not name the definition.
+    forms: accepted notations of the value in files (see `Form`); the command line accepts only the
+        first notation.
+    is_telling: whether the parameter implies its definition. If so, users who give the parameter
+        need not name the definition.
     has_curve: whether `dpaudit explain` takes several values and draws a curve for each value.
     has_flag: whether the command line has a flag for the parameter.
-    instead: substitute that may be given in place of the parameter, if any.
+    instead: substitute that may be given in place of the parameter; None if there is no substitute.
     """
 
     help: str
@@ -138,8 +148,8 @@ class PrivacyClaim(ABC):
     Attributes
     ----------
     key, title, formula : str
-        Name of the definition on the command line and in files; its name in words; its inequality
-        in one line.
+        Name of the definition on the command line and in files, such as "pure"; name of the
+        definition in words; inequality of the definition in one line.
     counts_single_outputs : bool
         Whether the definition is about the probabilities of single outputs. If so, a claim is
         tested output by output.
@@ -197,8 +207,8 @@ class PrivacyClaim(ABC):
         Returns
         -------
         tuple of ProfilePoint
-            At least one point; the first represents the claim where only one point can be used. An
-            audit chooses a point by draws that do not certify anything.
+            At least one point. The first point represents the claim where only one point can be
+            used. An audit chooses the point to test by draws that it does not use to certify.
         """
 
     @abstractmethod
@@ -310,8 +320,8 @@ class PrivacyClaim(ABC):
         Returns
         -------
         float or None
-            f(α), the least probability that a test of d1 against d2 misses; None without a closed
-            form (`dpaudit.claims.tradeoff.tradeoff` then computes f from the profile).
+            f(α), the least probability of a miss of a test of d1 against d2. None without a closed
+            form; `dpaudit.claims.tradeoff.tradeoff` then computes f from the profile.
         """
         return None
 
@@ -341,7 +351,7 @@ class PointClaim(PrivacyClaim):
 
 @lru_cache
 def described(kind: type[PrivacyClaim]) -> dict[str, Parameter]:
-    """Return the parameters of a definition: names and annotations, in constructor order."""
+    """Return the annotations of a definition's parameters by name, in constructor order."""
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name].__metadata__[0] for one in fields(kind)}
 
@@ -361,9 +371,9 @@ def total(claims: Sequence[Any], name: str) -> float:
 
 
 def below_one(delta: float, what: str) -> float:
-    """Return δ, or raise ClaimError if δ ≥ 1, which every mechanism satisfies.
+    """Return δ, or raise ClaimError if δ ≥ 1, since every mechanism satisfies such a claim.
 
-    what: how δ came about, such as "group of 3", for the message.
+    what: origin of δ, such as "group of 3", for the message.
     """
     if delta >= 1:
         raise ClaimError(
@@ -376,8 +386,8 @@ def below_one(delta: float, what: str) -> float:
 def group_point(point: ProfilePoint, size: int) -> tuple[float, float]:
     """Return the ε and δ that (ε, δ)-DP implies for inputs that differ in k = `size` records.
 
-    They are kε and δ (e^{kε} - 1) / (e^ε - 1), or kδ if ε = 0 (Lalanne, Prop. 6; docs/method.md
-    (6.5)). Raises ClaimError if δ would reach 1.
+    The returned ε is kε. The returned δ is δ (e^{kε} - 1) / (e^ε - 1), or kδ if ε = 0 (Lalanne,
+    Prop. 6; docs/method.md (6.5)). Raises ClaimError if the returned δ would reach 1.
     """
     epsilon, times = size * point.epsilon, math.inf  # times: factor of δ, inf on overflow
     with suppress(OverflowError):

@@ -1,7 +1,8 @@
 """The list of all privacy definitions: a line here registers a definition everywhere.
 
 Help texts and documentation list the definitions in this order. If a user gives parameters without
-naming a definition, and the parameters fit several definitions equally well, the first is meant.
+naming a definition, and the parameters fit several definitions equally well, dpaudit takes the
+first of these definitions.
 """
 
 # ruff: noqa: I001  # imports keep the order described above

@@ -1,9 +1,9 @@
 """Claims that follow from other claims: for groups, compositions, a smaller ε, a chain of inputs.
 
-"Lalanne, Prop. n" cites C. Lalanne's lesson (docs/seeds.md, 000). Two of its propositions need no
-function. Post-processing preserves every claim (Prop. 2 and 7) except a probabilistic claim (Prop.
-4). A probabilistic claim implies the approximate claim with the same ε and δ (Prop. 5;
-`ProbabilisticDP.points`).
+"Lalanne, Prop. n" cites C. Lalanne's lesson (docs/seeds.md, 000). Two facts from the lesson need no
+function. First, post-processing preserves every claim (Prop. 2 and 7) except a probabilistic claim
+(Prop. 4). Second, a probabilistic claim implies the approximate claim with the same ε and δ (Prop.
+5; `ProbabilisticDP.points`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def group(claim: PrivacyClaim, size: int) -> PrivacyClaim:
     Raises
     ------
     ClaimError
-        If `size` is not a whole number, at least 1; if the definition has no simple rule for
+        If `size` is not a whole number of at least 1; if the definition has no simple rule for
         groups; and if δ would reach 1.
 
     Notes

@@ -205,7 +205,7 @@ class ComputationalDP(PointClaim):
     def composed(self, claims: Sequence[Self]) -> ComputationalDP:
         """Return the claim with the sum of all ε and the sum of all δ.
 
-        The returned claim names an adversary if all claims name the same adversary.
+        The returned claim names an adversary only if all claims name the same adversary.
         """
         delta = below_one(total(claims, "delta"), "composition")
         common = all(claim.adversary == self.adversary for claim in claims)

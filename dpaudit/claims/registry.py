@@ -1,9 +1,9 @@
 """The registered privacy definitions, and the claims that users make by naming parameters.
 
-`dpaudit.claims.definitions` lists the definitions. Commands and files call `make_claim` with the
-parameters that a user gave, such as {"epsilon": 1.0}. `parameters` describes all parameters, for
-flags, schemas and documentation. A substitute is a number that may be given in place of a
-parameter, such as σ in place of the μ of a Gaussian claim.
+`dpaudit.claims.definitions` lists the definitions. The command line and the reader of configuration
+files call `make_claim` with the parameters that a user gave, such as {"epsilon": 1.0}. `parameters`
+describes all parameters, for flags, schemas and documentation. A substitute is a number that may be
+given in place of a parameter, such as σ in place of the μ of a Gaussian claim.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFINITIONS: Mapping[str, type[PrivacyClaim]] = {
 class ClaimParameter:
     """A named parameter, or a substitute, that one or more definitions take.
 
-    definitions: keys of the definitions that take the parameter.
+    definitions: keys, such as "pure", of the definitions that take the parameter.
     help, forms, has_flag, has_curve: as in `claims.base.Parameter`.
     """
 
@@ -46,7 +46,7 @@ class ClaimParameter:
 
 
 def described(definition: str) -> dict[str, Parameter]:
-    """Return the parameters of a definition: names and annotations, in constructor order.
+    """Return the annotations of a definition's parameters by name, in constructor order.
 
     definition: key of the definition, such as "pure".
     """
@@ -147,7 +147,9 @@ def implied_definition(given: Mapping[str, Any]) -> str:
 def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parts of an error message if two given parameters imply different definitions.
 
-    Return () if no two parameters do. given: values by name of the parameter.
+    Return () otherwise.
+
+    given: values by name of the parameter.
     """
     definition = implied_definition(given)
     own = [name for name in given if name in _names(definition, telling=True)]
@@ -168,7 +170,8 @@ def conflict_message(given: Mapping[str, Any]) -> tuple[str, ...]:
 def _form(name: str, definition: str) -> list[str]:
     """Return parts of a message that lists the required parameters of a definition.
 
-    A required parameter is named as the user named it: `name` may be its substitute.
+    name: parameter that the user gave. If it is a substitute, the message lists the substitute in
+        place of the parameter.
     """
     parts: list[str] = []
     for needed in required_parameters(definition):
@@ -193,10 +196,11 @@ def missing_parameters(given: Mapping[str, Any], definition: str) -> list[str]:
 
 
 def _which_to_leave_out(wrong: str, given: Mapping[str, Any], definition: str) -> str:
-    """Return the sentence that says which parameters to leave out.
+    """Return the sentence of an error message that says which parameters to leave out.
 
-    wrong: a given name that is no parameter of `definition`. If `wrong` is no parameter of any
-    definition, return "".
+    Return "" if `wrong` is not a parameter of any definition.
+
+    wrong: name that the user gave, and that is not a parameter of `definition`.
     """
     if all(wrong not in _names(one) for one in DEFINITIONS):
         return ""

@@ -198,9 +198,11 @@ def _renyi_delta(
 ) -> float:
     """Return the privacy profile at ε of two laws whose divergences are at most `divergence`.
 
-    This is the largest p - e^ε q with D_a(p ‖ q) and D_a(q ‖ p) at most `divergence` (in nats),
-    a = order, rounded up. enough: if the result would be at least `enough`, any number of at least
-    `enough` may be returned, which saves time.
+    The result is the largest p - e^ε q with D_a(p ‖ q) and D_a(q ‖ p) at most `divergence` (in
+    nats), where a = order. It is rounded up.
+
+    enough: if the result would be at least `enough`, any number of at least `enough` may be
+        returned, which saves time.
     """
     # A smaller ε gives a larger δ, since the profile falls with ε.
     epsilon = min(epsilon, _LARGEST_EPSILON)
@@ -258,7 +260,8 @@ def _orders(rho: float, epsilon: float) -> tuple[tuple[float, ...], float]:
 
     The closed form is the conversion of Canonne, Kamath & Steinke 2020 (Prop. 12), at its best
     order. The five orders are two orders near 1, which are best at small ε, two orders below the
-    best order of the closed form, and this best order."""
+    best order of the closed form, and this best order.
+    """
 
     def log_delta(log_excess: float) -> float:
         a = 1 + math.exp(log_excess)
@@ -278,7 +281,7 @@ def _least_concentration(epsilon: float, delta: float) -> float:
     if not 0 < delta < 1:
         return math.inf
     orders: tuple[float, ...] = (1.001, 1.05, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
-    # The best orders depend a little on ρ, hence a few rounds.
+    # A few rounds are needed, since the best orders depend a little on ρ.
     for _ in range(3):
         rho = max(_least_divergence(a, epsilon, delta) / a for a in orders)
         orders, _ = _orders(min(rho, _LARGEST), epsilon)
@@ -322,8 +325,8 @@ def _largest_p(q: float, order: float, divergence: float) -> float:
 def _larger_divergence(q: float, order: float) -> Callable[[float], float]:
     """Return the function p → max(D_a(p ‖ q), D_a(q ‖ p)) of two coins, for a fixed q.
 
-    A privacy profile evaluates the function thousands of times, so that logarithms of q are
-    computed in advance.
+    Logarithms of q are computed in advance, since a privacy profile evaluates the function
+    thousands of times.
     """
     if not 0 < q < 1:
         return lambda p: max(_binary_divergence(p, q, order), _binary_divergence(q, p, order))

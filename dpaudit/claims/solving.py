@@ -1,7 +1,7 @@
 """Root finding and maximisation for functions of a single variable, without SciPy.
 
-Used to compute privacy profiles. Every command makes claims, and importing `scipy.optimize` would
-slow down all commands.
+The functions compute privacy profiles of claims. Every command of dpaudit makes claims, and an
+import of `scipy.optimize` would slow down all commands.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ def peak(
 ) -> float:
     """Return the x in [low, high] where a function with a single peak is largest.
 
-    tolerance: largest error of x. enough: return early the first x found with function(x) ≥ enough.
-
     The method is Brent's (1973, chapter 5): parabolas through the three highest points, and golden
-    sections where parabolas fail, for example at a corner."""
+    sections where parabolas fail, for example at a corner.
+
+    tolerance: largest error of x.
+    enough: the search ends early, and returns x, at the first x with function(x) ≥ enough.
+    """
     least = tolerance / 4  # smallest distance between two points
     best = second = third = low + (1 - _GOLDEN) * (high - low)
     at_best = at_second = at_third = function(best)
@@ -94,7 +96,7 @@ def largest_parameter(
 
     delta_of: called with x, returns δ at a fixed ε; rising, above 0.
     delta_lower: lower bound for δ at the same ε.
-    near: a guess of the result, which only saves time.
+    near: an estimate of the result, which affects only the time of the search.
     """
     if delta_lower <= 0:  # δ > 0 in theory, but a tiny δ may be rounded to 0
         return 0.0

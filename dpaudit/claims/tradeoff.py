@@ -35,8 +35,8 @@ Knot = tuple[float, float]
 # Corners of a polygon, in rising order of α.
 Knots = tuple[Knot, ...]
 
-# f is evaluated at this many points per factor of 10 in α, from α = ½ down to α = ½ · 10⁻⁶, and at
-# as many points of 1 - α.
+# f is evaluated at α from ½ down to ½ · 10⁻⁶: number of points per factor of 10 in α, and number of
+# factors of 10. It is evaluated at the same values of 1 - α, too.
 _PER_DECADE, _DECADES = 40, 6
 # The slope of f at each of these α gives a point of the privacy profile that an audit may test. The
 # first α gives the point that represents the claim.
@@ -129,9 +129,9 @@ class FunctionalDP(PrivacyClaim):
 def _lines_below(function: TradeOff, name: str) -> Knots:
     """Return the corners of a convex polygon below the trade-off function f = `function`.
 
-    f is evaluated on a grid. Take four neighbouring points of its graph: between the second and the
-    third point, a convex f lies above the line through the first two points, and above the line
-    through the last two points. The crossing of both lines is a corner.
+    f is evaluated on a grid. For four neighbouring points of the graph of f, a convex f lies,
+    between the second and the third point, above the line through the first two points and above
+    the line through the last two points. The intersection of both lines is a corner.
 
     name: name of f in error messages.
     """
@@ -143,10 +143,10 @@ def _lines_below(function: TradeOff, name: str) -> Knots:
 
 
 def _meeting(before: tuple[Knot, Knot], after: tuple[Knot, Knot]) -> Knot:
-    """Return the point where the lines through two chords of f cross, between the chords.
+    """Return the point, between two chords of f, where the lines through the chords intersect.
 
-    before, after: left and right end of each chord; `before` lies to the left of `after`, and f has
-    no other known point between them.
+    before, after: left and right end of each chord. `before` lies to the left of `after`, and f is
+    not evaluated between the chords.
     """
     steep, flat = _slope(*before), _slope(*after)
     (left, high), (right, low) = before[1], after[0]
@@ -264,7 +264,7 @@ class GaussianDP(PrivacyClaim):
         return gaussian_delta(self.mu, epsilon)
 
     def points(self) -> tuple[ProfilePoint, ...]:
-        """Return the point at which a slightly larger μ is easiest to detect, and others."""
+        """Return the point at which a slightly larger μ is easiest to detect, then other points."""
         return _gaussian_points(self.mu)
 
     def describe(self) -> str:
@@ -340,7 +340,9 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
 
     The first point has the ε at which the (1.1 μ)-Gaussian mechanism exceeds the claimed δ by the
     largest multiple of the standard deviation of a draw. The other points have ε = 0 or
-    ε = mean + t · sd ≥ 0 for t from 0 to 3, where mean μ²/2 and sd μ describe log P/Q under P."""
+    ε = m + t · μ ≥ 0 for t from 0 to 3, where m = μ²/2 is the mean and μ the standard deviation of
+    log P/Q under P.
+    """
     larger = 1.1 * mu
 
     def evidence(epsilon: float) -> float:
