@@ -1,9 +1,9 @@
 """dpaudit: a statistical auditor for differential privacy.
 
 `audit` tests whether a mechanism leaks more than it claims on a pair of inputs; most callers need
-no other function. `bound` does the same with recorded outputs, `search` looks for the pair first. A
-claim is an instance of a definition, such as `PureDP(1.0)`. All definitions in
-`dpaudit.claims.definitions` can be imported from here.
+no other function. `bound` makes the same test with recorded outputs. `search` first looks for the
+pair on which the mechanism leaks most. A claim is an instance of a definition, such as
+`PureDP(1.0)`. All definitions in `dpaudit.claims.definitions` can be imported from this package.
 
 Names are imported when they are first used, so that importing the package has no side effect and
 takes next to no time.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dpaudit.searching.sensitivity import Witness as Witness
     from dpaudit.searching.sensitivity import sensitivity as sensitivity
 
-# Public names by the module that defines them.
+# {module: the public names that the module defines}.
 _HOMES = {
     "dpaudit.api": ("audit", "bound", "bound_guesses", "search", "trace"),
     "dpaudit.certificates.certificate": ("Certificate",),
@@ -57,8 +57,8 @@ def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), name)
-    # Submodules are asked for here, too (`from dpaudit import cli`). Only a name with a capital can
-    # be a definition; for other names the registry is not imported.
+    # Python also calls this function for submodules (`from dpaudit import cli`). The registry is
+    # imported only for capitalized names, since all definitions are capitalized.
     definition = _definitions().get(name) if name[:1].isupper() else None
     if definition is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """The functions of dpaudit for Python: `audit`, `search`, `trace`, `bound` and `bound_guesses`.
 
-They turn their arguments into the specification that the command line also makes, check it and
-run the same engine. Users import them from `dpaudit`.
+Users import the functions from `dpaudit`. The functions turn their arguments into a checked
+specification, as the command line does, and run the same engine as the command line.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Default(int):
     """A default value whose type shows that the caller did not give the number."""
 
 
-# A trace tries at most this many noises.
+# Maximum number of noise sequences that a trace tries.
 _MOST_NOISES = 1_000
 _DEFAULT_SAMPLES = _Default(DEFAULTS["samples"])
 
@@ -120,7 +120,7 @@ def audit(
     claim : PrivacyClaim
         The claim to test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
     params : mapping of str to Any, optional
-        Keyword arguments of every call.
+        Keyword arguments with which the mechanism is called.
     samples : int, default 1,000,000
         Number of draws, of both inputs together, from 100 to 10¹⁵.
     time : float, optional
@@ -132,15 +132,16 @@ def audit(
         Seed of all random numbers, at least 0. Equal seeds give equal results, for any `workers`.
     workers : int or 'auto', default 1
         Number of processes that draw. With two or more, it must be possible to pickle or import
-        the mechanism. With `'auto'`, this process draws, and if more than about 5 seconds of
-        drawing are left, one further process per core joins it.
+        the mechanism. With `'auto'`, this process draws. If more than about 5 seconds of drawing
+        are left, one further process per core also draws.
     on_progress : callable, optional
         Called with a `Progress` after every block of draws.
 
     Returns
     -------
     AuditResult
-        With `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, and a certificate for the pair.
+        The result, with `verdict`, `epsilon_lower`, `delta_lower`, `p_value`, and a certificate for
+        the pair.
 
     Other Parameters
     ----------------
@@ -152,7 +153,7 @@ def audit(
         "Processes" in docs/options.md. `timeout` is in seconds, `memory_limit` in bytes; `executor`
         may be a `concurrent.futures.Executor` with `workers` processes, which is left open.
     floating_point, timing, attacks
-        "Attacks" in docs/options.md. `attacks` may hold objects.
+        "Attacks" in docs/options.md. `attacks` may contain attack objects in place of import paths.
     name, allow_underpowered, require_power, require_rare, strict, journal, resume, no_trace
         "Output" in docs/options.md.
 
@@ -316,9 +317,9 @@ def trace(
         The claim with which the noise of each line is compared. Without a claim, a line is reported
         as a cause only if no claim would allow it.
     params : mapping of str to Any, optional
-        Keyword arguments of every call.
+        Keyword arguments with which the mechanism is called.
     noises : int, default 3
-        Number of noise sequences to try, from 1 to 1,000. Each takes about four runs.
+        Number of noise sequences to try, from 1 to 1,000. Each sequence takes about four runs.
     follow : sequence of str, default ()
         Installed packages, folders or files whose lines may be reported. Lines of code that is not
         installed may always be reported.
@@ -329,8 +330,8 @@ def trace(
     Returns
     -------
     Trace
-        `findings` lists what differs between the inputs, causes first. `sites` lists the lines that
-        draw noise, with their cost in ε.
+        `findings` lists the differences between the runs on both inputs, causes first. `sites`
+        lists the lines that draw noise, with their cost in ε.
 
     Other Parameters
     ----------------
@@ -401,8 +402,9 @@ def _run(
 ) -> AuditResult:
     """Run an audit by the engine, and return its result. Raises UsageError.
 
-    more: keywords of `MoreOptions`. pairs: inputs to audit, unless a field of `usual` says how to
-    search for them. usual: further fields of `AuditSpec`.
+    more: keywords of `MoreOptions`.
+    pairs: pairs of inputs to audit; empty if `usual` has a search for pairs.
+    usual: further fields of `AuditSpec`.
     """
     if on_progress is not None and not callable(on_progress):
         raise refused("on_progress", on_progress, "must be a function, which gets a Progress")
@@ -439,7 +441,7 @@ def bound(
     bound: BoundMethod | None = None,
     name: str = "recorded outputs",
 ) -> AuditResult:
-    """Look for statistical proof of a leak in recorded outputs, such as those of training runs.
+    """Look for statistical proof of a leak in recorded outputs, such as outputs of training runs.
 
     Parameters
     ----------
@@ -452,8 +454,8 @@ def bound(
         The claim to test.
     coin_flipped : bool, default False
         Whether a fair coin picked the input of every draw, so that the number of draws of each
-        input is random. If False, these numbers count as fixed, and a bound for fixed numbers is
-        used.
+        input is random. If False, the numbers of draws count as fixed, and a bound for fixed
+        numbers is used.
     scores : bool, default False
         Whether the outputs are scores of an attack. If True, only events "score above (or below) a
         threshold" are tried.
@@ -581,7 +583,7 @@ def bound_guesses(
 
 
 def _are_rows(outcomes: Any) -> bool:
-    """Return whether a value can be a sequence of outputs; texts, mappings and sets cannot."""
+    """Return whether a value can be a sequence of outputs: not a text, a mapping or a set."""
     if isinstance(outcomes, str | bytes | Mapping | Set) or not hasattr(outcomes, "__len__"):
         return False
     return np.ndim(outcomes) > 0 if isinstance(outcomes, np.ndarray) else True

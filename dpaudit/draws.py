@@ -1,12 +1,13 @@
 """Draws of both inputs, in two types: fresh draws, which may certify, and draws to learn from.
 
 A draw that enters a bound or a bet must not have been seen when the rule was chosen. `FreshDraws`
-enforces this: such draws can only be counted, by a function that was fixed before; or they are
-released as `SelectionDraws`, to learn from, and then cannot certify any more.
+enforces this: fresh draws can only be counted, by a function that was fixed before the draws, or
+released as `SelectionDraws`, to learn from. Released draws cannot certify.
 
-Words: a draw is an output of the mechanism. Its arm is its input, d1 or d2. A level is a bin into
-which the function puts the output. A tally is a table of counts per level and arm; certification
-keeps nothing else of its draws."""
+Words: a draw is an output of the mechanism. The arm of a draw is its input, d1 or d2. A level is a
+bin of outputs. A tally is a table of counts per level and arm; certification keeps only the tally
+of its draws.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ LevelArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionDraws:
-    """Draws to learn from.
+    """Draws to learn from, which cannot certify.
 
-    outcomes: the outputs. is_d1: for each output, whether its input was d1, (size,).
+    outcomes: the outputs.  is_d1: for each output, whether its input was d1, (size,).
     """
 
     outcomes: Outcomes
@@ -53,7 +54,7 @@ def pool(parts: Sequence[SelectionDraws]) -> SelectionDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshDraws:
-    """Draws that were not used yet. An independent fair coin picked the input of each draw.
+    """Draws that were not used yet. A fair coin, tossed for each draw, picked the input.
 
     _outcomes: the outputs. _is_d1: for each output, whether its input was d1, (size,).
     """
@@ -71,7 +72,8 @@ class FreshDraws:
         """Return a tally for every `stride` consecutive draws, in order.
 
         level: a function, fixed before these draws, from outputs to their levels, (draws,).
-        levels: number of levels. stride: number of draws per tally; the last tally may have fewer.
+        levels: number of levels.
+        stride: number of draws per tally; the last tally may have fewer draws.
         """
         looks = -(-self.size // stride)
         place = np.arange(self.size) // stride * levels + level(self._outcomes)
@@ -79,9 +81,9 @@ class FreshDraws:
         return tuple(map(Tally, counts.reshape(looks, levels, 2)))
 
     def release(self, size: int | None = None) -> SelectionDraws:
-        """Return the first `size` draws (default: all) to learn from.
+        """Return the first `size` draws (default: all draws), to learn from.
 
-        The caller must not use the draws for certification any more.
+        After that, the caller must not certify with these draws.
         """
         every = SelectionDraws(self._outcomes, self._is_d1)
         return every if size is None or size >= self.size else every.take(slice(size))
@@ -96,8 +98,8 @@ class Tally:
 
     counts: number of draws of d1 and number of draws of d2 at each level, (levels, 2).
 
-    Tallies with equal numbers of levels can be added. Raises ValueError for another shape, or for
-    numbers that are not integers.
+    Tallies with equal numbers of levels can be added. The constructor raises ValueError for counts
+    of another shape or type.
     """
 
     counts: IntArray
@@ -154,10 +156,9 @@ class AtomTally:
     """Counts of draws that equal certain single outputs ("atoms"), for each atom and input.
 
     counts: number of draws of d1 and number of draws of d2 for each atom, (atoms, 2).
-    arms: number of all draws of d1, and number of all draws of d2, whether or not they equal an
-    atom.
+    arms: number of all draws of d1, and number of all draws of d2, with and without an atom.
 
-    Raises ValueError for another shape, or for numbers that are not integers.
+    The constructor raises ValueError for counts of another shape or type.
     """
 
     counts: IntArray
@@ -175,8 +176,8 @@ class AtomTally:
 class RangeTally:
     """Counts of draws for a mechanism whose finite range of outputs the user has declared.
 
-    atoms: counts of each declared output.
-    undeclared: the first draw that is not a declared output, in words; None if there is none.
+    atoms: counts of draws for each declared output.
+    undeclared: description of the first draw that is not a declared output; None if there is none.
     """
 
     atoms: AtomTally
@@ -205,7 +206,7 @@ def _check(counts: IntArray) -> None:
 
 
 def _sum(left: IntArray, right: IntArray) -> IntArray:
-    """Return left + right, or raise ValueError if the shapes differ, where NumPy may broadcast."""
+    """Return left + right; raise ValueError, and do not broadcast, if the shapes differ."""
     if left.shape != right.shape:
         raise ValueError(f"tallies of {len(left)} and of {len(right)} levels do not add up")
     return left + right

@@ -1,8 +1,9 @@
 """The errors that dpaudit raises on purpose, all of them subclasses of `DpauditError`.
 
-Every error has an exit code for the command line and a `code`, a name of its kind, which
-docs/errors.md lists. A message is a sequence of parts. A part that names an option is a `Name` or
-`Given`, so that the command line and Python can each show their own spelling of the option.
+Every error has an exit code for the command line, and a `code`: a short text that identifies the
+kind of error, such as "option-invalid". docs/errors.md lists all codes. A message is a sequence of
+parts. A part that names an option is a `Name` or `Given`, so that the command line and Python can
+each show their own spelling of the option.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Callable
 
 
 class Name(str):
-    """The name of an option in a message: the Python keyword. The command line shows its flag."""
+    """The name of an option in a message: the Python keyword. The command line shows the flag."""
 
     __slots__ = ()
 
 
 class Given(Name):
-    """An option with its value in a message, in the spelling of Python.
+    """An option with its value in a message, in the spelling of Python, such as `samples=7`.
 
-    typed: the option with its value in the spelling of a command line and of a YAML file.
+    typed: option and value in the spellings of a command line and of a YAML file.
     """
 
     __slots__ = ("typed",)
@@ -86,8 +87,9 @@ def _spelled(part: str, spell: Callable[[Name], str]) -> str:
     return spell(part) if isinstance(part, Name) else part
 
 
-# Codes of other exceptions by class; the first class that fits counts. The first three are problems
-# of the machine, the fourth is data or code nested too deeply, the last a mistake in dpaudit.
+# (class, code) for exceptions that are not a `DpauditError`; the first matching class determines
+# the code. The first three entries are problems of the machine, the fourth entry is data or code
+# that is nested too deeply, and the last entry is a mistake in dpaudit.
 CODES_OF_OTHERS: tuple[tuple[type[BaseException], str], ...] = (
     (MemoryError, "out-of-memory"),
     (OSError, "system"),
@@ -98,7 +100,7 @@ CODES_OF_OTHERS: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def code_of(error: BaseException) -> str:
-    """Return the code, a name of its kind, of an exception that ends an audit or a command.
+    """Return the code (kind of error) of an exception that ends an audit or a command.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""NumPy's settings for floating-point errors (`np.seterr`), kept apart for auditor and user.
+"""NumPy's settings for floating-point errors (`np.seterr`), kept separately for dpaudit and user.
 
 A mechanism or a script may set `np.seterr(all="raise")` for its own code. dpaudit's own code needs
 NumPy's defaults, since it divides by zero or underflows where this gives the right answer. An audit
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# NumPy's defaults.
+# NumPy's default settings.
 _DEFAULTS: dict[str, Any] = {
     "divide": "warn",
     "over": "warn",
@@ -41,7 +41,7 @@ def auditor_errstate() -> Iterator[None]:
     if _user.setting is not None:
         yield
         return
-    import numpy as np  # not at the top: importing a user's module must not need NumPy
+    import numpy as np  # imported here, since importing a user's module must not need NumPy
 
     _user.setting = np.seterr(**_DEFAULTS)
     try:
@@ -63,8 +63,8 @@ def user_errstate() -> Iterator[None]:
     import numpy as np
 
     _user.is_in_force = True
-    # If the present settings are not the defaults, a user's module that was imported in between has
-    # set them. These are then the user's last settings and stay.
+    # If the present settings are not the defaults, a user's module that was imported meanwhile has
+    # changed them. The present settings are then the user's last settings and stay in force.
     if np.geterr() == _DEFAULTS:
         np.seterr(**_user.setting)
     try:

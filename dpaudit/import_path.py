@@ -1,7 +1,7 @@
 """Objects named by import paths: `package.module:attr` and `path/to/file.py:attr`.
 
-`resolve` imports the module and returns the object; users name mechanisms, attacks and other
-functions in this form. Most of the module is about messages for paths that are wrong.
+`resolve` imports the module or file and returns the object. Users name mechanisms, attacks and
+other functions by import paths. Most of this module builds error messages for wrong paths.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dpaudit.float_errors import user_errstate
 from dpaudit.watching import step
 from dpaudit.wording import FILE_PREFIX, did_you_mean, did_you_mean_file, on_one_line
 
-# A message lists at most this many names.
+# Maximum number of names that a message lists.
 LISTED = 10
-# Kinds of files that are not regular: test of the mode (`st_mode`), and the kind in words.
+# (test of the mode `st_mode`, kind in words) for each kind of file that is not a regular file.
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -122,7 +122,7 @@ def public_callables(owner: Any) -> list[str]:
 
 
 def vars_of(owner: Any) -> list[str]:
-    """Return the names of all attributes: in source order for a module, else sorted."""
+    """Return the names of an object's attributes: in source order for a module, else sorted."""
     return list(vars(owner)) if isinstance(owner, ModuleType) else dir(owner)
 
 
@@ -167,9 +167,9 @@ def _why_without_colon(path: str) -> str:
 
 
 def _in_file(path: str) -> str:
-    """Return an import path for a path without `.py` and colon, such as `folder/file/function`.
+    """Return the import path that the user meant by a path such as `folder/file/function`.
 
-    Return "" if there is no such file.
+    The result is `folder/file.py:function` in this example. Return "" if there is no such file.
     """
     head, _, tail = path.rpartition("/")
     if Path(f"{path}.py").is_file():
@@ -185,7 +185,7 @@ def _is_module(name: str) -> bool:
 
 
 def _inside(module: ModuleType) -> str:
-    """Return the end of a message that says how to name an object in a module or package."""
+    """Return the end of a message, which shows how to name an object in a module or package."""
     name, callables = module.__name__, public_callables(module)
     modules = _siblings(name)
     if modules and not callables:
@@ -243,7 +243,7 @@ def _no_such_module(name: str, missing: str) -> str:
 
 
 def _siblings(parent: str) -> list[str]:
-    """Return the names of the public modules in the package `parent`, or on sys.path for ""."""
+    """Return the public modules in the package `parent`, or on sys.path if `parent` is ""."""
     if not parent:
         return modules_on_path()
     modules = pkgutil.iter_modules(getattr(sys.modules.get(parent), "__path__", []))
@@ -272,8 +272,8 @@ def file_module(name: str) -> ModuleType:
 def _unique(file: Path) -> str:
     """Return the name under which the module of a file is put into sys.modules.
 
-    The name depends on the path of the file only, so that worker processes can unpickle each
-    other's objects.
+    The name depends only on the path of the file. It is therefore the same in all worker processes,
+    which can unpickle each other's objects.
     """
     digest = hashlib.blake2b(str(file).encode(), digest_size=4).hexdigest()
     return f"{FILE_PREFIX}{file.stem}_{digest}"
@@ -341,7 +341,7 @@ def _place(error: BaseException) -> str:
 
 
 def describe_non_file(path: Path) -> str:
-    """Return the kind of a path in words if it is no regular file, such as `"a folder"`.
+    """Return the kind of a path that is not a regular file, such as `"a folder"`.
 
     Return `""` for a regular file, and for a path that does not exist.
     """

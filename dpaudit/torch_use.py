@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Where torch keeps the 624 words of the Mersenne Twister in the state of a CPU generator: from this
-# byte on, 8 bytes per word.
+# In the state of a CPU generator of torch: index of the byte at which the words of the Mersenne
+# Twister begin (8 bytes per word), and number of words.
 _FIRST, _WORDS = 24, 624
-# After `manual_seed(5489)` the first word is 5489 and the second word is 1301868182. `seed` checks
-# both words, since another version of torch may have another layout.
+# First and second word of the state after `manual_seed(5489)`. `seed` checks both words, since
+# another version of torch may have another layout.
 _SEED, _SECOND = 5489, 1301868182
 
 
@@ -53,9 +53,9 @@ def seed_globally(number: int) -> None:
 def seed(generator: Any, number: int) -> None:
     """Seed a generator of torch: with 256 bits of a number on the CPU, with 63 bits elsewhere.
 
-    On the CPU, `manual_seed` uses only 32 bits of its argument, so that two of 10,000 generators
-    would have equal states with probability 1 %. It is used there if torch has an unknown layout of
-    states.
+    On the CPU, torch's `manual_seed` uses only 32 bits of its argument: among 10,000 generators,
+    two would have equal states with probability 1 %. So on the CPU this function writes the state
+    of the generator, unless this version of torch has an unknown layout of the state.
     """
     torch: Any = sys.modules["torch"]
     if str(generator.device) == "cpu":

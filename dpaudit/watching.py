@@ -1,9 +1,10 @@
 """Warnings that a call of the mechanism, or a step such as an import, has not returned for 10 s.
 
 Each kind of warning is logged once per mechanism. Code that calls the mechanism does so in a
-context of a `Watch`. A background thread then looks every second at the number of outputs so far,
-so that a draw itself takes no longer. Code that waits for another process calls the method `left`
-itself, from time to time."""
+context of a `Watch`. A background thread then reads the number of outputs so far every second, so
+that the watch does not slow down draws. Code that waits for another process has no such context,
+and calls the method `left` from time to time.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 
-# A warning is logged after this many seconds without an output.
-# The background thread looks for calls that take too long once in this many seconds.
+# In seconds: time without an output after which a warning is logged, and time between two looks of
+# the background thread.
 PATIENCE, LOOK = 10.0, 1.0
-# A call for many draws may take, per draw, at most this many times as long as the slowest such call
-# so far before a warning is logged.
+# A warning about a call for many draws is logged if the call takes, per draw, more than this many
+# times as long as the slowest earlier call for many draws.
 _SLOWER = 10.0
 _UNTIMED = (
     "if it never returns, press Ctrl-C and add {}: such a call then counts as the outcome timeout"
@@ -32,18 +33,19 @@ _log = logging.getLogger(__name__)
 class Watch:
     """Logs warnings about a mechanism, each kind of warning once.
 
-    advice: what the user can do about a call that does not return, as the end of a message.
+    advice: end of the messages: a remedy for a call that does not return.
     """
 
-    # Called before a warning, returns whether this process may log the warning. Among several
-    # workers, which replace this function, only one process may.
+    # Function that is called before a warning, and returns whether this process may log the
+    # warning. Workers replace the function, so that only one of several workers logs a warning.
     may_warn: Callable[[], bool] = staticmethod(lambda: True)
-    # Whether to warn of steps before the calls. False in workers, since each repeats these steps.
+    # Whether to warn about steps before the calls. False in workers, since each worker repeats the
+    # steps of the main process.
     warns_of_steps: bool = True
 
     def __init__(self, advice: str = _IN_PROCESS) -> None:
         self._advice, self._slowest = advice, 0.0
-        # A likely reason why a call does not return, which messages show before the advice.
+        # Likely reason why a call does not return. Messages show the reason before the advice.
         self.hint = ""
         self._warned: set[str] = set()
 
@@ -64,8 +66,8 @@ class Watch:
 
         A warning is logged if a call does not return for `PATIENCE` seconds.
 
-        name: name of the mechanism in messages. outputs: a list that grows with each call that
-        returns.
+        name: name of the mechanism in messages.
+        outputs: a list to which each call that returns adds its output.
         """
         return _watched(Waiting(self, name, outputs.__len__))
 
@@ -90,14 +92,18 @@ class Watch:
         return _watched(_Runs(self, name, times, extra))
 
     def waiting(self, name: str, counter: Sequence[int] = (0,), size: int = 1) -> Waiting:
-        """Return a clock for code that waits for another process, and calls its `left` repeatedly.
+        """Return a clock for code that waits for another process.
 
-        counter: a sequence whose first entry changes with each output. size: outputs per call.
+        The code must call the method `left` of the clock repeatedly.
+
+        name: name of the mechanism in messages.
+        counter: a sequence whose first entry changes with each output.
+        size: number of outputs per call.
         """
         return Waiting(self, name, lambda: counter[0], self._extra(size))
 
     def warn_if_idle(self, name: str, seconds: float, extra: float) -> bool:
-        """Warn of a call if it takes too long; return whether a warning was due, now or before.
+        """Warn if a call takes too long; return whether this warning is due or was logged before.
 
         name: name of the mechanism. seconds: time since the last output. extra: seconds allowed in
         addition to `PATIENCE`.
@@ -119,7 +125,10 @@ class Watch:
 
 
 class _Clock:
-    """Measures the time since the last change of a count. extra: seconds on top of `PATIENCE`."""
+    """Measures the time since the last change of a count.
+
+    extra: seconds without a change that are allowed in addition to `PATIENCE`.
+    """
 
     def __init__(self, watch: Watch, name: str, extra: float = 0.0) -> None:
         self._watch, self._name, self._extra = watch, name, extra
@@ -140,8 +149,7 @@ class Waiting(_Clock):
     ) -> None:
         super().__init__(watch, name, extra)
         self._read = count
-        # If the calls of this thread are runs of an output that consists of several runs: the watch
-        # of these outputs.
+        # The surrounding watch of this thread is a `_Runs` if an output consists of several calls.
         outer = _now.get(threading.get_ident())
         self._runs = outer if isinstance(outer, _Runs) else None
         if self._runs is not None:
@@ -182,7 +190,8 @@ def step(words: str, watch: Watch | None = None) -> AbstractContextManager[None]
 class _Runs(_Clock):
     """A wait for outputs that consist of several calls each.
 
-    times: number of calls per output. extra: seconds per output on top of `PATIENCE`.
+    times: number of calls per output.
+    extra: seconds per output that are allowed in addition to `PATIENCE`.
     """
 
     def __init__(self, watch: Watch, name: str, times: int, extra: float) -> None:
@@ -190,9 +199,9 @@ class _Runs(_Clock):
         self._times, self._before, self._calls = times, 0, 0
 
     def begin(self) -> None:
-        """Add the calls counted so far, plus one, to the total, and count from 0 again.
+        """Add the calls counted so far, plus one, to the total, and restart the count at 0.
 
-        Called when a new `Waiting` starts, since one more call has returned by then.
+        A new `Waiting` calls this method when it starts. One more call has returned by then.
         """
         self._before, self._calls = self._before + self._calls + 1, 0
 
@@ -212,9 +221,9 @@ class _Runs(_Clock):
 
 _Watched = Waiting | Step | _Runs
 
-# What is watched at present, by the identity of the thread that makes the calls.
+# {identity of a thread: the calls or the step of this thread that are watched at present}.
 _now: dict[int, _Watched] = {}
-# Set while some thread is watched; wakes the background thread.
+# Event that is set while a thread is watched; it wakes the background thread.
 _called = threading.Event()
 # The background thread, which starts with the first watched call.
 _looking: threading.Thread | None = None

@@ -16,8 +16,8 @@ UNSEEDED = (
 # of the file instead.
 FILE_PREFIX = "dpaudit_file_"
 
-# Pattern of the characters that `visible` escapes: control characters, changes of direction,
-# surrogates. `re` compiles it on first use, which takes time.
+# Pattern of the characters that `visible` escapes: control characters, marks that change the text
+# direction, surrogates. A text, which `re` compiles on first use, since compiling takes time.
 _STEERING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
     "\ufffe\uffff]"
@@ -38,10 +38,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text in which a terminal or a CI service finds nothing to act on.
+    """Return a text that neither a terminal nor a CI service interprets as commands.
 
-    Control characters (except tabs and line ends), changes of text direction, surrogates and
-    commands of GitHub Actions are replaced by escapes. The result is valid in XML.
+    Control characters (except tabs and line ends), marks that change the text direction, surrogates
+    and commands of GitHub Actions are replaced by escapes. The result is valid in XML.
 
     >>> visible("red: \\x1b[31m")
     'red: \\\\x1b[31m'
@@ -85,12 +85,12 @@ def shown(value: object, width: int = 60) -> str:
     return shortened(repr(value), width)
 
 
-# Minimum similarity (0 to 1, by difflib) of a misspelt name and the name that is suggested. Names
-# that only share a length or an ending are less similar.
+# Minimum similarity (0 to 1, by difflib) of a misspelt name and the name that is suggested. Two
+# names that only have the same length or the same ending have a smaller similarity.
 _SIMILAR = 0.66
 # Minimum number of letters of a wrong name for a suggestion by similarity.
 _LETTERS = 3
-# All known names are listed next to a suggestion if there are at most this many.
+# Maximum number of known names for which all names are listed in addition to a suggestion.
 _FEW_NAMES = 12
 
 
@@ -138,8 +138,10 @@ def did_you_mean_file(wrong: str, names: Iterable[str]) -> str:
 def why_no_confidence(value: float, example: str) -> str | None:
     """Return the end of an error message if a number is not a valid confidence, else None.
 
-    A confidence lies in [0.5, 1). For a number below 0.5, probably meant as the probability of a
-    false alarm, the message suggests 1 minus the number. example: a valid confidence, as text.
+    A confidence lies in [0.5, 1). A number below 0.5 is probably meant as the probability of a
+    false alarm, so the message suggests 1 minus the number.
+
+    example: a valid confidence, as text.
     """
     if 0.5 <= value < 1:
         return None
@@ -165,7 +167,7 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
 
         near = difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR)
     if not near and letters == _LETTERS - 1 and wrong.isalpha():
-        # The names that become the wrong name without one of their letters, except the first.
+        # Names from which the wrong name results by removing one letter other than the first.
         near = [
             name
             for name in names
