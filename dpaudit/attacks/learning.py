@@ -105,7 +105,7 @@ _OF_SEVERAL_COLUMNS: tuple[Scorer, ...] = (
 # The last scorers give events that take longer to describe.
 SCORERS: tuple[Scorer, ...] = (
     one_dimensional,  # outcomes of one column, by size or by cell
-    single_columns,  # the most informative of several columns, likewise
+    single_columns,  # the most informative of several columns, in the same way
     *_OF_SEVERAL_COLUMNS,
     represented,  # details that == ignores: types, the sign of zero, the order of keys
     atoms,  # whole outputs, each by its own frequency

@@ -92,4 +92,4 @@ def test_a_signal_that_ends_a_program_is_told(number: int) -> None:
 def test_what_python_reads_at_its_start_is_refused() -> None:
     ended = run([*warm.dpaudit(), "schema"], env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert ended.returncode == 99
-    assert ended.stderr.startswith("start this program anew: ")
+    assert ended.stderr.startswith("start a new program: ")
