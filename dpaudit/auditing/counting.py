@@ -166,8 +166,8 @@ class RareStore:
     """The draws with rare outputs, and the filter that selects rare outputs.
 
     When memory is full, the filter is narrowed: the most frequent of the rare outputs are evicted,
-    and later draws with these outputs are only counted. The draws that remain are exactly those
-    that the narrower filter would have selected from the start, so their frequency is known.
+    and later draws with these outputs are only counted. The narrower filter would have selected
+    exactly the remaining draws from the start, so the frequency of their outputs is known.
 
     arms: (2,), number of draws of d1 and of d2 from which the rare draws were selected.
     """

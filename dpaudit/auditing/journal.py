@@ -272,7 +272,7 @@ class FileJournal(Journal):
     def _keep(self, record: Record) -> None:
         """Write a record, with the present state of the bettors and the latest clock readings.
 
-        The clock readings are those since the previous record.
+        The latest clock readings are the readings since the previous record.
         """
         since = {"clock": self._times_given, "state": self._state}
         self._file.append({**record, "at": self.now(), **since})

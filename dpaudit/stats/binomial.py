@@ -306,7 +306,7 @@ def epsilon_interval(counts: Sequence[tuple[int, int]], alpha: float) -> tuple[f
     inf
     """
     share = alpha / (2 * len(counts))
-    # For each output a lower bound of log P/Q and a lower bound of log Q/P = -log P/Q.
+    # For each output: a lower bound of log P/Q, and a lower bound of log Q/P = -log P/Q.
     below = [_log_odds_lower(count, d1 + d2, share) for d1, d2 in counts for count in (d1, d2)]
     return max(0.0, *below), -min(below)
 

@@ -36,7 +36,8 @@ def detectable_epsilon(
     Parameters
     ----------
     guesses : int
-        Number of guesses of the input, d1 or d2, of a draw (docs/method.md §2); taken as fixed.
+        Number of draws whose input, d1 or d2, is guessed (docs/method.md §2). The number counts as
+        fixed, not random.
     epsilon, alpha : float
         The claimed ε ≥ 0, in nats; the error probability, in (0, 1).
     draws : int, default 0
@@ -51,7 +52,7 @@ def detectable_epsilon(
     Returns
     -------
     float
-        ε₁ > ε, in nats, rounded up; inf if even the number of guesses is too small to refute ε.
+        ε₁ > ε, in nats, rounded up; inf if the guesses could not refute ε even if all were right.
 
     Notes
     -----

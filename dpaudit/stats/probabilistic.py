@@ -45,9 +45,9 @@ def violating_mass(
     exceeds P(V).
 
     Let A be the set of candidates. With probability at least 1 - ATOM_SHARE · alpha every certified
-    atom is in V ∩ A, a set that does not depend on these draws. Then at most as many draws are in
-    certified atoms as in V ∩ A, so that a Clopper-Pearson bound from the first number is valid for
-    P(V).
+    atom is in V ∩ A, a set that does not depend on these draws. Then the number of draws equal to
+    certified atoms is at most the number of draws in V ∩ A. So a Clopper-Pearson bound from the
+    first number is valid for P(V).
     """
     p_values = upper_tail(counts, counts + others, right_share(epsilon))
     certified = holm(p_values, ATOM_SHARE * alpha)
