@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test check browser package libraries lowest docs docs-links pictures benchmarks gallery clean
+.PHONY: audit test validity check browser package libraries lowest docs docs-links pictures benchmarks gallery clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -16,6 +16,10 @@ audit: .venv/installed
 test: .venv/installed-test
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
+# Simulations of whole audits: false alarms, planted invalid twins, power.
+validity: .venv/installed-test
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/validity
+
 check: .venv/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -23,6 +27,7 @@ check: .venv/installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[0-9]*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 # What would be published, on its own.
 package: .venv/installed-dev

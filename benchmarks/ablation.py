@@ -65,7 +65,7 @@ SEEDS, DRAWS = 25, (50_000, 400_000)
 ENOUGH_TO_STAY = 5
 # Draws, judged by their log-ratios, from which the probabilities of guesses are known.
 JUDGED = 100_000
-PROTECTED = "tests/statistical/test_protected_features.py"
+PROTECTED = "tests/validity/test_protected_features.py"
 
 # Where things are. A module that moves is changed here alone.
 LEARNING = "dpaudit.attacks.learning"

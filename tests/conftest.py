@@ -11,9 +11,9 @@ from contextlib import suppress
 
 import pytest
 
-# These need Chromium (make browser), environments of their own (make libraries), and build and
-# install (make package).
-collect_ignore = ["browser", "libraries", "package"]
+# Each folder has a target of its own. It needs Chromium (make browser) or other environments (make
+# libraries), builds and installs (make package), or simulates whole audits (make validity).
+collect_ignore = ["browser", "libraries", "package", "validity"]
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.

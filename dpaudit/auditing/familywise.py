@@ -8,8 +8,9 @@ procedure to the p-values, which may refute further claims. cli/ and config/ cal
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,8 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
         remedy = " probability; give less confidence"
         raise UsageError(Name("confidence"), why, remedy, code="option-invalid")
     family = Family(name, size, all_of_them, 1 - own)
+    # Before any draw: a signal that interrupts the import leaves statsmodels half loaded.
+    _multipletests()
     return [spec if spec.exact else _shared(spec, own, family) for spec in specs]
 
 
@@ -96,17 +99,21 @@ def holm_levels(p_values: Sequence[float], alpha: float, size: int) -> list[floa
     >>> [round(level, 4) for level in holm_levels([0.01, 0.04, 0.03], 0.05, 3)]
     [0.0167, 0.025, 0.025]
     """
-    # Imported here: the import takes about as long as a short audit, and only batches need it.
-    from statsmodels.stats.multitest import multipletests
-
     if not p_values:
         return []
-    missing = [1.0] * (size - len(p_values))
-    rejected = int(multipletests([*p_values, *missing], alpha, method="holm")[0].sum())
+    padded = [*p_values, *[1.0] * (size - len(p_values))]
+    rejected = int(_multipletests()(padded, alpha, method="holm")[0].sum())
     levels = np.full(len(p_values), alpha / max(1, size - rejected))
     order = np.argsort(p_values, kind="stable")[:rejected]
     levels[order] = alpha / np.arange(size, size - rejected, -1)
     return levels.tolist()
+
+
+def _multipletests() -> Callable[..., Any]:
+    """Import the procedure from statsmodels, which takes about as long as a short audit."""
+    from statsmodels.stats.multitest import multipletests
+
+    return multipletests  # type: ignore[no-any-return]
 
 
 def unsettled(results: Sequence[AuditResult]) -> list[AuditResult]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.statistical.conftest import IsAbove
 from tests.unit.sampling.test_independence import difference
+from tests.validity.conftest import IsAbove
 
 # One of two looks; both together: 1e-3.
 LOOK = 5e-4
