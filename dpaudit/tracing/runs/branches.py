@@ -1,6 +1,7 @@
-"""Parts of the output that noise selects but does not hide: the plain count of the winner of a
-noisy maximum, or a value on a branch that a coin rarely takes. Many runs with independent noise
-show that only one input has such a value."""
+"""Values that noise selects but does not hide, such as the exact count of the winner of a noisy
+maximum, or a value that is returned only after a rare outcome of a coin (a comparison of a uniform
+number with a threshold). Many runs with independent noise show that only one of the two inputs
+gives such a value."""
 
 from __future__ import annotations
 
@@ -28,17 +29,18 @@ if TYPE_CHECKING:
     Free = tuple[list[Run], list[Run]]
 
 
-# Runs with independent noise, of either input, and the seed of the first.
+# Number of runs with independent noise that each input gets at first, and the seed of the first.
 _FREE, _FREE_SEED = 24, 1_000
-# Runs of either input that count how often a value occurs, and seconds that they may take.
+# Limits of the runs that count how often a value occurs: runs of each input, and seconds in all.
 _RUNS, _SECONDS = 1_500, 5.0
-# Occurrences that are enough, and runs from one check to the next.
+# Counting stops after this number of occurrences, and is checked after every 50 runs of each input.
 _ENOUGH, _STEP = 100, 50
-# Runs at least, where noise was seen whose law is not known.
+# Least number of runs of each input if the law of some noise is unknown: the counts are then the
+# only evidence.
 _TELLING = 500
-# A value that has not occurred twice in 300 runs is a noised number.
+# A value that has not occurred twice in 300 runs is taken for a noised number; counting stops.
 _AGAIN, _FEW = 2, 300
-# Laws of noise that hides its operand.
+# Laws of noise that hides the number to which it is added.
 _HIDING = (
     *("laplace", "normal", "discrete", "geometric", "logistic"),
     *("gumbel", "exponential", "cauchy"),
@@ -46,13 +48,19 @@ _HIDING = (
 
 
 class Selected(NamedTuple):
-    """A value that only one input has in a part of the output that differs though all noised values
-    are equal; or an exception that only one input raises.
+    """A value that only one of the two inputs gives, or an exception that only one input raises.
+    The outputs differ there although all noised values of the two runs are equal.
 
-    part: its name, or "raises".  which: the input that has the value, 0 or 1.  other: the value of
-    the other input with the same noise.  often: in how many of `runs` free runs the input has the
-    value; the other input never does.  error: the exception, with its line.  place: the last line
-    of the run.  is_known: whether all noise has a known law; if not, only `often` is evidence.
+    part: The name of the entry of the output, such as `output[1]`; "raises" for an exception.
+    which: The index of the input that gives the value: 0 for d1, 1 for d2.
+    value: The value as text.
+    other: The value, as text, that the other input gives with the same noise.
+    often: The number of runs with independent noise in which input `which` gives the value. The
+        other input never gives the value.
+    runs: The number of runs with independent noise that each input got.
+    error: The type, the message and the line of the exception; None for a value.
+    place: The last line of the user's code that the run executes; None if it is unknown.
+    is_known: Whether all noise has a known law. If not, only `often` is evidence.
     """
 
     part: str
@@ -71,15 +79,15 @@ def hastened(coupler: Coupler) -> Coupler:
 
 
 class FreeRuns:
-    """Runs of both inputs with independent noise, made when they are first asked for. They show
-    which parts of the output have noise."""
+    """Runs of both inputs with independent noise, made at the first request. They show which parts
+    (entries) of the output have noise."""
 
     def __init__(self, coupler: Coupler) -> None:
         self._coupler = coupler._replace(seed=_FREE_SEED, alignment=None)
         self._runs: tuple[list[Run], list[Run]] | None = None
 
     def both(self) -> tuple[list[Run], list[Run]]:
-        """Return the runs made so far, at least 24 of either input."""
+        """Return the runs made so far: a list for d1 and a list for d2, each of 24 runs or more."""
         if self._runs is None:
             seeds = range(_FREE_SEED, _FREE_SEED + _FREE)
             made = [[self._coupler.run(which, seed=seed) for seed in seeds] for which in (0, 1)]
@@ -87,7 +95,8 @@ class FreeRuns:
         return self._runs
 
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
-        """Yield the runs, with one more of either input each time, for some seconds."""
+        """Yield the runs made so far, then add one run of each input and yield again. Stop after
+        5 seconds."""
         own = hastened(self._coupler)
         with suppress(TooLong):
             both = self.both()
@@ -98,8 +107,11 @@ class FreeRuns:
                     runs.append(made)
 
     def is_bare(self, name: str) -> bool:
-        """Return whether a part of the output ("raises": whether it raises) has no noise: it is
-        constant for one input, and never has that value for the other."""
+        """Return whether a part of the output has no noise: whether the part is constant in the
+        runs of one input, and never has this value in the runs of the other input.
+
+        name: The name of the part, or "raises" for the fact that the run raises an exception.
+        """
         both_runs = self.both()
 
         def valued(one: Run) -> Any:
@@ -112,13 +124,14 @@ class FreeRuns:
         return not is_decided(self._coupler, both_runs, valued)
 
     def is_never(self, which: int, name: str) -> bool:
-        """Return whether no run of an input has a part of the output, or a text in it."""
+        """Return whether a name is missing from all runs of an input: as the name of a part of the
+        output, and as a text in the output."""
         return not any(name in marks(each) for each in self.both()[which])
 
 
 def selects(runs: Sequence[Run]) -> bool:
-    """Return whether a part of the output varies, is no noised value, and may repeat a value, so
-    that noise seems to select it."""
+    """Return whether noise seems to select some part of the output: whether the part varies between
+    the runs, is not itself a noised number, and is not a float that differs in every run."""
     for name in dict.fromkeys(name for one in runs for name in one.parts):
         values = [one.parts.get(name, Missing) for one in runs]
         texts = set(map(repr, values))
@@ -136,8 +149,11 @@ def _is_noised(one: Run, value: Any) -> bool:
 
 
 def selected(pairs: Sequence[Coupled], runs: FreeRuns) -> list[Selected]:
-    """Return the values that only one input has, among parts of the output that differ though
-    noise was seen."""
+    """Return the values that only one input gives in all runs with independent noise.
+
+    pairs: Pairs of runs with the same noise. Their differing parts with noise are examined.
+    runs: Runs with independent noise, which grow until the values have been counted.
+    """
     differing = [one for one in pairs if one.noised]
     found: list[Selected] | None = None
     for free in runs.growing() if differing else ():
@@ -155,7 +171,8 @@ def selected(pairs: Sequence[Coupled], runs: FreeRuns) -> list[Selected]:
 
 
 def _counted(one: Selected, free: Free, many: int) -> Selected | None:
-    """Return a value with its number of occurrences; None if the other input has it, too."""
+    """Return a value with its number of occurrences in the first `many` runs; None if the other
+    input gives the value, too."""
     own, others = (
         [text_of(run, one.part) for run in runs[:many]] for runs in _turned(free, one.which)
     )
@@ -163,7 +180,8 @@ def _counted(one: Selected, free: Free, many: int) -> Selected | None:
 
 
 def _candidates(pairs: Sequence[Coupled], free: Free) -> Iterator[Selected]:
-    """Yield the values that only one input has in these runs."""
+    """Yield the values, not counted yet, that one input gives in a pair and the other input does
+    not give in any of the runs with independent noise."""
     seen = set()
     for pair in sorted(pairs, key=_is_known, reverse=True):
         comparison = pair.comparison
@@ -190,7 +208,7 @@ def _turned(free: Free, which: int) -> Free:
 
 
 def texts_of(pair: Coupled, part: str) -> tuple[str | None, str | None]:
-    """Return the values of a part for d1 and for d2 in a pair of runs."""
+    """Return the values, as text, of a part of the output for d1 and for d2 in a pair of runs."""
     if part == "raises":
         both = tuple(None if one is None else part for one in pair.comparison.errors)
     else:
@@ -206,8 +224,8 @@ def text_of(one: Run, part: str) -> str | None:
 
 
 def _is_known(pair: Coupled) -> bool:
-    """Return whether all noise has a known law and is equal in both runs, so that it does not cause
-    the difference of the outputs."""
+    """Return whether all noise of a pair has a known law and is equal in both runs, so that the
+    noise does not cause the difference of the outputs."""
     one, raises = pair.comparison, pair.noised == ["raises"]
     is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
     # A run that raises makes fewer draws.
@@ -215,19 +233,29 @@ def _is_known(pair: Coupled) -> bool:
     return bool(one.hidden) and is_hiding and is_even and not (one.picks or one.chosen)
 
 
-# Laws whose outcomes are numbers; of others, the outcome is a place in a list.
+# Discrete laws whose outcome is the drawn number. The outcome of any other discrete law is an index
+# in a list of options.
 _NUMBERS = ("integers", "binomial")
 _HOLDS = {True: "holds", False: "does not hold"}
-# Branches that are tried, rarest first, the seconds for them, and the runs of either input on each
-# branch, with their first seed.
+# Limits of the search for rare branches: the number of branches, of which the rarest are tried
+# first; the seconds for all branches; the runs of each input on one branch. The last number is the
+# seed of the first run.
 _BRANCHES, _SECONDS_FOR_BRANCHES, _RUNS_OF_A_BRANCH, _SEED = 24, 1.0, 24, 4_000
 
 
 class OnRareBranch(NamedTuple):
-    """A value that one input has in every run on a rare branch, and the other input never has.
+    """A value that one input gives in every run on a rare branch, and the other input never gives.
+    A rare branch is the code that runs after an unlikely outcome of a coin (a comparison of a
+    uniform number with a threshold) or of a choice of few outcomes.
 
-    coin, falls, chance: the line of the coin, its outcome in words, and its probability.  part,
-    which, value, error, place: as of `Selected`.
+    coin: The line of the coin or choice.
+    falls: The outcome in words, such as "holds" or "picks option 2".
+    chance: The probability that the outcome occurs at least once on this line in a run.
+    part: The name of the entry of the output, such as `output[1]`; "raises" for an exception.
+    which: The index of the input that gives the value: 0 for d1, 1 for d2.
+    value: The value as text.
+    error: The type, the message and the line of the exception; None for a value.
+    place: The last line of the user's code that the run executes; None if it is unknown.
     """
 
     coin: Place
@@ -241,8 +269,13 @@ class OnRareBranch(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """Another outcome of a coin, or of a choice of few outcomes. chance: the probability that it
-    occurs at least once on this line in a run."""
+    """An outcome of a coin, or of a choice of few outcomes, that did not occur in a run.
+
+    moment: The execution of the coin or choice in the run.
+    value: The outcome: a truth value for a coin, else a number.
+    chance: The probability that the outcome occurs at least once on this line in a run.
+    falls: The outcome in words, such as "holds" or "picks option 2".
+    """
 
     moment: Moment
     value: Any
@@ -256,11 +289,13 @@ def on_rare_branches(
     couple: Callable[[Run, bool], Coupled],
     runs: FreeRuns,
 ) -> Iterator[tuple[OnRareBranch, Coupled]]:
-    """Yield values that only one input has on rare branches, with a coupled pair that shows each;
-    for a second at most.
+    """Yield (value, pair) for values that only one input gives on a rare branch (the code after an
+    unlikely outcome of a coin). The pair of runs shows the value. Stop after one second.
 
-    firsts: a run of either input, with the coupler's seed.  couple: adds the run of the other input
-    to a run of d1 (True) or d2 (False).
+    firsts: A run of d1 and a run of d2, with the coupler's seed.
+    couple: A function that takes a run and whether it is a run of d1, and returns the pair of this
+        run and a run of the other input with the same noise.
+    runs: Runs with independent noise, in which the other input must not give the value.
     """
     own = coupler.hastened(_SECONDS_FOR_BRANCHES)
     seen: set[tuple[Spot, Any]] = set()
@@ -278,7 +313,9 @@ def on_rare_branches(
                     continue
                 pair = couple(turned, forward)
                 if pair.absorbed is not None:
-                    continue  # the other input may have it too, which its turn shows
+                    # Flipped coins give the other input the same output. The loop reaches the
+                    # branches of the other input later.
+                    continue
                 seen.add((branch.moment[1], branch.value))
                 laws = [one.probabilities for one in pair.comparison.chosen]
                 if not pair.noised or any(one != other for one, other in laws):
@@ -305,8 +342,8 @@ def _on_rare_branch(branch: _Branch, found: tuple[str, int, str], pair: Coupled)
 
 
 def _branches(recorder: Recorder) -> Iterator[_Branch]:
-    """Yield the branches of a run, the first for each line and outcome. Only single coins count
-    whose number has no other use, which might contradict the flipped outcome."""
+    """Yield the outcomes that did not occur in a run, each once for its line. Arrays of coins are
+    left out, and coins whose uniform number has another use, which may contradict the outcome."""
     left: dict[tuple[Spot, Any], float] = {}
     found: dict[tuple[Spot, Any], _Branch] = {}
 
@@ -335,7 +372,8 @@ def _branches(recorder: Recorder) -> Iterator[_Branch]:
 
 
 def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
-    """Return a predicate: whether a coin is a single uniform number without another use."""
+    """Return a function that returns whether a coin is a single comparison of uniform numbers that
+    have no other use in the run."""
 
     def pieces(ids: Any) -> Iterator[int]:
         for number in np.ravel(ids).tolist():
@@ -358,8 +396,11 @@ def _are_lone(recorder: Recorder) -> Callable[[Choice], bool]:
 def _of_one_alone(
     coupler: Coupler, pair: Coupled, overrides: dict[Entry, Any], runs: FreeRuns
 ) -> tuple[str, int, str] | None:
-    """Return a part of the output, the input that has a value there in every run on this branch
-    while the other input never has it, and the value; None if there is no such part."""
+    """Return (part, which, value) if input `which` gives the value in this part of the output in
+    every run on a branch, and the other input never gives it; None if there is no such part.
+
+    overrides: The outcome of the coin that leads to the branch.
+    """
     seeds = range(_SEED, _SEED + _RUNS_OF_A_BRANCH)
     both = [[coupler.run(which, overrides, seed=seed) for seed in seeds] for which in (0, 1)]
     free = runs.both()

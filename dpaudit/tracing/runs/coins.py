@@ -1,5 +1,6 @@
-"""Coins that explain a difference of two outputs: if they are flipped, the outputs are equal. Their
-cost is the log-ratio of the probabilities of the outputs."""
+"""Coins that explain why two outputs differ. A coin is a comparison of a uniform number with a
+threshold. If the coins are flipped in the second run, both outputs are equal. The privacy cost of
+the coins is the log-ratio of the probabilities of the output on the two inputs."""
 
 from __future__ import annotations
 
@@ -21,25 +22,28 @@ if TYPE_CHECKING:
     from .replaying import Entry
     from .running import Coupler, Run
 
-    # The entry of a choice, another outcome of it, and what it was called.
+    # A coin or choice (its moment, its index in an array), the outcome to give it, and the name of
+    # the primitive that made it.
     Flip = tuple[Entry, Any, str]
     Outcomes = dict[Entry, Any]
 
 
-# Up to 64 other outcomes are tried singly; up to 12, in pairs, too.
+# Up to 64 flips are all tried one by one. Up to 12 flips are also tried in pairs.
 _SINGLE, _BOTH = 64, 12
-# Of more, only the first ones, and those on which the difference depends.
+# If there are more than 64 flips, only the first 16 are tried, and flips found by bisection.
 _FIRST = 16
-# Seeds, relative to the run's, for noise that is drawn after a flipped coin.
+# Seeds, relative to the seed of the run, that are tried for noise drawn only after a flipped coin.
 _FRESH = (0, 101, 202)
 
 
 class Absorbed(NamedTuple):
-    """Coins that make the outputs of a pair equal when they are flipped in the second run.
+    """Coins that make both outputs of a pair of runs equal when they are flipped in the second run.
 
-    places, primitives: of the coins.  cost: in nats, the largest log-ratio of the probabilities of
-    an output, over the coins that decide it; None if these are not known.  callers: of the first
-    coin.
+    places: The line of each coin.
+    primitives: The name of the primitive that made each coin.
+    cost: The largest log-ratio, in nats, of the probabilities of an output on the two inputs; None
+        if the coins that decide the output are not known.
+    callers: The lines from which the code of the first coin was called, innermost first.
     """
 
     places: list[Place]
@@ -49,16 +53,17 @@ class Absorbed(NamedTuple):
 
 
 class Flips:
-    """Flips coins of second runs. Coins that explained a difference before are tried first."""
+    """Searches coins whose flips in a second run make both outputs of a pair equal. The coins that
+    explained an earlier pair are tried first."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
         self._conditional = Conditional()
 
     def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
-        """Return the coins that make the outputs equal when they are flipped in the second run;
-        None if there are no such coins. Of few coins the cheapest single one, else the cheapest
-        pair; of many coins the first one that works."""
+        """Return the coins that make both outputs equal when they are flipped in the second run;
+        None if no such coins are found. With at most 64 flips, return the cheapest single coin, or
+        else the cheapest pair of coins. With more flips, return the first coin that works."""
         every = list(_alternatives(second))
 
         def run_with(which: int, overrides: dict[Entry, Any], fresh: int | None = None) -> Run:
@@ -91,7 +96,7 @@ class Flips:
         if best is not None and decisive is not None:
             together = self._conditional.cost(first, second, decisive, run_with)
             best = best._replace(cost=together)
-            # A coin that decides alone explains every difference.
+            # A coin that alone decides a part of the output explains this part in other pairs, too.
             self._known = {**dict.fromkeys(self._conditional.singles), **self._known}
         return best
 
@@ -113,14 +118,15 @@ class Flips:
 def _decisive(
     every: list[Flip], first: Run, second: Run, flipped: Callable[..., Run]
 ) -> Entry | None:
-    """Return a choice on which the first differing part of the output depends, by bisection; None
-    if there is no such part."""
+    """Return a coin or choice on which the first differing part of the output depends, found by
+    bisection; None if no part of the output differs."""
     parts = second.parts
     name = next((one for one in parts if not same(parts[one], first.parts.get(one, Missing))), "")
     if not name:
         return None
     left = list({flip[0]: flip for flip in every}.values())
-    # All first coins before all second ones: two coins of one part may cancel out.
+    # Sort by instruction, so that a half flips one coin of each person, not both: two flips in one
+    # part of the output may cancel out.
     left.sort(key=lambda flip: flip[0][0][1][1])
 
     def changes(half: Sequence[Flip]) -> bool:
@@ -139,7 +145,7 @@ def _decisive(
 
 
 def _has_more(one: Run, first: Run) -> bool:
-    """Return whether a run draws anything that the first run does not."""
+    """Return whether a run has a draw, use or coin at a moment that the first run lacks."""
     return not one.recorder.by_moment.keys() <= first.recorder.by_moment.keys()
 
 
@@ -154,7 +160,8 @@ def _made_up(second: Run, flips: Sequence[Flip]) -> Absorbed:
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
-    """Yield the other outcomes of coins and choices: the entry, the outcome, the primitive."""
+    """Yield (entry, outcome, primitive) for each outcome of a coin or choice that did not occur in
+    a run. An entry is the moment of the coin or choice, and its index in an array."""
     for choice in second.recorder.choices:
         for place, value in enumerate(np.ravel(choice.values).tolist()):
             yield (choice.moment, place), not value, "coin"
@@ -166,7 +173,7 @@ def _alternatives(second: Run) -> Iterator[Flip]:
 
 
 def _log_probability(one: Run) -> float:
-    """Return the log-probability of the coins and choices of a run."""
+    """Return the log-probability, in nats, of the outcomes of all coins and choices of a run."""
     total = 0.0
     for choice in one.recorder.choices:
         chances = np.where(
@@ -182,16 +189,19 @@ def _log_probability(one: Run) -> float:
     return total
 
 
-# Coins that decide together, at most, and groups of coins that are flipped to find them.
+# Limits of the search for the coins that decide a part of the output: the number of such coins, as
+# all their outcomes are run, and the number of groups of coins that are flipped.
 _FEW, _GROUPS = 6, 300
-# Runs of either input with other noise that show whether any other coin matters.
+# Number of runs of each input with other noise, which show whether any other noise matters.
 _CHECKING = 16
 
 
 class Conditional:
-    """Computes the cost of coins that decide one part of the output while all other coins stay as
-    they are: of a poll, the coins of the person whose answer differs. Groups of coins are
-    remembered for further pairs of runs."""
+    """Computes the privacy cost of the coins that decide one part of the output, such as
+    `output[1]`. A coin is a comparison of a uniform number with a threshold. All other coins keep
+    their outcomes. In a poll by randomized response, for example, the deciding coins are the coins
+    of the one person whose answer differs between the inputs. An instance remembers which coins
+    decide together, so that later pairs of runs need no new search."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, list[Entry] | None] = {}
@@ -199,17 +209,19 @@ class Conditional:
 
     @property
     def singles(self) -> list[Entry]:
-        """The coins that were found to decide alone."""
+        """The coins that alone decide how some part of the output differs between the inputs."""
         return [one for one in self._single.values() if one is not None]
 
     def cost(
         self, first: Run, second: Run, decisive: Entry, run_with: Callable[..., Run]
     ) -> float | None:
-        """Return the largest log-ratio of the probabilities of a value of the first differing part,
-        over all outcomes of the coins that decide it; None if these coins are not known.
+        """Return the cost of the coins that decide the first differing part of the output: the
+        largest log-ratio, in nats, of the probabilities of a value of this part on the two inputs.
+        Return None if the deciding coins are not found.
 
-        run_with: runs input 0 or 1 with given outcomes, and with the noise of the first run, or
-        with other noise if it gets a seed.
+        decisive: A coin on which the part depends.
+        run_with: A function that runs input 0 or 1 with given outcomes of coins. All other noise is
+            the noise of the first run, or other noise if a seed is given.
         """
         parts = first.parts
         name = next((one for one in parts if parts[one] != second.parts.get(one)), None)
@@ -257,8 +269,9 @@ class Conditional:
     def _of_one_line(
         self, every: dict[Entry, Decision], name: str, run_with: Callable[..., Run]
     ) -> float | None:
-        """Return the cost of the only coin of a line that decides how a part differs between the
-        inputs; None if there is no such coin. Other coins may move the part for both inputs."""
+        """Return the cost of the single coin that decides how a part of the output differs between
+        the inputs, if all coins are drawn on one line; None if there is no such coin. Other coins
+        may change the part, but by the same amount for both inputs."""
 
         def seen(fixed: Outcomes) -> Any:
             return _gap([run_with(which, fixed) for which in (0, 1)], name)
@@ -273,7 +286,8 @@ class Conditional:
 
 
 def _single(every: dict[Entry, Decision], seen: Callable[[Outcomes], Any]) -> Entry | None:
-    """Return the only coin on which `seen` depends, by bisection; None if there are several."""
+    """Return the only coin that changes the result of `seen`, found by bisection; None if several
+    coins change it."""
     pinned = {entry: one.value for entry, one in every.items()}
     base = seen(pinned)
 
@@ -290,7 +304,8 @@ def _single(every: dict[Entry, Decision], seen: Callable[[Outcomes], Any]) -> En
 
 
 def _gap(both: list[Run], name: str) -> Any:
-    """Return how a part of the output differs between the inputs."""
+    """Return the difference of a part of the output between the inputs, as text; both values if
+    they are not numbers."""
     one, other = (each.parts.get(name) for each in both)
     if isinstance(one, (int, float)) and isinstance(other, (int, float)):
         return f"{float(other) - float(one):.9g}"
@@ -300,7 +315,11 @@ def _gap(both: list[Run], name: str) -> Any:
 def _depends(
     branches: list[tuple[Outcomes, Any]], which: int, name: str, run_with: Callable[..., Run]
 ) -> bool:
-    """Return whether a part of the output depends on other noise than these outcomes."""
+    """Return whether a part of the output changes with other noise, while the coins of a branch
+    keep their outcomes.
+
+    branches: (outcomes of the coins, output) for each combination of outcomes.
+    """
     for number in range(_CHECKING):
         fixed, output = branches[number % len(branches)]
         if output_of(run_with(which, fixed, number + 1), name) != output:
@@ -311,7 +330,8 @@ def _depends(
 def _deciding(
     every: dict[Entry, Decision], decisive: Entry, seen: Callable[[Outcomes], Any]
 ) -> list[Entry] | None:
-    """Return the coins on which `seen` depends, by bisection; None if there are too many."""
+    """Return the coins that change the result of `seen`, found by bisection; None if there are more
+    than 6 such coins. Coins are flipped both before and after a flip of the coin `decisive`."""
     pinned = {entry: one.value for entry, one in every.items()}
     turned = {**pinned, decisive: _flipped(pinned[decisive], every[decisive])}
     spots: dict[Spot, list[Entry]] = {}
@@ -322,7 +342,7 @@ def _deciding(
     found = {decisive}
     for state in (pinned, turned):
         base = seen(state)
-        # Coins of one line together: two coins of one part may cancel out.
+        # Coins of one spot are flipped together: flips of two coins of one part may cancel out.
         left = list(spots.values())
         while left:
             group = left.pop()
@@ -341,6 +361,7 @@ def _deciding(
 
 
 def _flipped(value: Any, one: Decision) -> Any:
-    """Return the likeliest other outcome."""
+    """Return the most likely outcome of a coin or choice other than `value`; `value` if there is no
+    other outcome."""
     rest = [outcome for outcome in one.outcomes if outcome[0] != value and outcome[1] > 0]
     return max(rest, key=lambda outcome: outcome[1], default=(value, 0.0))[0]

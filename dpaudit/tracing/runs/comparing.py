@@ -1,5 +1,5 @@
-"""Compares two runs with the same noised values: the operands that noise hides, the parts of the
-output that differ, and where the control flow differs. The results are plain data."""
+"""Compares two runs with the same noised values. The results are plain data: the numbers that noise
+hides in each run, the parts of the output that differ, and where the control flow differs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,24 @@ if TYPE_CHECKING:
 
 
 class Hidden(NamedTuple):
-    """Noise, and the operands in two runs that it hides. Lists have one entry for each piece.
+    """Noise, and the operands that it hides in two runs. An operand is the number, or array, to
+    which noise is added or with which noise is compared. A piece of noise is one drawn number.
+    Lists have one entry for each piece.
 
-    draw, added: where the noise is drawn, and added or compared.  kind: `add`, `compare`, or
-    `effect` if the noise is known only by its effect on the output.  operands: of both runs, as
-    text.  shifts: distances of the operands.  scales: of the noise in both runs.  released: whether
-    the output shows the noised values.  pieces: their numbers.  parameters: of both draws.  cost:
-    for an effect, the log-ratio of the densities of the output, in nats.  callers: lines that the
-    draw, or the addition, was called from, innermost first.
+    draw: The line that draws the noise.
+    added: The line that adds the noise to the operand, or compares the noise with it.
+    kind: `add`, `compare`, or `effect` if the noise is known only by its effect on the output.
+    primitive: The name of the function that draws the noise, or "" if it is unknown.
+    law: The name of the distribution of the noise, such as `laplace`, or `unknown`.
+    operands: The operand in the first run and the operand in the second run, as text.
+    shifts: The distances between the operands of the two runs.
+    scales: The scales of the noise in the first run and the scales in the second run.
+    released: Whether the output shows each noised value.
+    pieces: The numbers by which the recorder knows the pieces.
+    parameters: The arguments of the primitive, by name, in the first run and in the second run.
+    cost: The absolute log-ratio, in nats, of the densities of the output in the two runs, for
+        uniform noise of kind `effect`; else None.
+    callers: The lines from which the draw, then the addition, was called, innermost first.
     """
 
     draw: Place
@@ -50,10 +60,17 @@ class Hidden(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A coin, or another discrete choice, in two runs.
+    """A coin (a comparison of a uniform number with a threshold), an array of coins, or another
+    discrete choice, in two runs.
 
-    probabilities: of the outcomes, for each run; for coins those of True, one for each coin.
-    parameters: of both draws.  callers: as of `Hidden`.
+    place: The line of the coin or choice.
+    primitive: The name of the function that makes the choice, or `coin`.
+    probabilities: The probabilities of the outcomes in the first run, and in the second run. For an
+        array of coins, the probability of True for each coin.
+    is_coin: Whether it is a coin, or an array of coins.
+    parameters: The arguments of the primitive, by name, in the first run and in the second run;
+        empty for coins.
+    callers: The lines from which the coin or choice was called, innermost first.
     """
 
     place: Place
@@ -65,23 +82,37 @@ class Chosen(NamedTuple):
 
 
 class ControlFlow(NamedTuple):
-    """Where the control flow of two runs differs. place: the last common line.  next_lines: the
-    next line of each run; None if there is none."""
+    """The point at which the control flow of two runs differs.
+
+    place: The last line that both runs execute before the difference.
+    next_lines: The line that the first run executes next, and the line that the second run executes
+        next; None for a run that executes no further line.
+    """
 
     place: Place
     next_lines: tuple[Place | None, Place | None]
 
 
 class Comparison(NamedTuple):
-    """The differences of two runs.
+    """The differences between two runs with the same noised values.
 
-    hidden, chosen: noise and choices.  differing: parts of the output that differ, with both values
-    as text.  control_flow: where the control flow differs, or None.  uneven: primitives that draw
-    another number of values, with both numbers.  twice: noise that hides two values whose shifts
-    differ: where it is drawn, and both uses.  moved: spots at which noised values meet data; empty
-    in results.  unused: draws without a use.  errors, ends: exception, and last line, of each run.
-    picks: whether records may be picked at random.  ranges: whether a uniform number has another
-    range.
+    hidden: The noise of both runs, with the operands that it hides.
+    chosen: The coins and other discrete choices of both runs.
+    differing: The name of each part of the output that differs, with both values as text.
+    control_flow: The point at which the control flow differs; None if it does not differ.
+    uneven: (line, primitive, number in the first run, number in the second run) for each primitive
+        that draws different numbers of values in the two runs.
+    twice: (line of the draw, line of one use, line of another use) for each noise that hides two
+        values, if one value changes by more than the other between the runs.
+    moved: The spots (instructions) at which a noised value is combined with data again; empty in
+        the results of `couple`.
+    unused: (line, primitive) for each draw whose numbers are never added or compared.
+    errors: The exception of the first run and the exception of the second run: its type, message
+        and line; None for a run that does not raise.
+    ends: The last line of the first run and the last line of the second run, in the function in
+        which the run began; None if it is unknown.
+    picks: Whether records may be picked at random: a coin or a random choice occurred.
+    ranges: Whether a uniform number has different ranges in the two runs.
     """
 
     hidden: list[Hidden]
@@ -99,12 +130,18 @@ class Comparison(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """A pair of coupled runs.
+    """A pair of coupled runs: a run on one input, then a run on the other input with the same
+    noise. A part is one entry of the output, such as `output[1]`, or "raises" for an exception.
 
-    forward: whether d1 came first.  seed: of the noise.  absorbed: coins that explain the
-    difference of the outputs, or None.  bare, noised: differing parts of the output without noise,
-    and with noise; "raises" stands for an exception.  threshold_leaks: parts that only the second
-    input has, if its noise passes a threshold.
+    forward: Whether the first run is on d1.
+    seed: The seed of the noise.
+    comparison: The differences between the two runs.
+    absorbed: The coins that make both outputs equal when they are flipped; None if there are none,
+        or if the outputs are equal.
+    bare: The names of the differing parts of the output that have no noise.
+    noised: The names of the differing parts of the output that have noise.
+    threshold_leaks: The parts of the output that occur only on the second input, and only if noise
+        exceeds a threshold.
     """
 
     forward: bool
@@ -116,12 +153,17 @@ class Coupled(NamedTuple):
     threshold_leaks: list[ThresholdLeak]
 
 
-# Primitives that may pick records.
+# Laws of draws that may pick records of the dataset.
 _PICKING = ("choice", "sample", "permutation", "integers", "binomial")
 
 
 def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> list[tuple[Use, Use]]:
-    """Return pairs of uses of both runs, by moment and alignment."""
+    """Return the pairs of matching uses: a use of the first run, and its counterpart in the second
+    run. A use adds noise to an operand or compares noise with an operand. Uses match by moment (the
+    spot, and the count of its executions), or by the alignment where the counts differ.
+
+    alignment: As `alignment_of` returns it.
+    """
     found = []
     for other in second.uses:
         kind, spot, number = other.moment
@@ -138,7 +180,9 @@ def matched(first: Recorder, second: Recorder, alignment: dict[Any, Any]) -> lis
 
 
 def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
-    """Return the alignment of two runs, for spots at which their numbers of uses differ."""
+    """Return the alignment of two runs: for each spot at which the numbers of uses differ, the
+    index in the first run of each use of the second run. The index is None for a use of the second
+    run without a counterpart."""
     one, other = _moments(first.recorder), _moments(second.recorder)
     found = {}
     for spot in one.keys() & other.keys():
@@ -147,7 +191,9 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
                 len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
                 for each, every in ((first, one), (second, other))
             )
-            if is_one:  # a sum that begins with the noise: its ends belong together
+            # A sum that begins with one piece of noise, to which data are added one by one: only
+            # the complete sums of the two runs match.
+            if is_one:
                 places: list[int | None] = [None] * len(other[spot])
                 places[-1] = len(one[spot]) - 1
                 found[spot] = places
@@ -161,7 +207,7 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
 
 
 def _moments(recorder: Recorder) -> dict[Any, list[Moment]]:
-    """Return the uses of a run by their kinds and spots."""
+    """Return the moments of the uses of a run, grouped by kind and spot."""
     found: dict[Any, list[Moment]] = {}
     for one in recorder.uses:
         found.setdefault(one.moment[:2], []).append(one.moment)
@@ -177,7 +223,8 @@ def _key(use: Use) -> Any:
 
 
 def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
-    """Return the differences of two runs; the second repeats the noised values of the first."""
+    """Return the differences between two runs. The second run repeats the noised values of the
+    first run."""
     pairs = matched(first.recorder, second.recorder, alignment)
     shown = significant(first)
     return Comparison(
@@ -201,7 +248,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
 
 
 def are_picked(recorder: Recorder) -> bool:
-    """Return whether records may be picked at random."""
+    """Return whether a run draws from a law that may pick records, such as `choice`."""
     return any(draw.law in _PICKING for draw in recorder.draws)
 
 
@@ -240,7 +287,7 @@ def _lists(both: tuple[Any, Any]) -> tuple[list[float], list[float]]:
 
 
 def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
-    """Return the parts of the output that differ, with the value of each run as text."""
+    """Return the name of each part of the output that differs, with both values as text."""
     found = {}
     for name in {**first.parts, **second.parts}:
         one, other = (run.parts.get(name, Missing) for run in (first, second))
@@ -250,7 +297,7 @@ def _differing(first: Run, second: Run) -> dict[str, tuple[str, str]]:
 
 
 def _have_ranges(first: Recorder, second: Recorder) -> bool:
-    """Whether a uniform number has one range in one run and another in the other."""
+    """Return whether a uniform number has different ranges in the two runs."""
     for draw in first.draws:
         after = second.by_moment.get(draw.moment) if draw.law == "uniform" else None
         if isinstance(after, Draw) and any(
@@ -262,7 +309,8 @@ def _have_ranges(first: Recorder, second: Recorder) -> bool:
 
 
 def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, int]]:
-    """Return the primitives that drew another number of values."""
+    """Return (line, primitive, number in the first run, number in the second run) for each
+    primitive that draws different numbers of values in the two runs."""
     found = []
     counts: dict[Any, list[int]] = {}
     for which, recorder in enumerate((first, second)):
@@ -275,7 +323,7 @@ def _uneven(first: Recorder, second: Recorder) -> list[tuple[Place, str, int, in
 
 
 def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
-    """Return the draws without a use or a coin."""
+    """Return (line, primitive) for each draw whose numbers are never added or compared."""
     used = np.zeros(len(recorder.pieces.laws), dtype=bool)
     for one in recorder.uses:
         used[np.ravel(one.ids)] = True
@@ -294,7 +342,13 @@ def _unused(recorder: Recorder) -> list[tuple[Place, str]]:
 
 
 def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
-    """Return the noise of a use and of its counterpart in the second run, with their operands."""
+    """Return the noise of a use, with its operands in both runs.
+
+    run: The first run.
+    one: The use in the first run.
+    second: The records of the second run.
+    other: The counterpart of the use in the second run.
+    """
     recorder = run.recorder
     ids = np.ravel(one.ids)
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
@@ -315,7 +369,7 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
         for own, use in ((recorder, one), (second, other))
     ]
     if np.array_equal(added[0], added[1], equal_nan=True) and shifts.any():
-        added = operands  # what differs is what it is compared with
+        added = operands  # only the thresholds of the comparison differ
     shown = [briefly(each[0] if is_single else each) for each in added]
     return Hidden(
         draw=recorder.place(one.moment if draw is None else draw.moment),
@@ -337,7 +391,8 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
 
 
 def _before_comparing(recorder: Recorder, use: Use) -> Use:
-    """Return the use before the comparison, whose operand lacks the threshold."""
+    """Return the use before a comparison: its operand does not include the threshold. Return other
+    uses unchanged."""
     is_sum = use.kind != "compare" or use.previous is None
     return use if is_sum else recorder.uses[use.previous or 0]
 
@@ -349,7 +404,11 @@ def _root(recorder: Recorder, use: Use) -> Use:
 
 
 def _unit(one: Use, root: Use) -> Any:
-    """Return the factors by which a sum was scaled after the noise was added."""
+    """Return the factors by which a noised value was scaled after the noise was added.
+
+    one: The latest use of the noise.
+    root: The use that added the noise.
+    """
     factor, before = np.ravel(one.factor), np.ravel(root.factor)
     if len(before) != len(factor):
         return np.ones(len(factor))
@@ -357,7 +416,8 @@ def _unit(one: Use, root: Use) -> Any:
 
 
 def _distances(one: Any, other: Any) -> Any:
-    """Return the distances of numbers; infinite where only one is NaN or infinite."""
+    """Return the distances between the entries of two arrays; infinity where only one of the two
+    entries is NaN or infinite."""
     with np.errstate(all="ignore"):
         found = np.abs(one - other)
     is_same = (one == other) | (np.isnan(one) & np.isnan(other))
@@ -373,13 +433,14 @@ def _ravelled(operand: Any) -> Any:
     return np.ravel(np.asarray(operand, dtype=float))
 
 
-# Rounding error, in scales of the noise, up to which a noised value counts as released.
+# A noised value counts as released if the output shows it up to this rounding error, in scales of
+# the noise.
 _ROUNDED = 0.002
 
 
 def are_released(run: Run, use: Use) -> Any:
-    """Return which noised values of a use, or of the uses before it, the output shows; they may be
-    rounded slightly."""
+    """Return an array of truth values: whether the output shows each noised value of a use, or of
+    the earlier uses of the same noise. The output may round the values slightly."""
     recorder, numbers = run.recorder, _numbers(run)
     found = np.zeros(np.size(use.value), dtype=bool)
     at: Use | None = use
@@ -393,7 +454,8 @@ def are_released(run: Run, use: Use) -> Any:
 
 
 def significant(run: Run) -> set[int]:
-    """Return the ids of uses that are the last of their value, or that the output shows."""
+    """Return the `id` of each use that counts: the last use of a noised value, and the earlier uses
+    whose values the output shows."""
     uses, numbers = run.recorder.uses, _numbers(run)
     gone_on = {one.previous for one in uses if one.previous is not None}
     among = {
@@ -404,7 +466,8 @@ def significant(run: Run) -> set[int]:
     found = {id(one) for place, one in enumerate(uses) if place not in gone_on}
     if not any(each.any() for each in among.values()):
         return found
-    # Later values of each piece of noise: a sum with 0 shows nothing new.
+    # Values of later uses, by piece of noise. A use counts only if the output shows a value that no
+    # later use has: adding 0 to a noised value releases nothing more.
     later: dict[int, set[float]] = {}
     for place, one in reversed(list(enumerate(uses))):
         pieces = list(zip(np.ravel(one.ids).tolist(), np.ravel(one.value).tolist()))
@@ -425,7 +488,10 @@ def _numbers(run: Run) -> Any:
 
 
 def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
-    """Return which values are within a tolerance of one of some sorted numbers."""
+    """Return an array of truth values: whether each value is within the tolerance of any number.
+
+    numbers: A sorted array.
+    """
     array = np.asarray(values, dtype=float)
     if not len(numbers):
         return np.zeros(array.shape, dtype=bool)
@@ -437,12 +503,17 @@ def _are_among(values: Any, numbers: Any, tolerance: Any = 0.0) -> Any:
         return np.asarray(distance <= tolerance)
 
 
-# Relative difference of shifts that counts as rounding.
+# Shifts that differ by at most this relative amount are equal up to rounding.
 _CLOSE = 1e-9
 
 
 def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Place]]:
-    """Return noise that hides two values whose shifts differ: where it is drawn, and both uses."""
+    """Return (line of the draw, line of one use, line of another use) for each noise that hides two
+    values, if one value changes by more than the other between the runs.
+
+    run: The first run.
+    pairs: The uses of the first run, each with its counterpart in the second run.
+    """
     first = run.recorder
     compared = {id(first.uses[one]) for one in first.compared if one is not None}
     many = len(first.pieces.laws)
@@ -463,8 +534,9 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
             is_shared = before is one and id(one) not in compared
             is_uniform = first.pieces.laws[number] == "uniform"
             if (is_shared or is_uniform) and not _shows_both(run, before, one):
-                # A sum of entries with the same noise shows no difference of two; a uniform number
-                # may be compared with several sums of probabilities.
+                # If entries with the same noise are only summed, the output shows no difference of
+                # two entries. Sampling by cumulative probabilities compares one uniform number with
+                # several sums.
                 continue
             draw = first.pieces.draw_of(number)
             drawn = first.place(one.moment if draw is None else draw.moment)
@@ -474,7 +546,7 @@ def twice(run: Run, pairs: list[tuple[Use, Use]]) -> list[tuple[Place, Place, Pl
 
 
 def _shows_both(run: Run, before: Use, one: Use) -> bool:
-    """Return whether the output shows two values that have some noise in common."""
+    """Return whether the output shows two noised values that share a piece of noise."""
     if before is one:
         numbers = np.ravel(one.ids)[are_released(run, one)]
         return len(np.unique(numbers)) < len(numbers)
@@ -482,25 +554,27 @@ def _shows_both(run: Run, before: Use, one: Use) -> bool:
 
 
 def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) -> Iterator[Spot]:
-    """Yield spots at which a noised value is combined with data, so that its shift changes."""
+    """Yield the spots (instructions) at which a noised value is combined with data again, so that
+    its shift between the runs changes."""
     for one, other in pairs:
         if one.previous is None or other.previous is None:
             continue
         before = first.uses[one.previous], second.uses[other.previous]
         if not any(np.any(each.operand) for each in before):
-            continue  # noise alone, drawn around zero
+            continue  # the earlier operand is 0: the noise met no data before
         steps = [_steps(one, other), _steps(*before)]
         if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
             try:
                 if np.allclose(steps[0], steps[1], rtol=_CLOSE, atol=_CLOSE):
                     continue
-            except ValueError:  # of other shapes
+            except ValueError:  # the arrays have different shapes
                 pass
         yield one.moment[1]
 
 
 def _steps(one: Use, other: Use) -> Any:
-    """Return the shifts of the noise between two uses; None for uses of different shapes."""
+    """Return by how much the noise must differ between two uses to give the same noised values;
+    None for uses of different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
     with np.errstate(all="ignore"):
@@ -510,8 +584,8 @@ def _steps(one: Use, other: Use) -> Any:
 
 
 def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
-    """Return where the control flow of two runs differs for the last time; None if it does not.
-    Repetitions of loops are left out."""
+    """Return the last point at which the control flow of two runs differs; None if it does not
+    differ. Only the last execution of each line counts, unless both runs execute the same lines."""
     if first.lines == second.lines:
         return None
     one, other = _without_repeats(first.lines), _without_repeats(second.lines)
@@ -522,7 +596,8 @@ def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
 
 
 def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
-    """Return where runs first differ that execute the same lines, some of them more often."""
+    """Return the first point at which two runs differ that execute the same set of lines, but in
+    another order or number; None if they differ from the first line on."""
     place = next(
         (place for place, lines in enumerate(zip(one, other)) if lines[0] != lines[1]),
         min(len(one), len(other)),
@@ -536,7 +611,11 @@ def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:
-    """Return the common line before the last lines that only one run executes."""
+    """Return the point before the last lines that only one run executes; None if no common line
+    precedes them.
+
+    only: The lines that only one run executes.
+    """
     found: tuple[int, int, Line | None] | None = None
     for which, lines in enumerate((one, other)):
         places = [place for place, line in enumerate(lines) if line in only]
@@ -563,13 +642,13 @@ def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> Control
 
 
 def _without_repeats(lines: list[Line]) -> list[Line]:
-    """Return each line once, at its last execution."""
+    """Return the distinct lines in the order of their last executions."""
     last = {line: place for place, line in enumerate(lines)}
     return [line for place, line in enumerate(lines) if last[line] == place]
 
 
 def error_of(run: Run) -> Any:
-    """Return the type, message and line of a run's exception; None if there is none."""
+    """Return the type, the message and the line of a run's exception; None if it did not raise."""
     error = run.error
     return None if error is None else (error[0], error[1], _maybe(error[2]))
 

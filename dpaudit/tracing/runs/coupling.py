@@ -1,6 +1,6 @@
-"""Couples runs: on d1, then on d2 with the same noised values, and in the other order, for several
-seeds. Differences are explained, or confirmed by further runs. `written` and `read` send the runs
-from one process to another."""
+"""Couples runs: runs a mechanism on d1, then on d2 with the same noised values, and then in the
+other order, for several seeds. Differences of the outputs are explained by noise or by coins, or
+are confirmed by further runs. `written` and `read` send the results between processes."""
 
 from __future__ import annotations
 
@@ -45,27 +45,34 @@ if TYPE_CHECKING:
     from .places import Spot
 
 
-# Times that spots are looked for at which a noised value meets data: one may hide another.
+# Number of times that a pair is run again with noised values severed: a severed value may uncover
+# another spot at which a noised value meets data.
 _SEVERED = 3
-# Pairs of runs that confirm that severed noised values hide no data, and their first seed.
+# Number of pairs of runs that confirm that severed noised values hide no data, and the first seed.
 _CONFIRMING, _CONFIRMING_SEED = 24, 2_000
-# Further pairs of runs, where noise selects what is released, and their first seed.
+# Number of further pairs of runs if noise selects the released value, and the first seed.
 _SELECTING, _SELECTING_SEED = 24, 3_000
-# Branches of this probability are seen in the runs that count values.
+# A branch of at least this probability occurs often enough in the runs that count values
+# (`selected`); values on less likely branches are listed in `Runs.rare`.
 _OFTEN = 0.1
 
 
 class Runs(NamedTuple):
-    """All coupled runs of a mechanism.
+    """All coupled runs of a mechanism. A primitive is a function that draws noise.
 
-    coupled: pairs of runs.  draws, lines: primitives called, and lines run, in the first run of d1.
-    keeps_state: whether a second run of d1 with the same noise differs from the first.
-    constant_seeds: generators that get the same seed in every run: the line, the function and the
-    seed.  not_understood: lines whose noise has no known law, and the function.  uncalled: names of
-    the user's primitives that no run called.  over: why some runs were not made; None if all were.
-    laws: the exact laws of the output, if all noise is a few coins.  selected: values that only one
-    input has, among parts of the output that noise selects but does not hide.  rare: such values
-    on rare branches.
+    coupled: The pairs of runs on d1 and d2 with the same noise.
+    draws: The number of calls of primitives in the first run on d1.
+    lines: The number of lines of the user's code that the first run on d1 executes.
+    keeps_state: Whether a second run on d1 with the same noise differs from the first run.
+    constant_seeds: (line, function, seed) for each generator that gets the same seed in every run.
+    not_understood: (line, function) for each function whose noise has no known law.
+    uncalled: The names of the user's primitives that no run on d1 called.
+    over: The reason why some runs were not made; None if all runs were made.
+    laws: The probability of each output on either input, if all noise is a few coins (comparisons
+        of uniform numbers with thresholds); else None.
+    selected: The values that only one input gives, among the parts of the output that noise selects
+        but does not hide.
+    rare: The values that only one input gives, on rare branches (after unlikely outcomes of coins).
     """
 
     coupled: list[Coupled]
@@ -86,9 +93,10 @@ class Runs(NamedTuple):
 def couple(
     subject: Subject, d1: Any, d2: Any, seeds: int, begun: tuple[Run, bool] | None = None
 ) -> Runs:
-    """Run a mechanism on two inputs with the same noise, in both orders for each of some seeds.
+    """Run a mechanism on two inputs with the same noise, and return all pairs of runs.
 
-    begun: what `beginning` returned for d1, if it was called before.
+    seeds: The number of seeds. Each seed gives two pairs of runs: d1 first, then d2 first.
+    begun: The result of `beginning` for d1 with seed 0, if it is already known.
     """
     coupled: list[Coupled] = []
     every: list[Run] = []
@@ -113,7 +121,7 @@ def couple(
         pairs.confirm_adaptive()
     except TooLong as error:
         over = str(error)
-    firsts = every[::2]  # those on d1
+    firsts = every[::2]  # the runs on d1
     is_explained = over is not None or keeps_state or laws is not None or _not_understood(firsts)
     rare: list[OnRareBranch] = []
     if pairs.adaptive is not None:
@@ -138,11 +146,12 @@ def couple(
 
 
 def beginning(subject: Subject, dataset: Any, seed: int) -> tuple[Run, bool]:
-    """Return the first run, and whether the code is strict about the types of its numbers."""
+    """Return the first run on a dataset, and whether the user's code is strict: whether it raises
+    for the types of the numbers that carry noise, but not in a run with `is_strict`."""
     modules = len(sys.modules)
     first = run(subject, dataset, seed)
     if len(sys.modules) > modules:
-        # The modules that it has imported are patched only in the next run.
+        # The run imported modules. Their primitives are replaced only in the next run.
         first = run(subject, dataset, seed)
     if first.error is not None:
         again = run(subject, dataset, seed, is_strict=True)
@@ -154,16 +163,17 @@ def beginning(subject: Subject, dataset: Any, seed: int) -> tuple[Run, bool]:
 class _Pairs:
     """Couples pairs of runs of one mechanism.
 
-    Where a noised value meets data again, such as in a sum of squares around a noised mean, its
-    noise seems to hide these data, too. So such pairs are run once more with the noised value
-    severed, that is as a plain number (`adaptive`). If the outputs are equal nevertheless, other
-    noise hides the data, and the adaptive pairs count; if not, they are dropped.
+    If a noised value is combined with data again, such as in a sum of squares around a noised mean,
+    its noise seems to hide these data, too. Such a pair is run once more with the noised value
+    *severed*: replaced by a plain number without noise. If the outputs of this *adaptive* pair are
+    equal, other noise hides the data, and the adaptive pairs replace the first pairs. Otherwise the
+    adaptive pairs are dropped.
     """
 
     def __init__(self, coupler: Coupler) -> None:
         self.coupler = coupler
         self.free = FreeRuns(coupler)
-        # Whether the exact laws are known, so that no difference has to be explained.
+        # Whether the exact laws of the output are known: differences then need no explanation.
         self.are_explained = False
         self._flips = Flips()
         self._adaptive: list[Coupled] = []
@@ -171,11 +181,12 @@ class _Pairs:
         self._is_refuted = False
 
     def turned(self, forward: bool) -> Coupler:
-        """Return the coupler with d1 first, or with d2 first."""
+        """Return the coupler with d1 as the first input (`forward`), or with d2 as the first."""
         return self.coupler if forward else self.coupler._replace(inputs=self.coupler.inputs[::-1])
 
     def couple(self, coupler: Coupler, first: Run, forward: bool) -> Coupled:
-        """Make the second run of a pair, and explain how it differs from the first."""
+        """Make the second run of a pair. Return the pair, with the noise and coins that explain how
+        the second run differs from the first run."""
         second = coupler.run(1, reference=first, has_lines=True)
         alignment = alignment_of(first, second)
         if alignment:
@@ -205,11 +216,13 @@ class _Pairs:
 
     @property
     def adaptive(self) -> list[Coupled] | None:
-        """The adaptive pairs; None if nothing was severed, or if the outputs of a pair differ."""
+        """The adaptive pairs, in which noised values are severed; None if no value was severed, or
+        if the outputs of an adaptive pair differ."""
         return self._adaptive if self._severed and not self._is_refuted else None
 
     def add_adaptive(self, coupler: Coupler, pair: Coupled) -> None:
-        """Add a pair to the adaptive ones; run it again first if a value is to be severed."""
+        """Add a pair to the adaptive pairs. Run it again before if a noised value must be severed:
+        if noise hides two values, or if its scale depends on the data."""
         if self._is_refuted:
             return
         comparison = pair.comparison
@@ -224,7 +237,8 @@ class _Pairs:
         self._adaptive.append(pair)
 
     def confirm_adaptive(self) -> None:
-        """Compare outputs with more noise: in a few pairs they may be equal by chance."""
+        """Run 24 more adaptive pairs with other noise: the outputs of a few pairs may be equal by
+        chance."""
         for seed in range(_CONFIRMING if self._severed else 0):
             if self._is_refuted:
                 return
@@ -239,8 +253,9 @@ class _Pairs:
 
 
 def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> Comparison:
-    """Return a comparison with noise that is known by its effect. A comparison of such noise, as of
-    the sign in an inverse distribution function, picks no records."""
+    """Return a comparison of two runs with added noise that is known by its effect on the output.
+    If the code compares this noise with a threshold, such as 1/2 in an inverse distribution
+    function, the comparison does not pick records."""
     own = {piece for one in hidden for piece in one.pieces}
     choices = [one for one in first.recorder.choices if not own.issuperset(np.ravel(one.ids))]
     return comparison._replace(
@@ -253,8 +268,9 @@ def _have_differences(coupled: list[Coupled]) -> bool:
 
 
 def _selecting(coupler: Coupler, coupled: list[Coupled], every: list[Run]) -> list[Coupled]:
-    """Return one more pair, in which a value that noise selects differs, if no other pair has one:
-    with other noise, another record wins."""
+    """Return a list of one further pair of runs whose outputs differ, if noise selects a value of
+    the output and no pair differs yet. With other noise, another record may be selected. Return an
+    empty list if no such pair is found."""
     if _have_differences(coupled) or not selects(every):
         return []
     pairs = _Pairs(hastened(coupler))
@@ -270,8 +286,8 @@ def _selecting(coupler: Coupler, coupled: list[Coupled], every: list[Run]) -> li
 def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
 ) -> tuple[list[Coupled], list[OnRareBranch]]:
-    """Return pairs on frequent branches, and values that one input alone has on rare ones, if
-    nothing else differs."""
+    """Return the pairs of runs on frequent branches, and the values that only one input gives on
+    rare branches. Both lists are empty if the outputs of some pair differ already."""
     if _have_differences(coupled) or not every:
         return [], []
 
@@ -289,7 +305,7 @@ def _uncalled(firsts: list[Run]) -> list[str]:
 
 
 def _is_repeated(use: Use, again: Recorder) -> bool:
-    """Return whether the noise of a use hides the same in another run of the same input."""
+    """Return whether the noise of a use hides the same operand in another run on the same input."""
     other = again.by_moment.get(use.moment)
     if not isinstance(other, Use) or np.shape(other.operand) != np.shape(use.operand):
         return False
@@ -298,7 +314,8 @@ def _is_repeated(use: Use, again: Recorder) -> bool:
 
 
 def _keeps_state(coupler: Coupler, first: Run) -> bool:
-    """Return whether a second run of the same input with the same noise differs from the first."""
+    """Return whether a second run on the same input with the same noise differs from the first run:
+    the mechanism then keeps state between calls."""
     again = coupler.run(0, reference=first, has_lines=True)
     if first.error is not None and again.error is not None:
         return False
@@ -310,7 +327,8 @@ def _keeps_state(coupler: Coupler, first: Run) -> bool:
 
 
 def _constant(firsts: list[Run]) -> list[tuple[Place, str, str]]:
-    """Return the seeds that all runs of d1 share, though their noise differs."""
+    """Return (line, function, seed) for each seed that a generator gets in all runs on d1, though
+    the runs have different noise."""
     if len(firsts) < 2:
         return []
     every = [
@@ -338,17 +356,19 @@ _KINDS: dict[str, Any] = {
         *(ThresholdLeak, Selected, OnRareBranch),
     )
 }
-# Entries of an array, and characters of anything else, among parameters that are shown alone.
+# Limits for parameters, which are only shown to the user: entries of an array, and characters of
+# the text of any other object.
 _MOST, _LONGEST = 64, 200
 
 
 def written(runs: Runs) -> bytes:
-    """Return runs as JSON: each named tuple, and each tuple, is a mapping with one key."""
+    """Return runs as JSON. A named tuple becomes a mapping from its class name to the list of its
+    fields, and a tuple becomes a mapping from "tuple" to the list of its items."""
     return json.dumps(_plain(runs)).encode()
 
 
 def read(data: bytes) -> Runs:
-    """Return the runs in JSON. Raises ValueError if it is malformed."""
+    """Return the runs that `written` encoded as JSON. Raises ValueError for malformed JSON."""
     try:
         found = _made(json.loads(data))
     except (TypeError, KeyError, RecursionError) as error:

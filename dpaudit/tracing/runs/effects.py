@@ -1,6 +1,7 @@
-"""Noise that is known only by its effect on the output, since the program does more with it than
-sums: the value that a piece must have for the second input to give the output of the first. Runs
-with chosen noise also tell whether the output shows it, and whether it decides the output."""
+"""Noise that is known only by its effect on the output, since the program applies other operations
+than sums to it. A piece of noise is one drawn number. Further runs find the value of the piece with
+which the second input gives the output of the first input. Runs with chosen noise also show whether
+the output shows a piece, and whether a piece decides the output."""
 
 from __future__ import annotations
 
@@ -24,27 +25,30 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# Pieces of noise that are tried, and steps of the secant method.
+# Limits: the number of pieces of noise that are tried, and the steps of the secant method.
 _PIECES, _STEPS = 32, 12
-# Shift to another value of a uniform number, in widths of its range: no symmetry undoes it.
+# Shift, in widths of the range, to another value of a uniform number. It is no simple fraction, so
+# that a symmetry of the program, such as a sign or a period, does not undo it.
 _ELSEWHERE = 0.382
-# Differing parts of the output, at most.
+# Noise is sought by its effect only if at most this number of parts of the output differ.
 _PARTS = 8
-# Relative step for slopes.
+# Relative step of numerical derivatives.
 _STEP = 1e-6
-# Grid, in widths of the range, between whose points a uniform number is sought, and bisection
-# steps: an inverse distribution function is steep at its ends, and may have a kink.
+# Grid, in widths of the range, between whose points bisection seeks a uniform number, and the steps
+# of the bisection. The secant method may fail: an inverse distribution function is steep at the
+# ends of the range, and may have a kink.
 _BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
 _HALVES = 45
-# Step for slopes of uniform numbers, in distances to the nearer end; and the least change of the
-# output, in spacings of floats, for which rounding does not matter.
+# Step of the derivative by a uniform number, in distances to the nearer end of its range; and the
+# least change of the output, in spacings of floats, for which rounding does not matter.
 _NEAR, _PRECISE = 1e-4, 1e6
 _KNOWN = ("laplace", "normal", "logistic", "gumbel", "exponential", "cauchy")
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
-    """Return the noise that hides the difference of the outputs: one piece for each part that
-    differs. Return nothing if some part has no such piece."""
+    """Return the noise that hides the difference of the outputs: for each differing part (entry) of
+    the output, one piece of noise (one drawn number) that can make this part equal in both runs.
+    Return an empty list if some part has no such piece."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
     if len(names) > _PARTS or not all(isinstance(one, (int, float)) for one in both):
@@ -85,7 +89,13 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
 
 
 class _Piece(NamedTuple):
-    """A drawn number. place: in the values of its draw.  ends: of its range, if it is uniform."""
+    """A piece of noise: one drawn number.
+
+    draw: The draw that the number belongs to.
+    place: The index of the number among the values of its draw.
+    value: The number.
+    ends: The ends of the range of a uniform number; None for another law.
+    """
 
     draw: Draw
     place: int
@@ -102,7 +112,7 @@ class _Piece(NamedTuple):
 
     @property
     def elsewhere(self) -> float:
-        """Another value that may be drawn."""
+        """Another value that the draw can have."""
         if self.ends is not None:
             low, width = self.ends[0], self.ends[1] - self.ends[0]
             return low + ((self.value - low) / width + _ELSEWHERE) % 1 * width
@@ -122,8 +132,14 @@ def _hidden(
     at: Callable[[float, int], Run],
     is_alone: bool,
 ) -> Hidden:
-    """Return a piece of noise with its shift. is_alone: whether the part depends on no other noise;
-    with other noise its law is a mixture."""
+    """Return a piece of noise, with its shift between the runs.
+
+    name: The name of the part of the output that the piece hides.
+    number: The value of the piece with which the second input gives the output of the first.
+    at: A function that runs an input with a given value of the piece.
+    is_alone: Whether the part depends on no other noise. If it does, the law of the part is a
+        mixture, and the piece does not count as released.
+    """
     draw = one.draw
     slopes = (_slope(at, name, one.value, 0, one), _slope(at, name, number, 1, one))
     cost = None
@@ -149,7 +165,7 @@ def _hidden(
 
 
 def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield the drawn floats of a run."""
+    """Yield the pieces of noise of a run whose values are floats."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)
@@ -163,8 +179,8 @@ def _pieces(second: Run) -> Iterator[_Piece]:
 
 
 def _solved(at: Callable[[float, int], Run], name: str, start: float, first: Run) -> float | None:
-    """Return the noise for which the second input gives the output of the first, by the secant
-    method; None if it does not converge."""
+    """Return the value of a piece of noise with which the second input gives the output of the
+    first run, found by the secant method; None if the method does not converge."""
     wanted = float(first.parts[name])
     step = _STEP * max(1.0, abs(start))
     one, other = start, start + step
@@ -182,7 +198,8 @@ def _solved(at: Callable[[float, int], Run], name: str, start: float, first: Run
 
 
 def _bracketed(at: Callable[[float, int], Run], name: str, first: Run, one: _Piece) -> float | None:
-    """Return the same for a uniform number, by bisection."""
+    """Return the value of a uniform number with which the second input gives the output of the
+    first run, found by bisection; None if no grid interval brackets it."""
     if one.ends is None:
         return None
     start, width = one.ends[0], one.ends[1] - one.ends[0]
@@ -199,7 +216,8 @@ def _bracketed(at: Callable[[float, int], Run], name: str, first: Run, one: _Pie
     if ends is None or before is None:
         return None
     (low, high), is_rising = ends, before[1] < wanted
-    # To the end: what is the same up to rounding may be steep enough to change the cost.
+    # Run all steps, even after the output is equal up to rounding: where the output is steep, a
+    # small error of the number changes the slope, and so the cost.
     for _ in range(_HALVES):
         middle = (low + high) / 2
         value = _part(at(middle, 1), name)
@@ -229,14 +247,14 @@ def _part(one: Run, name: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-# Distance from the ends of the range, in its widths.
+# Distance of the tried values from the ends of the range of uniform noise, in widths of the range.
 _NEAR_END = 1e-6
 
 
 def by_range(coupler: Coupler, comparison: Comparison, first: Run) -> Comparison:
-    """Return a comparison in which uniform noise counts as released only if the output shows it at
-    both ends of its range, for both inputs. Noise that is added modulo something, or that only
-    picks one of several outcomes, is not."""
+    """Return a comparison of two runs in which uniform noise counts as released only if the output
+    shows it at both ends of its range, for both inputs. The output does not show noise that is
+    added modulo a number, or that only picks one of several outcomes."""
     hidden = [
         one._replace(released=[False] * len(one.released))
         if _may_be_released(one) and not _is_at_its_ends(coupler, one, first)
@@ -270,16 +288,17 @@ def _is_at_its_ends(coupler: Coupler, one: Hidden, first: Run) -> bool:
 
 
 def _shown(one: Run, number: int) -> set[Spot]:
-    """Return the spots of the uses of a piece that the output shows."""
+    """Return the spots (instructions) at which a piece of noise is added to or compared with a
+    number, and the output shows the result."""
     uses = [use for use in one.recorder.uses if number in np.ravel(use.ids)]
     return {
         use.moment[1] for use in uses if are_released(one, use)[np.ravel(use.ids) == number].any()
     }
 
 
-# Compared pieces of noise that are moved.
+# Number of compared pieces of noise (drawn numbers in a comparison) that are set to rare values.
 _DECIDING_PIECES = 32
-# Quantiles of noise of scale 1, at 10⁻⁴ and 1 - 10⁻⁴.
+# Quantiles of noise of scale 1 for the probabilities 10⁻⁴ and 1 - 10⁻⁴, by law.
 _RARE = {
     "laplace": (-8.5, 8.5),
     "normal": (-3.7, 3.7),
@@ -294,10 +313,14 @@ _RARE = {
 def is_decided(
     coupler: Coupler, both: tuple[Sequence[Run], Sequence[Run]], valued: Callable[[Run], Any]
 ) -> bool:
-    """Return whether each input gives a value of the other one, once compared noise is as large as
-    it rarely is. In a few runs such a value may seem to have no noise.
+    """Return whether rare noise makes each input give a value of the other input.
 
-    both: runs of either input, the first with the coupler's seed.  valued: reads the value.
+    In a few runs, a value may be constant for each input, and so seem to have no noise, although
+    noise in a comparison decides it. So each input is run with this noise at its quantiles for the
+    probabilities 10⁻⁴ and 1 - 10⁻⁴.
+
+    both: The runs of d1 and the runs of d2. The first run of each has the coupler's seed.
+    valued: A function that returns the value in a run.
     """
     for which in (0, 1):
         wanted = [valued(one) for one in both[1 - which]]
@@ -312,7 +335,8 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield rare values of compared noise: of each piece alone, then of all pieces."""
+    """Yield mappings from pieces of noise (drawn numbers in a comparison) to rare values: for each
+    quantile, a mapping for each single piece, then a mapping for all pieces together."""
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -321,7 +345,9 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
-    """Yield the pieces of noise that were compared, with their rare values."""
+    """Yield (entry, quantiles) for each drawn number that a comparison in the run used. The entry
+    identifies the number by the moment of its draw and its index in the draw. The quantiles are the
+    quantiles of its law for the probabilities 10⁻⁴ and 1 - 10⁻⁴."""
     compared = {
         piece
         for use in recorder.uses

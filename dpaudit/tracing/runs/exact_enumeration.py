@@ -1,5 +1,6 @@
-"""The exact law of an output whose only noise is a few coins, or choices of few outcomes: each
-*branch*, that is each combination of outcomes, is run once."""
+"""The exact law (probability of each output) of a mechanism whose only noise is a few coins, or
+choices of few outcomes. A coin is a comparison of a uniform number with a threshold. Each *branch*,
+that is each combination of outcomes of the coins and choices, is run once."""
 
 from __future__ import annotations
 
@@ -25,23 +26,31 @@ if TYPE_CHECKING:
     Outcomes = dict[Entry, Any]
 
 
-# Branches that are run for either input, the likeliest first, and choices on all of them.
+# Limits for each input: the number of branches that are run, of which the most likely are run
+# first, and the total number of coins and choices on them.
 _MOST, _CHOICES = 128, 3_000
 # Give up if 32 branches have a total probability below 0.2, or if there are over 10⁶ branches.
 _EARLY, _LITTLE, _BEYOND = 32, 0.2, 1e6
-# Runs with other seeds that show whether anything else is random.
+# Number of runs with other seeds, which show whether any other noise changes the output.
 _CHECKING = 32
-# Probability that may be left unexplored.
+# Largest total probability of the branches that are not run.
 _REST = 0.05
-# The same, if it is due to rounding.
+# The law is exact if the branches that are not run have less than this total probability, which is
+# then a rounding error.
 _EXACT = 1e-9
-# Less likely branches are left out.
+# Branches of at most this probability are not run.
 _RARE = 1e-15
 
 
 class Decision(NamedTuple):
-    """A coin, or a choice of few outcomes, in one run. entry: its moment and entry.  outcomes: all
-    values with their probabilities.  value: the outcome.  spot, primitive: what draws it."""
+    """A coin, or a choice of few outcomes, in one run.
+
+    entry: The moment of the coin or choice, and its index in an array of coins or choices.
+    outcomes: (value, probability) for each possible outcome.
+    value: The outcome in this run.
+    spot: The instruction that makes the coin or choice.
+    primitive: The name of the function that makes the choice, or `coin`.
+    """
 
     entry: Entry
     outcomes: Sequence[tuple[Any, float]]
@@ -51,11 +60,17 @@ class Decision(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """The laws of the output on both inputs.
+    """The laws of the output (the probability of each output) on both inputs. A choice is a coin,
+    or a draw with few outcomes; a branch is a combination of outcomes of all choices.
 
-    first, second: the probability of each output, in the same order.  rests: the probabilities of
-    the branches that were not run.  place, primitive, callers: of the choice with the most unequal
-    odds.  others: lines of the other choices.
+    first: The probability of each output on the first input.
+    second: The probability of each output on the second input, in the same order.
+    rests: The total probability of the branches that were not run, on the first input and on the
+        second input.
+    place: The line of the choice with the most unequal odds.
+    primitive: The name of the function that makes the choice with the most unequal odds.
+    callers: The lines from which the choice with the most unequal odds was called, innermost first.
+    others: The lines of all other choices.
     """
 
     first: list[float]
@@ -73,13 +88,13 @@ class Laws(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether they are exact, and both inputs have the same outputs."""
+        """Whether the laws are exact, and each output is possible on both inputs."""
         return self.is_exact and epsilon(self.first, self.second) < math.inf
 
 
 def laws_of(coupler: Coupler) -> Laws | None:
-    """Return the laws of the output on both inputs, from the likeliest branches. Return None if
-    there is other noise, or if there are too many branches."""
+    """Return the laws of the output on both inputs, from runs of the most likely branches. Return
+    None if there is other noise, or if there are too many branches."""
     if not any(coupler.run(which).recorder.draws for which in (0, 1)):
         return None
     found = []
@@ -108,7 +123,9 @@ def laws_of(coupler: Coupler) -> Laws | None:
 
 
 def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, float] | None:
-    """Return the probability of each output of an input, and add its choices to `steps`."""
+    """Return the probability of each output of an input, and add the choices of its runs to
+    `steps`. Return None if other noise changes the output, or if over 5 % of the probability is
+    left."""
     every: list[tuple[Outcomes, Any]] = []
     law = law_of_branches(partial(coupler.run, which), steps=steps, every=every)
     if law is None or 1 - math.fsum(law.values()) > _REST:
@@ -129,16 +146,18 @@ def law_of_branches(
     steps: dict[Spot, Any] | None = None,
     every: list[tuple[Outcomes, Any]] | None = None,
 ) -> dict[Any, float] | None:
-    """Return the probability of each output, from the likeliest branches; None if there is other
-    noise, or if there are too many choices.
+    """Return the probability of each output, from runs of the most likely branches. Return None if
+    there is other noise, or if there are too many choices.
 
-    branch: makes a run with given outcomes.  pinned: choices whose outcome is fixed.  lenient:
-    whether other noise is allowed, which is the same in all runs.  part: the part of the output in
-    question (default: all).  steps, every: are filled with the choices, and with the branches and
-    outputs.
+    branch: A function that runs the mechanism with given outcomes of coins and choices.
+    pinned: The coins and choices whose outcome is fixed.
+    lenient: Whether other noise is allowed. It must be the same in all runs.
+    part: The name of the part of the output that is read; None for the whole output.
+    steps: A mapping that gets, for each spot, its choice with the most unequal odds.
+    every: A list that gets (outcomes, output) for each branch.
     """
     law: dict[Any, float] = {}
-    # Branches to run: minus probability, a tie-breaker, outcomes.
+    # Heap of the branches to run: (minus the probability, a number that breaks ties, outcomes).
     begun: list[tuple[float, int, Outcomes]] = [(-1.0, 0, {})]
     many = choices = 0
     for number in range(_MOST):
@@ -173,7 +192,7 @@ def law_of_branches(
 
 
 def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the largest log-ratio of the probabilities of an outcome, in nats."""
+    """Return the largest absolute log-ratio, in nats, of the two probabilities of an outcome."""
     found = 0.0
     for one, other in zip(first, second):
         if one != other:
@@ -182,7 +201,8 @@ def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _number_of_branches(branch: Sequence[Decision]) -> float:
-    """Return a lower bound on the number of branches."""
+    """Return a lower bound on the number of branches, from the choices of one branch: the inverse
+    probability of the most likely outcomes."""
     return math.prod(1 / max(chance for _, chance in each.outcomes) for each in branch)
 
 
@@ -191,7 +211,8 @@ def _probability(one: Decision) -> float:
 
 
 def _note(steps: dict[Spot, Any], one: Decision, recorder: Recorder) -> None:
-    """Keep the choice with the most unequal odds of each spot."""
+    """Keep a choice in `steps` if its odds are more unequal than those of all earlier choices at
+    its spot."""
     chances = [chance for _, chance in one.outcomes if chance > 0]
     odds = max(chances) / min(chances)
     if one.spot not in steps or odds > steps[one.spot][0]:
@@ -199,7 +220,7 @@ def _note(steps: dict[Spot, Any], one: Decision, recorder: Recorder) -> None:
 
 
 def output_of(one: Run, part: str | None = None) -> Any:
-    """Return the output of a run, or a part of it, as a hashable value."""
+    """Return the output of a run, or a part of the output, as a hashable value."""
     if one.error is not None:
         return (("raises", ""),)
     if part is not None:
@@ -216,7 +237,8 @@ def _key(value: Any) -> Any:
 
 
 def merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
-    """Return laws in which outputs that differ by the rounding of floats are merged."""
+    """Return the laws with outputs merged that differ only by the rounding of floats: their
+    probabilities are added."""
     numbers = {
         value
         for law in laws
@@ -242,10 +264,10 @@ def merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
 def decisions(
     recorder: Recorder, *, lenient: bool = False, pinned: Container[Entry] = ()
 ) -> list[Decision] | None:
-    """Return the choices of a run in order, without the pinned ones; None if there is other noise,
-    unless `lenient`."""
+    """Return the coins and choices of a run in order, except for the pinned coins and choices.
+    Return None if there is other noise, unless `lenient`."""
     found: list[Decision] = []
-    # The range of each uniform number that earlier comparisons have left.
+    # The range in which each uniform number lies, given its earlier comparisons.
     ranges: dict[int, tuple[float, float]] = {}
     compared: set[int] = set()
     drawn: set[int] = set()
@@ -280,7 +302,11 @@ def _coins(
     moment: Any, one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
 ) -> Iterator[Decision]:
     """Yield the coins of a comparison, with their probabilities given the earlier comparisons of
-    the same uniform numbers."""
+    the same uniform numbers.
+
+    ranges: The range in which each uniform number lies, which the coins narrow.
+    listed: The numbers of a discrete law, whose outcomes count as choices already.
+    """
     values = np.ravel(one.values).tolist()
     many = len(values)
     ids = np.ravel(np.broadcast_to(one.ids, np.shape(one.values))).tolist()
@@ -288,7 +314,7 @@ def _coins(
     for place in range(many):
         number = ids[place]
         if number in listed:
-            continue  # decided by the draw
+            continue  # the outcome of the draw decides the comparison
         low, high = ranges.get(number, (0.0, 1.0))
         cut = min(max(cuts[place], low), high)
         below = (cut - low) / (high - low) if high > low else 1.0

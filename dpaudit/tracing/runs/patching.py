@@ -1,4 +1,5 @@
-"""Replaces primitives and generators during a run by ones that a recorder sees."""
+"""Replaces primitives (functions that draw noise) and random generators during a run, so that a
+recorder sees each draw."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _MISSING = object()
-# Depth of attributes, and number of objects, in which generators are looked for.
+# Limits of the search for generators in the user's objects: depth of attributes, and objects.
 _DEPTH, _MOST = 4, 20_000
 _PLAIN = (int, float, complex, str, bytes, type(None), type, np.ndarray, np.generic)
 # Exact types that hold no generator.
@@ -49,8 +50,12 @@ _LIBRARIES = (numpy_random, python_random, torch, dp_libraries)
 
 
 class Primitives:
-    """The replacements of primitives: of libraries, made once for all runs, and of the user
-    (`own`), made for each run."""
+    """The replacements of primitives (functions that draw noise). The replacements for libraries
+    are made once for all runs; the replacements for the user's own primitives are made for each
+    run.
+
+    own: Functions that take the recorder and yield the replacements of a user's primitive.
+    """
 
     def __init__(self, own: Sequence[Own] = ()) -> None:
         self._own = own
@@ -72,7 +77,7 @@ class Primitives:
 
 
 class _Now:
-    """A proxy for the recorder of the present run, for replacements that serve many runs."""
+    """A proxy for the recorder of the current run, used by replacements that serve many runs."""
 
     __slots__ = ("itself",)
 
@@ -81,7 +86,8 @@ class _Now:
 
 
 class _Kind(type):
-    """Metaclass of stand-ins for `float` and `int`, whose instances are those of the true class."""
+    """Metaclass of the stand-ins for `float` and `int`, for which `isinstance` and `issubclass`
+    answer as they do for the true class."""
 
     true: type[Any] = object
     traced: tuple[type[Any], ...] = ()
@@ -100,13 +106,13 @@ class _Kind(type):
 
 
 class _Float(float, metaclass=_Kind):
-    """Stands in for `float` in the user's code, and keeps the noise of a number."""
+    """Replaces `float` in the user's code: the result keeps the noise of the converted number."""
 
     true = float
     dtype = np.dtype(float)
 
     def __new__(cls, value: Any = 0.0) -> Any:
-        value = getattr(value, "_numbers", value)  # of a tensor
+        value = getattr(value, "_numbers", value)  # the array of a traced tensor
         found = carried(value)
         if found is not None and np.ndim(value) == 0:
             return traced(float(plain(value)), *found)
@@ -114,7 +120,7 @@ class _Float(float, metaclass=_Kind):
 
 
 class _Int(int, metaclass=_Kind):
-    """Stands in for `int` in the user's code, and keeps the noise of an integer."""
+    """Replaces `int` in the user's code: the result keeps the noise of the converted integer."""
 
     true = int
     traced = (TracedInteger64,)
@@ -133,8 +139,9 @@ _kept = threading.local()
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Restore the global generators at the end. Of nested calls in a thread only the outer one does
-    it: doing it in each run costs a quarter of the time."""
+    """Restore the states of the global random generators at the end. If calls are nested in a
+    thread, only the outermost call restores the states: to restore them after each run costs a
+    quarter of the time."""
     if getattr(_kept, "is_so", False):
         yield
         return
@@ -170,8 +177,11 @@ def replaced(
 ) -> Iterator[None]:
     """Let a recorder see the draws of this thread; undo all changes at the end.
 
-    parts: the user's objects, which may hold generators.  seed: for all generators.
-    keeps_builtins: whether `float` and `int` stay as they are.
+    followed: The files of the user's code.
+    parts: The user's objects, which may hold generators.
+    seed: The seed from which all generators are seeded.
+    primitives: The replacements of functions that draw noise.
+    keeps_builtins: Whether `float` and `int` stay unchanged in the user's modules.
     """
     with generators_kept():
         random.seed(seed)
@@ -184,7 +194,8 @@ def replaced(
             known, kept = _replace(primitives.replacements(recorder), undo)
             undo.append(functools.partial(_take_back, _names(last), last, kept))
             references = _References(recorder, followed, known, seed, undo)
-            # First, so that their streams do not depend on what else is loaded.
+            # The user's objects come first, so that the seeds of their generators do not depend on
+            # the modules that are loaded.
             for part in parts:
                 references.look_at(part, 0)
             for module in followed.modules(parts):
@@ -198,7 +209,7 @@ def replaced(
         finally:
             recorder.is_open = False
             while undo:
-                # Whatever an object of the user's does when it is set, all others are as before.
+                # If an undo raises in a user's object, the remaining changes are undone still.
                 with suppress(Exception):
                     while undo:
                         undo.pop()()
@@ -207,8 +218,9 @@ def replaced(
 def _replace(
     every: Sequence[Replacements], undo: list[Callable[[], None]]
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
-    """Set attributes. Return the replacements by the id of the replaced function, and pairs of
-    mappings from names to the functions before and after."""
+    """Set the attributes of modules and classes to their replacements, and add functions to `undo`
+    that reset them. Return the replacements by the `id` of the replaced function, and for each
+    module a pair of mappings: from names to the original functions, and to the replacements."""
     known: dict[int, Any] = {}
     kept: list[tuple[Any, Any]] = []
     for owner, values in every:
@@ -243,7 +255,7 @@ def _restore_scope(scope: dict[str, Any], before: dict[str, Any]) -> None:
 
 def _restore_all(owner: Any, before: list[tuple[str, Any]]) -> None:
     while before:
-        # Setting an attribute of a user's object may raise; the others are restored all the same.
+        # Setting an attribute of a user's object may raise; all other attributes are restored.
         with suppress(Exception):
             while before:
                 _restore(owner, *before.pop())
@@ -257,7 +269,7 @@ def _restore(owner: Any, name: str, old: Any) -> None:
 
 
 def _last_module() -> tuple[int, Any]:
-    """Return the number of loaded modules, and the last one."""
+    """Return the number of loaded modules, and the module that was loaded last."""
     return len(sys.modules), next(reversed(sys.modules.values()))
 
 
@@ -265,7 +277,8 @@ _named: tuple[tuple[int, Any] | None, frozenset[str]] = None, frozenset()
 
 
 def _names(last: tuple[int, Any]) -> frozenset[str]:
-    """Return the names of the loaded modules, cached while `last` is the same."""
+    """Return the names of the loaded modules. They are cached until `_last_module()`, given as
+    `last`, changes."""
     global _named
     before, names = _named
     if before != last:
@@ -277,8 +290,9 @@ def _names(last: tuple[int, Any]) -> frozenset[str]:
 def _take_back(before: frozenset[str], last: tuple[int, Any], kept: list[tuple[Any, Any]]) -> None:
     """Undo replacements in modules that the run imported.
 
-    before, last: the names of the modules before the run, and `_last_module()`.  kept: pairs of
-    mappings from names to the true functions and to their replacements.
+    before: The names of the modules that were loaded before the run.
+    last: The result of `_last_module()` before the run.
+    kept: Pairs of mappings: from names to the original functions, and to their replacements.
     """
     if _last_module() == last:
         return
@@ -304,7 +318,7 @@ class _References:
     ) -> None:
         self._recorder, self._followed, self._known = recorder, followed, known
         self._undo = undo
-        # Every module names those that Python has built in.
+        # The namespace of `builtins` counts as seen, since every module refers to it.
         self._seen: dict[int, Any] = {id(vars(builtins)): builtins}
         self._kept: list[Any] = []  # so that no two objects share an id
         self._seed = seed
@@ -312,7 +326,7 @@ class _References:
         self._wrapped: dict[int, Any] = {}
 
     def look_into(self, scope: dict[str, Any]) -> None:
-        """Replace the values of a module's namespace."""
+        """Replace the primitives and generators in a module's namespace, and in objects there."""
         for name, value in list(scope.items()):
             kind = type(value)
             if kind in _INERT:
@@ -325,7 +339,10 @@ class _References:
                 self.look_at(value, 1)
 
     def look_at(self, value: Any, depth: int) -> None:
-        """Replace the values that an object holds."""
+        """Replace the primitives and generators that an object holds, or give them a seed.
+
+        depth: The number of attribute accesses from the user's objects to this object.
+        """
         kind = type(value)
         if (
             kind in _INERT
@@ -349,10 +366,10 @@ class _References:
                 state = value.getstate()
                 value.setstate(state)
                 random.Random.seed(value, int(word))
-            except Exception:  # noqa: BLE001  # of a class of its own, without a state or a seed
+            except Exception:  # noqa: BLE001  # a subclass may have no state or no seed
                 return
             self._undo.append(functools.partial(value.setstate, state))
-        elif kind.__name__ == "Generator" and hasattr(value, "initial_seed"):  # of torch
+        elif kind.__name__ == "Generator" and hasattr(value, "initial_seed"):  # torch.Generator
             (word,) = self._stream().generate_state(1)
             self._undo.append(functools.partial(value.set_state, value.get_state()))
             value.manual_seed(int(word))
@@ -421,7 +438,7 @@ class _References:
         return isinstance(file, str) and self._followed.owns(file)
 
     def _new(self, value: Any) -> Any:
-        """Return the replacement of a primitive or generator; None for other values."""
+        """Return the replacement of a primitive or of a NumPy generator; None for other values."""
         known = self._known.get(id(value), _MISSING)
         if known is not _MISSING:
             return known
@@ -438,8 +455,8 @@ class _References:
         return self._wrapped[id(value)]
 
     def _stream(self) -> np.random.SeedSequence:
-        """Return the seed of the next generator."""
-        if self._streams is None:  # most runs find none
+        """Return the seed sequence for the next generator, derived from the seed of the run."""
+        if self._streams is None:  # made on demand: most runs find no generator
             self._streams = np.random.SeedSequence([self._seed, 1])
         (stream,) = self._streams.spawn(1)
         return stream

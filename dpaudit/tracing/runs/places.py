@@ -1,5 +1,5 @@
-"""Places in the user's code: which files are followed, which modules a mechanism reaches, and which
-lines a run executes."""
+"""Places in the user's code: the files that belong to it, the modules that a mechanism reaches, and
+the lines that a run executes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 
-# Stands for an instruction: the function as a whole.
+# In place of the number of an instruction: the function as a whole.
 _WHOLE = -1
-# Callers of a line that are named, at most.
+# Largest number of callers that are recorded for a line.
 _DEEPEST = 5
 
 
 class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
-    """A code object and an instruction in it. Each pair has one instance in all runs of a trace, so
-    that it hashes by identity: hashing a code object is slow."""
+    """An instruction of the user's code: (code object, offset of the instruction). All runs of a
+    trace share one instance for each instruction, which is hashed by identity, since hashing a code
+    object is slow."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -43,8 +44,10 @@ class Spot(tuple):  # type: ignore[type-arg]  # as Python 3.8 has it
 class Place(NamedTuple):
     """A line of code.
 
-    file: its path.  line: from 1.  code: the expression, or the whole line if that is not known.
-    function: the name of the function around it.
+    file: The path of the file.
+    line: The number of the line, from 1.
+    code: The text of the executed expression, or of the whole line if the expression is unknown.
+    function: The name of the function that contains the line; "" if it is unknown.
     """
 
     file: str
@@ -54,10 +57,13 @@ class Place(NamedTuple):
 
 
 class Followed:
-    """Decides which code is the user's: files that are not installed, and files that are named.
+    """Decides which code is the user's: files outside of installed packages, and the given files
+    and packages.
 
-    files: paths of more files.  packages: more packages, or folders.  home: the place of noise that
-    no line of the user draws, such as the factory of a library's mechanism.
+    files: The paths of files that count as the user's although they may be installed.
+    packages: The names or paths of packages, folders and files that also count as the user's.
+    home: The code that stands for noise that no line of the user draws, such as the factory of a
+        library's mechanism.
     """
 
     def __init__(
@@ -69,7 +75,7 @@ class Followed:
         self.home = None if home is None else Spot((home, _WHOLE))
         self._files = set(files)
         self._folders = tuple(folder for one in packages for folder in _folders(one))
-        # Answers by file: the same few files are asked for at every draw.
+        # Whether each file is the user's. Cached, since every draw asks for the same few files.
         self.known: dict[str, bool] = {}
         # Number of loaded modules when `_modules` was computed.
         self._loaded = 0
@@ -77,7 +83,7 @@ class Followed:
         self._spots: dict[tuple[int, int], Spot] = {}
 
     def spot(self, frame: FrameType) -> Spot:
-        """Return the spot at which a frame executes."""
+        """Return the spot (instruction) that a frame executes."""
         code, instruction = frame.f_code, frame.f_lasti
         found = self._spots.get((id(code), instruction))
         if found is None:
@@ -91,8 +97,8 @@ class Followed:
         return known
 
     def modules(self, objects: Iterable[Any]) -> list[ModuleType]:
-        """Return the user's modules that objects can reach. They are computed again only after
-        another module was imported."""
+        """Return the user's modules that the objects refer to, directly or through other modules.
+        The result is cached until another module is imported."""
         if len(sys.modules) != self._loaded:
             self._modules = reached(objects, self.owns)
             self._loaded = len(sys.modules)
@@ -107,7 +113,7 @@ class Followed:
 
 
 def check_followed(packages: Sequence[str]) -> None:
-    """Raise ValueError for a name that is no package, folder or file."""
+    """Raise ValueError for a name that is not a package, folder or file."""
     for one in packages:
         if not _folders(one):
             raise ValueError(
@@ -116,7 +122,7 @@ def check_followed(packages: Sequence[str]) -> None:
 
 
 def _folders(name: str) -> list[str]:
-    """Return the folder or file of a package or path; empty if there is none."""
+    """Return a list of the folder or file of a package or path; an empty list if there is none."""
     path = Path(name)
     if path.exists():
         full = str(path.resolve())
@@ -135,8 +141,8 @@ def _folders(name: str) -> list[str]:
 
 
 def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
-    """Return the innermost frame of the user's code, from this one up to the call of the mechanism;
-    None if there is none."""
+    """Return the innermost frame of the user's code among a frame and its callers, up to the call
+    of the mechanism; None if there is none."""
     known = followed.known
     while frame is not None:
         file = frame.f_code.co_filename
@@ -152,7 +158,8 @@ def own_frame(frame: FrameType | None, followed: Followed) -> FrameType | None:
 
 
 def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
-    """Return the spots in the user's code that a frame was called from, innermost first."""
+    """Return the spots (instructions) in the user's code from which a frame was called, innermost
+    first."""
     found: list[Spot] = []
     frame = None if frame is None else own_frame(frame.f_back, followed)
     while frame is not None and len(found) < _DEEPEST:
@@ -162,7 +169,7 @@ def callers(frame: FrameType | None, followed: Followed) -> tuple[Spot, ...]:
 
 
 def place_of(spot: Spot) -> Place:
-    """Return the line of a spot, with the expression that it executes."""
+    """Return the line of a spot (instruction), with the expression that the spot executes."""
     code, instruction = spot
     if instruction == _WHOLE:
         return Place(code.co_filename, code.co_firstlineno, f"{code.co_name}(…)", code.co_name)
@@ -177,7 +184,7 @@ def place_of(spot: Spot) -> Place:
 
 
 def places_of(spots: Iterable[Spot]) -> tuple[Place, ...]:
-    """Return the lines of some spots, each once."""
+    """Return the lines of spots (instructions). Equal spots give one line."""
     return tuple(map(place_of, dict.fromkeys(spots)))
 
 
@@ -190,7 +197,7 @@ def _segment(
 ) -> str | None:
     if line is None or line != end_line or column is None or end_column is None:
         return None
-    # Columns count the bytes of a line.
+    # Python gives columns in bytes of the line in UTF-8.
     return linecache.getline(file, line).encode()[column:end_column].decode(errors="replace")
 
 
@@ -205,15 +212,16 @@ def _line(code: CodeType, instruction: int) -> int:
     return found
 
 
-# Items of a container that are looked at.
+# Largest number of items of a container that are searched for modules.
 _MOST_ITEMS = 100
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
-    """Return the modules that objects come from, and the modules that these name or import, in
-    turn. All other modules of a large program stay as they are.
+    """Return the user's modules in which the objects are defined, and all of the user's modules
+    that these modules name or import, directly or indirectly. A run changes only these modules of
+    a large program.
 
-    owns: whether a file is the user's.
+    owns: A function that returns whether a file is the user's.
     """
     found: dict[int, ModuleType] = {}
     waiting = [home for one in objects for home in _homes(one)]
@@ -227,7 +235,8 @@ def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleT
 
 
 def _named(module: ModuleType) -> Iterator[ModuleType]:
-    """Yield the modules that a module names, or that its functions import."""
+    """Yield the modules in which the values of a module are defined, and the modules that its
+    functions import."""
     for value in list(vars(module).values()):
         yield from _homes(value)
         functions = list(vars(value).values()) if isinstance(value, type) else [value]
@@ -243,7 +252,7 @@ def _named(module: ModuleType) -> Iterator[ModuleType]:
 
 
 def _imported(code: CodeType, module: ModuleType) -> Iterator[ModuleType]:
-    """Yield the loaded modules whose names occur in code, which may import them."""
+    """Yield the loaded modules whose names occur in a code object, which may import them."""
     package = getattr(module, "__package__", None) or ""
     for name in code.co_names:
         for full in (name, f"{package}.{name}", f"{package.rpartition('.')[0]}.{name}"):
@@ -293,12 +302,16 @@ def _module(name: Any) -> Iterator[ModuleType]:
         yield found
 
 
-# Lines of a run that are kept.
+# Largest number of executed lines that are kept for a run.
 MOST_LINES = 100_000
 
 
 class Lines(list):  # type: ignore[type-arg]  # of lines
-    """The lines of a run, in order. end: the last line in the function that the run began in."""
+    """The lines that a run executes, in order.
+
+    end: The last line that the run executes in the function in which it began; None if it executes
+        no line.
+    """
 
     _outer: Any = None
     end: Line | None = None
@@ -314,8 +327,8 @@ class Lines(list):  # type: ignore[type-arg]  # of lines
 
 
 def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that runs without the tracer of lines, which would be called for each of
-    the many frames inside it."""
+    """Return the function wrapped so that it runs without the tracer of lines. The tracer would be
+    called for each frame inside the function, which is slow."""
 
     def call(*args: Any, **named: Any) -> Any:
         tracer = sys.gettrace()
@@ -332,7 +345,7 @@ def unwatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def watched(followed: Followed) -> Iterator[Lines]:
-    """Yield a list to which the lines that this thread runs are added."""
+    """Yield a list, and add each line of the user's code that this thread executes to it."""
     lines = Lines()
     monitoring: Any = getattr(sys, "monitoring", None)
     tool = None if monitoring is None else _free_tool(monitoring)

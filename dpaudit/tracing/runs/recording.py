@@ -1,4 +1,6 @@
-"""The recorder: writes down each draw, use and coin of a run."""
+"""Records each draw, use and coin of a run. A draw is a call of a function that draws noise; a use
+adds noise to an operand or compares noise with an operand; a coin is a comparison of a uniform
+number with a threshold."""
 
 from __future__ import annotations
 
@@ -22,19 +24,19 @@ if TYPE_CHECKING:
     from .replaying import Moment, Repetition
 
 
-# Laws of the difference of two independent pieces of equal scale.
+# Law of the difference of two independent pieces of noise (drawn numbers) of equal scale.
 _DIFFERENCES = {("exponential", "exponential"): "laplace", ("geometric", "geometric"): "discrete"}
-# Pieces of noise of a run, at most.
+# Largest number of pieces of noise (drawn numbers) in a run. A run with more is stopped.
 _MOST_PIECES = 200_000
-# Pieces of an array that are looked at for different laws.
+# Number of pieces of an array whose laws are compared.
 _VARIOUS = 1_000
 
 
 class Pieces:
-    """The pieces of noise of a run by number, with their laws and scales. A sum of pieces gets its
-    own number.
+    """The pieces of noise of a run, with their laws and scales. A piece is one drawn number, or a
+    sum of drawn numbers. Pieces are numbered from 0.
 
-    draws: a list to which the run adds its draws.
+    draws: The list of draws, to which the run adds.
     """
 
     def __init__(self, draws: Sequence[Draw]) -> None:
@@ -42,11 +44,14 @@ class Pieces:
         self.laws: list[str] = []
         self.scales: list[float] = []
         self._scales = np.zeros(0)
-        # The pieces that a sum is made of.
+        # The drawn numbers that each sum consists of, by the number of the sum.
         self.parts: dict[int, tuple[int, ...]] = {}
 
     def add(self, law: str, scale: Any, size: int) -> None:
-        """Number the pieces of a draw. scale: a number, an array, or None. Raises TooLong."""
+        """Add the `size` pieces of a draw. Raises TooLong if the run has too many pieces.
+
+        scale: A number, an array, or None if it is unknown.
+        """
         if len(self.laws) + size > _MOST_PIECES:
             raise TooLong(f"more than {_MOST_PIECES:,} pieces of noise")
         if size == 1:
@@ -65,22 +70,24 @@ class Pieces:
         return self._scales
 
     def laws_of(self, ids: Any) -> set[str]:
-        """Return the laws of some pieces of noise."""
+        """Return the set of the laws of the pieces with these numbers."""
         return {self.laws[int(number)] for number in np.unique(ids)[:_VARIOUS]}
 
     def law_of(self, noise: Noise) -> str:
-        """Return the law of the first piece of some noise."""
+        """Return the law of the first piece in an array of noise."""
         ids = noise.ids
         if type(ids) is int:
             return self.laws[ids]
         return self.laws[first_of(ids)] if np.size(ids) else UNKNOWN
 
     def parts_of(self, number: int) -> tuple[int, ...]:
-        """Return the pieces that a sum is made of; a drawn piece itself."""
+        """Return the numbers of the pieces that a sum consists of. For a drawn number, return only
+        its own number."""
         return self.parts.get(number, (number,))
 
     def draw_of(self, number: int) -> Draw | None:
-        """Return the draw of a piece; of a sum, that of its first piece."""
+        """Return the draw that a piece belongs to; None if there is none. For a sum of pieces,
+        return the draw of its first piece."""
         number = self.parts_of(number)[0]
         if self._draws and self._draws[-1].first <= number:
             return self._draws[-1]
@@ -88,7 +95,11 @@ class Pieces:
         return self._draws[place] if place >= 0 else None
 
     def sum_of(self, a: Noise, b: Noise, sign: int, shape: tuple[int, ...]) -> Noise | None:
-        """Return the noise of a sum of two numbers; None if it cancels out."""
+        """Return the noise of a + sign · b for two numbers with noise; None if the noise cancels
+        out.
+
+        shape: The shape of the result.
+        """
         ids_a, ids_b = np.broadcast_to(a.ids, shape), np.broadcast_to(b.ids, shape)
         factor_a = np.broadcast_to(a.factor, shape)
         factor_b = np.broadcast_to(np.multiply(b.factor, sign), shape)
@@ -110,7 +121,7 @@ class Pieces:
         return Noise(int(ids[()]), float(factor[()]), operand, use)
 
     def _pair(self, a: int, factor_a: float, b: int, factor_b: float) -> int:
-        """Return the number of a new piece, the sum of two."""
+        """Add a piece that is the sum of two scaled pieces, and return its number."""
         scale_a, scale_b = abs(factor_a) * self.scales[a], abs(factor_b) * self.scales[b]
         laws, scale, law = (self.laws[a], self.laws[b]), float("nan"), UNKNOWN
         if laws == ("normal", "normal"):
@@ -129,27 +140,29 @@ def _signed(value: Any, sign: int) -> Any:
 
 
 def first_of(values: Any) -> Any:
-    """Return a number, or the first one of an array."""
+    """Return the first entry of an array; a plain number unchanged."""
     return values if isinstance(values, SINGLE) else np.ravel(values)[0].item()
 
 
 def shifted(noise: Noise, more: Any) -> Noise:
-    """Return noise to which something is added."""
+    """Return the noise of a number after a plain number is added: its operand grows by `more`."""
     return noise._replace(operand=more if noise.operand is None else noise.operand + more)
 
 
 def multiplied(noise: Noise, factor: Any) -> Noise:
-    """Return noise that is multiplied, with what it was added to."""
+    """Return the noise of a number after a multiplication: its factor and its operand are
+    multiplied."""
     operand = None if noise.operand is None else noise.operand * factor
     return noise._replace(factor=noise.factor * factor, operand=operand)
 
 
-# Comparisons with their sides exchanged.
+# Each comparison, and the equivalent comparison with both sides exchanged.
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
-    """Return whether the last draw, a number from [0, 1), is compared with a plain number."""
+    """Return whether a comparison is the most frequent case: the last draw, a single uniform number
+    from [0, 1), is compared with a plain number."""
     return (
         last.first == noise.ids
         and last.law == "uniform"
@@ -164,7 +177,8 @@ def is_single(last: Draw, noise: Noise, threshold: Any) -> bool:
 
 
 def are_uniform(pieces: Pieces, noise: Noise) -> bool:
-    """Return whether noise is uniform: plain integers, or uniform numbers times a factor."""
+    """Return whether noise is uniform: uniform numbers times a factor, or uniform integers with
+    factor 1 and plain bounds."""
     law = pieces.law_of(noise)
     if law != "integers":
         return law == "uniform"
@@ -177,10 +191,13 @@ def are_uniform(pieces: Pieces, noise: Noise) -> bool:
 
 
 def share_below(pieces: Pieces, noise: Noise, name: str, threshold: Any) -> Any:
-    """Return the share of the range of uniform numbers below a threshold. name: of the comparison,
-    which decides whether integers equal to the threshold count."""
+    """Return the share of the range of uniform numbers that lies below a threshold, from 0 to 1.
+
+    name: The name of the comparison, such as `lt`. It decides whether an integer equal to the
+        threshold counts.
+    """
     low, width = _range(pieces, noise)
-    if pieces.law_of(noise) == "integers":  # of which those below a threshold are counted
+    if pieces.law_of(noise) == "integers":  # count the integers below the threshold
         is_over = name in ("le", "gt")
         threshold = np.floor(threshold) + 1 if is_over else np.ceil(threshold)
     if isinstance(threshold, SINGLE) and math.isfinite(threshold) and width > 0:
@@ -202,7 +219,12 @@ def _range(pieces: Pieces, noise: Noise) -> tuple[Any, Any]:
 
 
 class Moments:
-    """Numbers the moments of a run. check: is called at each moment, and may raise TooLong."""
+    """Assigns moments to the events of a run. A moment is (kind, spot, count): the kind of event,
+    the instruction of the user's code, and the number of earlier events of this kind there.
+
+    followed: The files of the user's code.
+    check: A function that is called at each moment, and may raise TooLong; or None.
+    """
 
     def __init__(self, followed: Followed, check: Callable[[], None] | None) -> None:
         self._followed, self._check = followed, check
@@ -211,8 +233,9 @@ class Moments:
         self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
 
     def spot(self) -> Spot | None:
-        """Return the spot in the user's code that called a primitive, or an operator of a number;
-        only for methods of the recorder, two frames below it."""
+        """Return the spot (instruction) in the user's code that called a primitive, or an operator
+        of a number; None if no code of the user called it. Only methods of the recorder may call
+        this method, since it skips two frames."""
         if self._check is not None:
             self._check()
         frame = own_frame(sys._getframe(2), self._followed)
@@ -220,14 +243,15 @@ class Moments:
         return self._followed.home if frame is None else self._followed.spot(frame)
 
     def callers(self, spot: Spot) -> tuple[Spot, ...]:
-        """Return the callers of the latest spot. They are computed once for each spot."""
+        """Return the spots in the user's code from which the latest spot was called. The callers of
+        each spot are computed at its first event only."""
         known = self._known_callers.get(spot)
         if known is None:
             known = self._known_callers[spot] = callers(self._frame, self._followed)
         return known
 
     def next(self, kind: str, spot: Spot) -> Moment:
-        """Return the next moment of a kind at a spot."""
+        """Return the moment of the next event of a kind at a spot, and count the event."""
         place = kind, spot
         number = self._counts.get(place, 0)
         self._counts[place] = number + 1
@@ -235,11 +259,15 @@ class Moments:
 
 
 class Recorder:
-    """Writes down the noise of one run: primitives and numbers that carry noise call it.
+    """Records the noise of one run. The replaced primitives (functions that draw noise) and the
+    numbers that carry noise call its methods.
 
-    followed: the user's files.  repetition: values to repeat from another run, or
-    None.  check: as of `Moments`.  is_strict: whether integers stay subclasses of `int`.  severed:
-    spots at which a noised value loses its noise, which then hides nothing more.
+    followed: The files of the user's code.
+    repetition: The values to repeat from another run, or None.
+    check: A function that is called at each event, and may raise TooLong; or None.
+    is_strict: Whether integers that carry noise must be subclasses of `int`.
+    severed: The spots (instructions) at which a noised value becomes a plain number, so that its
+        noise hides no further data.
     """
 
     def __init__(
@@ -256,11 +284,11 @@ class Recorder:
         self.pieces = Pieces(self.draws)
         self.uses: list[Use] = []
         self.choices: list[Choice] = []
-        # Numbers of uses whose noised values were compared with each other.
+        # Indexes of the uses whose noised values were compared with another noised value.
         self.compared: set[int | None] = set()
         self.seeds: list[tuple[Spot, str, Any]] = []
         self.not_understood: list[tuple[Spot, str]] = []
-        # Calls of the user's primitives, by name.
+        # Number of calls of each of the user's primitives, by name.
         self.calls: dict[str, int] = {}
         self.by_moment: dict[Moment, Any] = {}
         self.is_strict, self._severed = is_strict, severed
@@ -270,12 +298,13 @@ class Recorder:
 
     @property
     def itself(self) -> Recorder:
-        """The recorder itself, also through the proxy for the present run."""
+        """The recorder itself, also when it is read through the proxy for the current run."""
         return self
 
     @property
     def is_inside(self) -> bool:
-        """Whether a primitive is running, so that draws are its own and not the user's."""
+        """Whether draws are not recorded: a primitive is running and draws for itself, the run has
+        ended, or another thread draws."""
         return self._depth > 0 or not self.is_open or threading.get_ident() != self._thread
 
     def real(self, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
@@ -289,7 +318,7 @@ class Recorder:
     def place(self, moment: Moment) -> Place:
         return place_of(moment[1])
 
-    # What primitives call.
+    # The replaced primitives call these methods.
 
     def drawn(
         self,
@@ -302,10 +331,15 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
-        """Record a draw, and return its numbers, which carry their noise.
+        """Record a draw, and return the drawn numbers, which carry their noise.
 
-        law: of the noise, such as `laplace`.  values: the drawn numbers, with their location.
-        scale: a number or an array.  outcomes: of a discrete law, with their probabilities.
+        primitive: The name of the function that draws, for the user.
+        law: The name of the distribution, such as `laplace`.
+        values: The drawn numbers, including the location.
+        scale: The scale of the noise: a number or an array; None if it is unknown.
+        location: The number, or array, that the primitive adds to the noise; None for 0.
+        parameters: The arguments of the primitive, by name.
+        outcomes: (value, probability) for each outcome of a discrete law; else None.
         """
         spot = self._moments.spot()
         if spot is None:
@@ -340,7 +374,8 @@ class Recorder:
         scale: Any,
         parameters: Mapping[str, Any] | None,
     ) -> Any:
-        """Record a draw of a single float: the fast path, since there may be very many."""
+        """Record a draw of a single float. This is the fast path, since a run may have very many
+        such draws."""
         first = len(self.pieces.laws)
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
@@ -357,7 +392,8 @@ class Recorder:
         parameters: Mapping[str, Any] | None = None,
         outcomes: Sequence[tuple[Any, float]] | None = None,
     ) -> Any:
-        """Record which of several items a primitive picked, and return their plain numbers."""
+        """Record a draw that picks items, and return the indexes of the picked items as plain
+        numbers. In a second run, these are the indexes of the first run."""
         spot = self._moments.spot()
         if spot is None:
             return index
@@ -379,7 +415,12 @@ class Recorder:
         scale: Any = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Record the output of a library's mechanism, which adds noise to its argument."""
+        """Record the output of a library's mechanism, which adds noise to its argument, and return
+        the output as a plain number.
+
+        value: The output of the mechanism.
+        operand: The argument to which the mechanism adds noise.
+        """
         spot = self._moments.spot()
         if spot is None:
             return value
@@ -392,8 +433,9 @@ class Recorder:
         return plain(self._used(spot, noise, value, "add"))
 
     def opaque(self, primitive: str, value: Any, *, is_whole: bool = False) -> Any:
-        """Record the output of a library function that hides its data. A second run repeats it if
-        it is a plain value, or of any kind (`is_whole`)."""
+        """Record and return the output of a library function whose noise cannot be seen. A second
+        run repeats the output of the first run if it is a plain value, such as a number or a list
+        of texts, or in any case if `is_whole`."""
         spot = self._moments.spot()
         if spot is None:
             return value
@@ -411,10 +453,11 @@ class Recorder:
         if spot is not None:
             self.seeds.append((spot, primitive, seed))
 
-    # What numbers that carry noise call.
+    # The numbers that carry noise call these methods.
 
     def arithmetic(self, name: str, left: Any, right: Any) -> Any:
-        """Return a sum, a difference, a product or a quotient."""
+        """Return a sum, difference, product or quotient, which carries its noise if its law is
+        known."""
         natural = OPERATIONS[name](plain(left), plain(right))
         if not isinstance(natural, (int, float, np.number, np.ndarray)):
             return natural
@@ -445,7 +488,8 @@ class Recorder:
 
     def _scaled(self, name: str, left: Any, right: Any, natural: Any) -> Any:
         a, b = carried(left), carried(right)
-        # A product of two, or a constant over noise, is no noise of a known law.
+        # A product or quotient of two noised numbers, and a constant divided by noise, have no law
+        # of a known family.
         if (a is not None and b is not None) or (a is None and name == "truediv"):
             return natural
         found, other = (a, plain(right)) if a is not None else (b, plain(left))
@@ -465,7 +509,8 @@ class Recorder:
         return self._used(spot, noise, natural, "add")
 
     def compare(self, name: str, left: Any, right: Any) -> Any:
-        """Return a comparison, and record it: as a coin for uniform numbers, else as a use."""
+        """Return the result of a comparison, and record it: as a coin if plain numbers are compared
+        with uniform noise, else as a use."""
         a, b = carried(left), carried(right)
         one, two = plain(left), plain(right)
         natural = OPERATIONS[name](one, two)
@@ -497,10 +542,10 @@ class Recorder:
         pair = (plain(difference), zero) if a is not None else (zero, plain(difference))
         return OPERATIONS[name](*pair)
 
-    # How it is written down.
+    # These methods add to the records.
 
     def _add(self, draw: Draw, scale: Any, size: int) -> None:
-        """Record a draw of `size` pieces."""
+        """Record a draw of `size` pieces of noise (drawn numbers)."""
         draw.callers = self._moments.callers(draw.moment[1])
         self.draws.append(draw)
         self.by_moment[draw.moment] = draw
@@ -509,8 +554,14 @@ class Recorder:
     def _tossed(
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool
     ) -> Any:
-        """Record coins, and return their outcomes. below: the share of the range below the
-        threshold.  is_turned: whether the number was multiplied by a negative factor."""
+        """Record a coin or an array of coins, and return the outcomes.
+
+        name: The name of the comparison, such as `lt`, with the uniform number on the left.
+        ids: The numbers of the compared pieces of noise.
+        below: The share of the range that lies below the threshold, from 0 to 1.
+        natural: The outcomes of this run, before outcomes of another run replace them.
+        is_turned: Whether the uniform number was multiplied by a negative factor.
+        """
         is_less = name in ("lt", "le")
         probability = below if is_less else 1 - below
         moment = self._moments.next("choice", spot)
@@ -525,7 +576,12 @@ class Recorder:
         return values
 
     def _used(self, spot: Spot, noise: Noise, natural: Any, kind: str) -> Any:
-        """Record a use, and return the noised value: in a second run, that of the first."""
+        """Record a use of noise, and return the noised value. A second run returns the noised value
+        of the first run.
+
+        natural: The noised value of this run.
+        kind: `add` or `compare`.
+        """
         moment = self._moments.next(kind, spot)
         shape = np.shape(natural)
         if shape:
@@ -537,7 +593,7 @@ class Recorder:
         value = natural
         if self._repetition is not None:
             value = self._repetition.noised(moment, noise, natural)
-        # Arrays may be changed in place.
+        # Copy an array, since the user's code may change it in place.
         kept = np.array(value) if shape else plain(value)
         self.uses.append(Use(moment, noise, kept, kind))
         self.uses[-1].callers = self._moments.callers(spot)

@@ -1,4 +1,4 @@
-"""The records of a run (draws, uses of noise, coins), and how a second run repeats them."""
+"""The records of a run (draws, uses of noise, coins), and their repetition in a second run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from .places import Spot
     from .values import Noise
 
-    # What happens, its spot, and how often it happened there before.
+    # The kind of event, its spot (instruction of the user's code), and the number of earlier events
+    # of this kind there.
     Moment = tuple[str, Spot, int]
-    # A moment, and the entry of an array.
+    # A moment, and the index in the array of values that is drawn or compared at this moment.
     Entry = tuple[Moment, int]
 
     from .places import Spot
 
-# Laws of noise that is not understood, and of noise that a library draws and adds out of sight.
+# Names of laws: of noise of no known distribution, and of noise that a library draws and adds in
+# code that cannot be followed.
 UNKNOWN, OPAQUE = "unknown", "opaque"
 
 
@@ -31,11 +33,17 @@ class TooLong(BaseException):
 
 
 class Draw:
-    """One call of a primitive.
+    """One call of a primitive (a function that draws noise).
 
-    primitive: its name for a reader.  law, scale: of the noise; scale may be None.  parameters:
-    arguments by name.  values: what was drawn, less the location.  first: the number of its first
-    piece.  outcomes: of a discrete law, with their probabilities.  callers: spots, innermost first.
+    moment: The kind `draw`, the spot of the call, and the number of earlier draws there.
+    primitive: The name of the primitive, for the user.
+    law: The name of the distribution of the noise, such as `laplace`.
+    scale: The scale of the noise: a number or an array; None if it is unknown.
+    parameters: The arguments of the primitive, by name.
+    values: The drawn numbers minus the location; None if they cannot be seen.
+    first: The number of the first piece of noise (drawn number) of this draw.
+    outcomes: (value, probability) for each outcome of a discrete law; else None.
+    callers: The spots from which the draw was called, innermost first.
     """
 
     __slots__ = (
@@ -72,10 +80,17 @@ class Draw:
 
 
 class Use:
-    """Noise that is added to an operand, or compared with it: factor × noise + operand.
+    """An addition of noise to an operand, or a comparison of noise with it. The noised value is
+    factor × noise + operand.
 
-    ids: numbers of the pieces.  operand: what they hide.  value: the result.  previous: the number
-    of an earlier use of the same value.  callers: as of a draw.
+    moment: The kind, the spot of the operation, and the number of earlier such uses there.
+    kind: `add` or `compare`.
+    ids: The number of the piece of noise (drawn number), or an array of such numbers.
+    factor: The factor of the noise.
+    operand: The number, or array, that the noise hides.
+    value: The noised value.
+    previous: The index of the previous use of the same noised value; None for the first use.
+    callers: The spots from which the operation was called, innermost first.
     """
 
     __slots__ = ("callers", "factor", "ids", "kind", "moment", "operand", "previous", "value")
@@ -92,10 +107,15 @@ class Use:
 
 
 class Choice:
-    """A coin, or an array of coins: uniform numbers that are compared with thresholds.
+    """A coin, or an array of coins: a comparison of uniform numbers with thresholds.
 
-    probability: of True.  values: the outcomes.  cut: the share of the range below the threshold.
-    is_below: whether the outcome is True for numbers below the threshold.
+    moment: The kind `choice`, the spot of the comparison, and the number of earlier coins there.
+    probability: The probability of True, for each coin.
+    values: The outcome of each coin.
+    ids: The number of the piece of noise (drawn number) that each coin compares.
+    cut: The share of the range of the uniform number that lies below the threshold.
+    is_below: Whether the outcome is True for numbers below the threshold.
+    callers: The spots from which the comparison was called, innermost first.
     """
 
     __slots__ = ("callers", "cut", "ids", "is_below", "moment", "probability", "values")
@@ -112,10 +132,12 @@ _MISSING = object()
 
 
 class Repetition:
-    """Replaces values of a run by those of a first run, its reference.
+    """Replaces values of a run by the values of an earlier run, called the reference.
 
-    before: the records of the reference, by moment.  overrides: outcomes of single draws, by moment
-    and entry.  alignment: as in a `Coupler`.
+    before: The records of the reference, by moment.
+    overrides: Values that replace single draws or coins, by (moment, index in the array).
+    alignment: For a (kind, spot) at which the runs differ in their number of uses: the count in the
+        reference of each use of this run; None for a use without a counterpart.
     """
 
     def __init__(
@@ -126,13 +148,18 @@ class Repetition:
     ) -> None:
         self._before, self._overrides = before, overrides or {}
         self._alignment = alignment or {}
-        # Pieces of noise that differ from the reference: values with them are not repeated.
+        # Pieces of noise (drawn numbers) of this run with an override. Noised values that contain
+        # them are not repeated.
         self._freed: set[int] = set()
-        # The same pieces in the reference.
+        # The numbers of the same pieces in the reference.
         self._replaced: set[int] = set()
 
     def noise(self, moment: Moment, values: Any, first: int) -> Any:
-        """Return the noise to use instead of drawn values. first: the number of its first piece."""
+        """Return the noise that replaces drawn values: overrides, else the noise of the reference,
+        else the drawn values.
+
+        first: The number of the first piece of noise of the draw.
+        """
         values = self._again(moment, values)
         if self._overrides:
             values = self._overridden(moment, values)
@@ -146,13 +173,21 @@ class Repetition:
 
     def outcome(self, moment: Moment, values: Any, ids: Any = ()) -> Any:
         """Return the outcome of a coin or choice: an override, else the outcome in the reference,
-        else its own. ids: pieces of noise that decide it."""
+        else the outcome in this run.
+
+        values: The outcome in this run.
+        ids: The numbers of the pieces of noise that decide the outcome.
+        """
         if not self._is_free(self._before.get(moment), ids):
             values = self._again(moment, values)
         return self._overridden(moment, values) if self._overrides else values
 
     def noised(self, moment: Moment, noise: Noise, natural: Any) -> Any:
-        """Return a noised value: that of the reference, or its own (`natural`) if there is none."""
+        """Return the noised value of the reference at a moment, or the noised value of this run if
+        the reference has none.
+
+        natural: The noised value of this run.
+        """
         kind, spot, number = moment
         if (kind, spot) in self._alignment:
             places = self._alignment[kind, spot]
@@ -163,7 +198,8 @@ class Repetition:
         before = self._before.get(moment)
         if not isinstance(before, Use):
             return natural
-        is_aligned = (kind, spot) in self._alignment  # else the turns of both runs are alike
+        # Without an alignment, equal moments of both runs are counterparts.
+        is_aligned = (kind, spot) in self._alignment
         if self._is_free(None if is_aligned else before, noise.ids):
             return natural
         if np.shape(before.value) == np.shape(natural):
@@ -178,8 +214,12 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether some noise differs from the reference. before: the record of the reference
-        at this moment, or None."""
+        """Return whether some of the noise at a moment has an override, so that it differs from the
+        reference.
+
+        before: The record of the reference at this moment, or None.
+        ids: The numbers of the pieces of noise in this run.
+        """
         if not self._freed:
             return False
         known = np.ravel(getattr(before, "ids", ())).tolist()
@@ -187,8 +227,9 @@ class Repetition:
         return is_other or not self._replaced.isdisjoint(known)
 
     def opaque(self, moment: Moment, value: Any, *, is_whole: bool) -> Any:
-        """Return the output of a library function that hides its data: that of the reference, if it
-        is a plain value, or of any kind (`is_whole`)."""
+        """Return the output of a library function whose noise cannot be seen. The output of the
+        reference replaces it if both are plain values, such as numbers or lists of texts, or in any
+        case if `is_whole`."""
         before = self._before.get(moment)
         if isinstance(before, Draw) and before.law == OPAQUE:
             if is_whole:
@@ -198,11 +239,12 @@ class Repetition:
         return value
 
     def _again(self, moment: Moment, values: Any) -> Any:
-        """Return the values of the reference, and own values where it has fewer."""
+        """Return the values of the reference. If the reference has fewer values, the values of this
+        run follow."""
         before = self._before.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values
-        if type(values) is type(before.values) is float:  # there may be very many
+        if type(values) is type(before.values) is float:  # fast path, since there may be very many
             return before.values
         if isinstance(values, SINGLE) and isinstance(before.values, SINGLE):
             return _like(before.values, values)
@@ -228,7 +270,8 @@ class Repetition:
 
 
 def _like(value: Any, natural: Any) -> Any:
-    """Return a value converted to the type of another one."""
+    """Return a value converted to the type of `natural`, unless it is a fraction and `natural` is
+    an integer."""
     if isinstance(natural, np.ndarray):
         return np.array(value, copy=True)
     if isinstance(natural, (np.generic, bool, int, float)):
@@ -239,8 +282,8 @@ def _like(value: Any, natural: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is a number, a text, or a collection of these, so that it holds no
-    reference to data."""
+    """Return whether a value is None, a number, a text, or a list, tuple, mapping or array of such
+    values, so that it holds no reference to the user's data."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, dict):
@@ -251,8 +294,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[int | None]:
-    """Return for each entry of the second list the place of its counterpart in the first, or None.
-    Equal entries are matched first, then the entries between them in order."""
+    """Return a list with one item for each entry of the second list: the index of its counterpart
+    in the first list, or None without a counterpart. Equal entries are matched first, then the
+    entries between them in order."""
     import difflib
 
     found: list[int | None] = [None] * len(second)

@@ -1,4 +1,4 @@
-"""Runs a mechanism once while its noise is recorded, and, by a `Coupler`, on two inputs with the
+"""Runs a mechanism once while its noise is recorded. A `Coupler` runs it on two inputs with the
 same noise. The output of a run is a flat mapping from names, such as `output[1]`, to values."""
 
 from __future__ import annotations
@@ -29,22 +29,28 @@ if TYPE_CHECKING:
     from .patching import Primitives
     from .places import Line, Spot
 
-# Why a trace ends before its end.
+# Reason why a trace stops before all runs are made.
 OVER = "the time was over"
-# New objects after which garbage is collected during a run.
+# Number of new objects after which Python collects garbage during a run.
 _OBJECTS = 50_000
-# Exceptions that are an outcome of a run.
+# Exceptions of the user's code that count as the output of a run.
 _FAILURES = (Exception, SystemExit)
 
 
 class Subject(NamedTuple):
-    """A mechanism and the way to call it.
+    """A mechanism, with the settings of its calls.
 
-    function: takes the dataset.  params: keyword arguments of every call.  data, rng, batch: names
-    of the parameters that take the dataset (None: the first parameter), a generator, and the number
-    of outputs; None if there is no such parameter.  post_process: applied to the output.  followed:
-    the files whose lines are watched.  primitives: replacements of the functions that draw noise.
-    deadline: the value of `time.monotonic` at which runs stop.  severed: see `Recorder`.
+    function: The mechanism, a function of the dataset.
+    params: The keyword arguments of every call.
+    data: The name of the parameter that takes the dataset; None for the first parameter.
+    rng: The name of the parameter that takes a random generator; None if there is none.
+    batch: The name of the parameter that takes the number of outputs; None if there is none.
+    post_process: A function that is applied to the output, or None.
+    followed: The files of the user's code, whose lines are recorded.
+    primitives: The replacements of the functions that draw noise.
+    deadline: The value of `time.monotonic` at which runs stop.
+    severed: The spots (instructions) at which a noised value becomes a plain number, so that its
+        noise hides no further data.
     """
 
     function: Callable[..., Any]
@@ -67,10 +73,14 @@ class Subject(NamedTuple):
 class Coupler(NamedTuple):
     """Runs a mechanism on two inputs with the same noise.
 
-    inputs: the datasets of the first and of the second run.  seed: of the noise.  alignment: for a
-    kind and spot of noised values at which the runs differ in number, the place in the first run of
-    each value of the second (None: it has no counterpart).  strict: whether the code rejects
-    subclasses of `int` and `float`, so that fewer numbers can carry noise.
+    subject: The mechanism.
+    inputs: The dataset of the first run, and the dataset of the second run.
+    seed: The seed of the noise.
+    alignment: For a (kind, spot) at which the runs differ in their number of noised values: the
+        count in the first run of each noised value of the second run; None for a noised value
+        without a counterpart.
+    strict: Whether the user's code rejects the types of numbers that carry noise, so that fewer
+        numbers can carry noise.
     """
 
     subject: Subject
@@ -88,10 +98,13 @@ class Coupler(NamedTuple):
         reference: Run | None = None,
         has_lines: bool = False,
     ) -> Run:
-        """Run the mechanism on input 0 or 1.
+        """Run the mechanism on one of the two inputs, and return the run.
 
-        overrides: outcomes of single draws, by moment and entry.  seed: instead of the coupler's.
-        reference: a run whose noised values this one repeats.  has_lines: whether to record lines.
+        which: The index of the input: 0 or 1.
+        overrides: Values that replace single draws or coins, by (moment, index in the array).
+        seed: The seed of the noise; None for the seed of the coupler.
+        reference: A run whose noised values this run repeats, or None.
+        has_lines: Whether to record the executed lines.
         """
         return run(
             self.subject,
@@ -105,8 +118,8 @@ class Coupler(NamedTuple):
         )
 
     def hastened(self, seconds: float) -> Coupler:
-        """Return a coupler that stops after half of the time that is left, and after some seconds
-        at most."""
+        """Return a coupler whose runs stop after the given number of seconds, or after half of the
+        time left until the deadline if that is shorter."""
         now = time.monotonic()
         deadline = now + min(seconds, (self.subject.deadline - now) / 2)
         return self._replace(subject=self.subject._replace(deadline=deadline))
@@ -115,10 +128,11 @@ class Coupler(NamedTuple):
 def followed_for(
     function: Callable[..., Any], packages: Sequence[str], maker: Any = None, name: str = ""
 ) -> Followed:
-    """Return the files to follow for a mechanism.
+    """Return the files that count as the user's code when a mechanism is traced.
 
-    packages: as of `Followed`.  maker: the factory or class that made the mechanism, or None.
-    name: of the mechanism, for one that is compiled.
+    packages: The names or paths of packages, folders and files that also count as the user's.
+    maker: The factory or class that made the mechanism, or None.
+    name: The name of the mechanism, which is shown if its code is compiled.
     """
     own = _code_of(function)
     home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
@@ -128,7 +142,7 @@ def followed_for(
 
 
 def _code_of(function: Any) -> CodeType | None:
-    """Return the code of a function, method, class or callable object; None for a compiled one."""
+    """Return the code of a function, method, class or callable object; None if it is compiled."""
     while isinstance(function, functools.partial):
         function = function.func
     found: Any = None if function is None else inspect.unwrap(function)
@@ -141,10 +155,12 @@ def _code_of(function: Any) -> CodeType | None:
 
 
 class Run(NamedTuple):
-    """One run.
+    """One run of a mechanism.
 
-    recorder: its noise.  lines: of the user's code, in order.  parts: the output, flattened; empty
-    after an exception.  error: type, message and line of the exception, or None.
+    recorder: The records of the noise of the run.
+    lines: The lines of the user's code that the run executes, in order.
+    parts: The entries of the output by name, such as `output[1]`; empty after an exception.
+    error: The type, the message and the line of the exception; None if the run did not raise.
     """
 
     recorder: Recorder
@@ -164,7 +180,8 @@ def run(
     has_lines: bool = True,
     is_strict: bool = False,
 ) -> Run:
-    """Run a mechanism once, on a copy of a dataset; for the other arguments see `Coupler.run`."""
+    """Run a mechanism once on a copy of a dataset, and return the run. `Coupler` and `Coupler.run`
+    describe the other arguments."""
     repetition = None
     if reference is not None or overrides:
         before = {} if reference is None else reference.recorder.by_moment
@@ -195,7 +212,7 @@ def run(
     with replaced(
         recorder, subject.followed, parts, seed, subject.primitives, keeps_builtins=is_strict
     ), rarely_collecting(), warnings.catch_warnings():  # fmt: skip
-        warnings.simplefilter("ignore")  # what a program warns of, it has said in other runs
+        warnings.simplefilter("ignore")  # the same warnings would appear in each of many runs
         try:
             if has_lines:
                 with watched(subject.followed) as lines:
@@ -220,7 +237,7 @@ def same_output(one: Run, other: Run) -> bool:
 
 @contextmanager
 def rarely_collecting() -> Iterator[None]:
-    """Collect garbage less often: a run makes many objects and keeps nearly all of them."""
+    """Make Python collect garbage less often: a run makes many objects and keeps nearly all."""
     before = gc.get_threshold()
     if before[0]:
         gc.set_threshold(max(before[0], _OBJECTS), *before[1:])
@@ -232,7 +249,7 @@ def rarely_collecting() -> Iterator[None]:
 
 def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str, Any]) -> Any:
     function = subject.function
-    if isinstance(function, MethodType):  # a method that is replaced by now is called so
+    if isinstance(function, MethodType):  # look the method up again: it may be replaced by now
         function = getattr(function.__self__, function.__name__, function)
     output = function(*by_position, **arguments)
     if subject.batch is not None:
@@ -241,7 +258,7 @@ def _called(subject: Subject, by_position: tuple[Any, ...], arguments: dict[str,
 
 
 def end_run(frame: FrameType | None) -> None:
-    """Raise TooLong if a mechanism is at work in a frame, or was called from it."""
+    """Raise TooLong if a frame, or one of its callers, is the call of a mechanism."""
     while frame is not None:
         if frame.f_code is _called.__code__:
             raise TooLong(OVER)
@@ -264,22 +281,22 @@ def _raised_at(failure: BaseException, followed: Followed) -> Line | None:
     return found
 
 
-# Parts of an output, at most.
+# Largest number of parts (entries) of an output that are kept.
 _MOST = 200_000
 # Relative difference of floats that counts as rounding.
 _CLOSE = 1e-9
 _DEPTH = 12
-# Entries, and characters, of a value in a message.
+# Largest number of entries, and of characters, of a value that is shown to the user.
 _FEW, _LONGEST = 8, 60
 _NUMBERS = frozenset((int, float, bool))
 
 
 class Missing:
-    """Stands for a part that is missing."""
+    """Marks a part (entry) of the output that a run does not have."""
 
 
 def flatten(output: Any) -> dict[str, Any]:
-    """Return the parts of an output by their names, such as `output[1]`."""
+    """Return the parts (entries) of an output by their names, such as `output[1]`."""
     found: dict[str, Any] = {}
     for name, value in _parts("output", output, 0):
         if len(found) == _MOST:
@@ -309,7 +326,7 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (list, tuple)):
         yield f"len({name})", len(value)
         for place, one in enumerate(value):
-            if type(one) in _NUMBERS:  # there may be very many
+            if type(one) in _NUMBERS:  # fast path, since there may be very many
                 yield f"{name}[{place}]", one
             else:
                 yield from _parts(f"{name}[{place}]", one, depth + 1)
@@ -351,7 +368,8 @@ def same(one: Any, other: Any) -> bool:
 
 
 def briefly(value: Any) -> str:
-    """Return a value as Python writes it, shortened."""
+    """Return the text of a value as Python writes it, shortened to at most 60 characters or to 8
+    entries."""
     if isinstance(value, (np.ndarray, np.generic)):
         value = np.ravel(value)[:_FEW].tolist() if np.ndim(value) else value.item()
     if isinstance(value, float):

@@ -1,5 +1,5 @@
-"""Parts of the output that only one input has, if its noise passes a threshold, as a rare key of a
-noisy histogram."""
+"""Parts (entries) of the output that occur on only one input, and only if noise passes a threshold,
+such as a rare key of a noisy histogram."""
 
 from __future__ import annotations
 
@@ -20,18 +20,27 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# Comparisons that are tried, and the distance, in scales, that their noise is moved.
+# Largest number of comparisons that are forced, and the value, in scales, to which their noise is
+# set.
 _MOST, _FAR = 16, 1e6
-# Comparisons of which pairs are tried, and rounds in which further comparisons are sought.
+# Largest number of comparisons of which all pairs are forced, and number of rounds in which further
+# comparisons are sought.
 _BOTH, _ROUNDS = 6, 8
-# First seed of other noise, and number of seeds.
+# First seed of the runs with other noise, and number of these runs.
 _OTHERS, _OFTEN = 5_000, 12
 _TAILED = ("laplace", "normal", "logistic", "cauchy", "discrete")
 
 
 class _Compared(NamedTuple):
-    """A comparison of one noised value, operand + factor × noise, with 0. entry, scale: of the
-    noise."""
+    """A comparison of one noised value with 0. The noised value is operand + factor × noise.
+
+    use: The record of the comparison.
+    draw: The draw of the noise.
+    entry: The moment of the draw, and the index of the noise in the draw.
+    scale: The scale of the noise.
+    factor: The factor of the noise.
+    operand: The number that the noise hides, minus the threshold.
+    """
 
     use: Use
     draw: Draw
@@ -42,14 +51,21 @@ class _Compared(NamedTuple):
 
     @property
     def side(self) -> int:
-        """The sign of noise that makes the value larger."""
+        """The sign of the noise that makes the noised value larger: 1 or -1."""
         return 1 if self.factor > 0 else -1
 
 
 class ThresholdLeak(NamedTuple):
-    """A part of the output that only one input has, if its noise exceeds a margin.
+    """A part (entry) of the output that occurs on only one input, and only if noise exceeds a
+    margin.
 
-    draw, compared: where the noise is drawn and compared.  law, scale: of the noise.
+    draw: The line that draws the noise.
+    compared: The line that compares the noised value with the threshold.
+    part: The name of the part, or a text in the output.
+    law: The name of the distribution of the noise, such as `laplace`.
+    scale: The scale of the noise.
+    margin: The number that the noise must exceed.
+    callers: The lines from which the draw was called, innermost first.
     """
 
     draw: Place
@@ -64,11 +80,12 @@ class ThresholdLeak(NamedTuple):
 def threshold_leaks(
     coupler: Coupler, runs: tuple[Run, Run], is_never: Callable[[str], bool]
 ) -> list[ThresholdLeak]:
-    """Return the parts of the output that only the second input has, if its noise passes a
-    threshold.
+    """Return the parts of the output that occur only on the second input, and only if noise passes
+    a threshold.
 
-    runs: of both inputs, with the same noise.  is_never: whether no run of the first input had a
-    part.
+    runs: The runs on the first and on the second input, with the same noise.
+    is_never: A function that returns whether a part occurs in no run of the first input with
+        independent noise.
     """
     first, second = runs
     if first.error is not None or second.error is not None:
@@ -76,13 +93,13 @@ def threshold_leaks(
     every = [list(islice(_compared(one), _MOST + 1)) for one in runs]
     ours, theirs = ([one for one in some if one is not None] for some in every)
     if len(ours) < len(every[0]) or max(map(len, every)) > _MOST:
-        return []  # what the first input may have is not known
+        return []  # the parts that the first input can have cannot all be tried
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
         return coupler.run(which, overrides, reference=first)
 
-    # Parts that the first input may have, for any noise of its own.
+    # Parts that occur on the first input for some noise.
     known = marks(first)
     for pushes in _forced(ours):
         known.update(marks(pushed(0, pushes)))
@@ -96,7 +113,8 @@ def threshold_leaks(
             if not (alone and same_output(first, hidden)):
                 continue
             beyond = {one.entry: sign * one.side * _FAR * one.scale}
-            # With other noise, too: else it is less likely, as for the winner of several.
+            # The part must occur with other noise, too. If it depends on other noise, such as for
+            # the winner of several, its probability is smaller than the margin suggests.
             seeds = range(_OTHERS, _OTHERS + _OFTEN)
             if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
                 found.append(_leak(one, alone[0], sign))
@@ -104,7 +122,8 @@ def threshold_leaks(
 
 
 def _forced(ours: Sequence[_Compared]) -> Iterator[list[tuple[_Compared, int]]]:
-    """Yield comparisons to force, with signs: one at a time, then in pairs if there are few."""
+    """Yield lists of (comparison, sign) to force together: each single comparison, then each pair
+    if there are at most 6 comparisons. Sign 1 forces the noised value above the threshold."""
     for one in ours:
         yield from ([(one, sign)] for sign in (1, -1))
     for pair in combinations(ours, 2) if len(ours) <= _BOTH else ():
@@ -116,8 +135,8 @@ def _far_out(
     ours: Sequence[_Compared],
     sign: int,
 ) -> dict[str, None]:
-    """Return the parts that the first input has when all its comparisons are forced to one side,
-    also the comparisons that come about only then."""
+    """Return the parts of the output on the first input when all its comparisons are forced to one
+    side. Forced comparisons may lead to further comparisons, which are forced, too."""
     every = {one.entry: one for one in ours}
     for _ in range(_ROUNDS):
         forced = pushed(0, [(one, sign) for one in every.values()])
@@ -130,7 +149,7 @@ def _far_out(
 
 
 def marks(one: Run) -> dict[str, None]:
-    """Return the names of the parts of an output, and the texts in it."""
+    """Return the names of the parts (entries) of an output, and the texts in the output."""
     found: dict[str, None] = {}
     for value in one.parts.values():
         if isinstance(value, (str, bytes)):
@@ -154,7 +173,8 @@ def _leak(one: _Compared, part: str, sign: int) -> ThresholdLeak:
 
 
 def _compared(one: Run) -> Iterator[_Compared | None]:
-    """Yield comparisons of noised values, entry by entry; None if the law is not known."""
+    """Yield the comparisons of noised values in a run, one for each entry of an array. Yield None
+    for a comparison whose noise has an unknown law or scale."""
     recorder, pieces = one.recorder, one.recorder.pieces
     for use in recorder.uses:
         if use.kind != "compare":

@@ -13,23 +13,25 @@ from .places import unwatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    # The recorder of the run, and the noise.
+    # The recorder of the run, and the noise of the number.
     Carried = tuple[Any, "Noise"]
 
 
-# Plain numbers.
+# Types of single numbers of Python.
 SINGLE = (int, float)
 _NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
 _USUAL_NUMBERS = frozenset((int, float))
-# Types whose values are plain.
+# Exact types whose values carry no noise.
 _USUAL = frozenset((int, float, bool, type(None)))
 
 
 class Noise(NamedTuple):
-    """The noise in a traced number, which is operand + factor × noise.
+    """The noise in a traced number or array. The value is operand + factor × noise.
 
-    ids: the number of the piece of noise, or an array.  operand: None if nothing was added yet.
-    use: the number of its latest use, or None.
+    ids: The number of the piece of noise (drawn number), or an array of such numbers.
+    factor: The factor of the noise: a number or an array.
+    operand: The number, or array, to which the noise was added; None before the first addition.
+    use: The index of the latest use (addition or comparison) of the noise; None before the first.
     """
 
     ids: Any
@@ -44,7 +46,7 @@ def carried(value: Any) -> Carried | None:
 
 
 def plain(value: Any) -> Any:
-    """Return a number without its noise."""
+    """Return a number or array without its noise; any other value unchanged."""
     if type(value) in _USUAL:
         return value
     if isinstance(value, _SCALARS):
@@ -54,7 +56,7 @@ def plain(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """Return a number, or a list or tuple of numbers, without their noise."""
+    """Return a number, or a nested list or tuple of numbers, without noise."""
     return type(value)(map(bare, value)) if type(value) in (list, tuple) else plain(value)
 
 
@@ -66,7 +68,7 @@ def _python_number(value: Any) -> Any:
 
 
 def traced(value: Any, recorder: Any, noise: Noise) -> Any:
-    """Return a number that carries noise."""
+    """Return a number or array that carries noise; a truth value unchanged."""
     if type(value) is float:
         number = TracedFloat(value)
         number._carried = (recorder, noise)
@@ -120,7 +122,7 @@ _UFUNCS: dict[Any, str] = {
 
 @unwatched
 def operate(name: str, left: Any, right: Any) -> Any:
-    """Apply an operation to two numbers of which at least one carries noise."""
+    """Apply an operation to two numbers, at least one of which carries noise."""
     found = carried(left) or carried(right)
     if found is None or not found[0].is_open:
         return OPERATIONS[name](plain(left), plain(right))
@@ -142,7 +144,7 @@ def _method(name: str, *, is_reflected: bool = False) -> Any:
 
 
 def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Apply a function of NumPy to numbers of which some carry noise."""
+    """Apply a universal function of NumPy to numbers, some of which carry noise."""
     name, out = _UFUNCS.get(ufunc), options.pop("out", None)
     if ufunc is np.negative and method == "__call__":
         name, inputs = "mul", (*inputs, -1)
@@ -167,8 +169,8 @@ def _applied(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
 
 
 class _Scalar:
-    """Methods of traced floats and integers. They are copied into the classes, since NumPy looks at
-    the first base class of a number."""
+    """Methods of the traced floats and integers. They are copied into the classes instead of
+    inherited, since NumPy reads the type of a number from its first base class."""
 
     _carried: Carried | None = None
 
@@ -195,7 +197,7 @@ class _Scalar:
         return self
 
     def item(self) -> Any:
-        """Return itself, so that the noise is kept."""
+        """Return the number itself, so that it keeps its noise."""
         return self
 
     def tolist(self) -> Any:
@@ -218,14 +220,15 @@ def _carrying(kind: type[Any]) -> Any:
     for name, value in vars(_Scalar).items():
         if name not in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__"):
             setattr(kind, name, value)
-    # For messages of exceptions.
+    # Messages of exceptions then name the true type, such as `float`.
     kind.__name__ = kind._kind.__name__
     return kind
 
 
 @_carrying
 class TracedFloat(np.float64):
-    """A float that carries noise; derived from NumPy's, whose operators then defer to it."""
+    """A float that carries noise. It derives from `np.float64`, so that NumPy's operators defer to
+    its methods."""
 
     _kind: Any = float
     _carried: Carried | None
@@ -236,7 +239,7 @@ class TracedFloat(np.float64):
 
 @_carrying
 class TracedFloat64(np.float64):
-    """A float of NumPy that carries noise."""
+    """A float of NumPy (`np.float64`) that carries noise."""
 
     _kind: Any = np.float64
     _carried: Carried | None
@@ -249,7 +252,8 @@ class TracedFloat64(np.float64):
 
 @_carrying
 class TracedInteger(int):
-    """An integer that carries noise."""
+    """An integer that carries noise and is a subclass of `int`: for integers beyond 64 bits, and
+    for code that rejects other types."""
 
     _kind: Any = int
     _carried: Carried | None
@@ -262,7 +266,8 @@ class TracedInteger(int):
 
 @_carrying
 class TracedInteger64(np.int64):
-    """An integer that carries noise; derived from NumPy's, whose operators then defer to it."""
+    """An integer that carries noise. It derives from `np.int64`, so that NumPy's operators defer to
+    its methods."""
 
     _kind: Any = int
     _carried: Carried | None
@@ -279,7 +284,7 @@ class TracedInteger64(np.int64):
 
 
 class TracedArray(np.ndarray):
-    """An array that carries noise, entry by entry."""
+    """An array in which each entry carries its own noise."""
 
     _carried: Carried | None = None
 
@@ -290,7 +295,8 @@ class TracedArray(np.ndarray):
         return _applied(ufunc, method, inputs, options)
 
     def _of(self, change: Callable[[Any], Any]) -> Any:
-        """Apply a change of shape, or an index, to the numbers and their noise."""
+        """Return the array after a change of shape or an index, applied to the numbers and to their
+        noise."""
         value = change(np.asarray(self))
         if self._carried is None:
             return value
@@ -343,8 +349,8 @@ class TracedArray(np.ndarray):
 
 
 def _keeping(name: str) -> Any:
-    """Return a method of arrays that moves numbers without changing them, so that they keep
-    their noise."""
+    """Return a method of traced arrays that calls the method of this name of `np.ndarray` and keeps
+    the noise. The method only moves or copies entries."""
 
     def method(self: Any, *options: Any, **more: Any) -> Any:
         return self._of(lambda array: getattr(array, name)(*options, **more))
