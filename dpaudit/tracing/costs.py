@@ -1,5 +1,9 @@
-"""Privacy costs of noise that hides a shift: ε or μ, the profile δ(ε), Rényi divergences; and
-whether they exceed a claim."""
+"""Privacy costs of noise, and whether they exceed a claim.
+
+Two inputs of a mechanism give two values to which the same noise is added. The difference of these
+values is the shift. The cost is the ε or μ, the privacy profile δ(ε), or a Rényi divergence of the
+two laws of value plus noise.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +19,24 @@ from scipy.special import expit, ndtr
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import gaussian_delta
 
-# Relative excess over a claim that counts as rounding; the second for noise known by its effect.
+# Relative excess over a claim that counts as rounding. The second number applies to a `Piece` whose
+# `cost` is given: such a cost was measured on the output, and is accurate to a few digits.
 _ROUNDING, _BY_EFFECT = 1e-9, 1e-4
-# Integers that a profile is summed over, at most.
+# Largest number of integers over which the profile of a discrete law is summed.
 _GRID = 200_001
-# Cells on either side of a center that a profile without a formula is summed over.
+# Number of cells on either side of the center of a continuous law. The profile of a law without a
+# closed formula is summed over these cells.
 _CELLS = 4_000
-# Probability of an outcome that may be 0 by rounding.
+# An outcome counts as possible for one input alone if its probability is above this number; a
+# smaller probability may be rounding.
 _UNLIKELY = 1e-12
-# Laws whose log-ratio is at most shift / scale for every output.
+# Laws for which the log-ratio of the two densities is at most shift / scale at every output.
 _BY_SCALE = ("laplace", "discrete", "logistic")
-# The same if the noise is only compared: the proofs shift the noise of the winner alone.
+# Laws that cost shift / scale if noised values are only compared, as in report noisy max: the
+# proofs shift the noise of the winner alone.
 _COMPARED = ("exponential", "geometric", "gumbel")
+# Scales on either side of a center that a profile is summed over: beyond 60 scales, the mass of a
+# law with exponential tails is negligible.
 _FAR = 60.0
 # The largest ε whose e^ε is a float.
 _LARGEST = 700.0
@@ -36,11 +46,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Equal pieces of noise that hide a shift.
+    """Equal pieces of noise. A piece is one random number, added to a value that may differ between
+    the inputs d1 and d2.
 
-    scales: for d1 and for d2; NaN if unknown.  shift: at least 0.  released: whether the output
-    shows the noised value.  cost: the log-ratio in nats, if only that is known.  count: the number
-    of pieces.
+    law: name of the law of the noise, or "unknown".
+    scales: scale of the noise for d1 and for d2; NaN if unknown.
+    shift: absolute difference of the two values.
+    released: whether the output shows the sum of value and noise; otherwise it is only compared.
+    cost: largest log-ratio in nats, for a piece of which nothing else is known; otherwise None.
+    count: number of equal pieces.
     """
 
     law: str
@@ -56,21 +70,22 @@ class Piece:
 
     @property
     def has_two_scales(self) -> bool:
-        """Whether the scale depends on the data."""
+        """Whether both scales are known and differ between d1 and d2."""
         one, other = self.scales
         both = math.isfinite(one) and math.isfinite(other)
         return both and not math.isclose(one, other, rel_tol=_ROUNDING)
 
     @property
     def value(self) -> float | None:
-        """The cost of one piece: the largest log-ratio in nats, or μ; None if unknown."""
+        """The cost of one piece: μ for normal noise, otherwise the largest log-ratio in nats; None
+        if unknown."""
         scale = max(self.scales)
         if self.cost is not None:
             return self.cost
         if self.law == "unknown" or not math.isfinite(scale):
             return 0.0 if self.shift == 0 and not self.has_two_scales else None
         if self.law == "uniform" and not self.released:
-            return None  # it picks one of several outcomes
+            return None  # a uniform number that is only compared picks one of several outcomes
         if self.has_two_scales:
             return _cauchy_ratio(*self.scales, self.shift) if self.law == "cauchy" else math.inf
         if self.shift == 0:
@@ -105,14 +120,15 @@ class Piece:
         if self.law == "uniform":
             return min(1.0, self.shift / max(self.scales))
         if self.law == "exponential" and not self.has_two_scales:
-            # Only one law has mass below the larger end; beyond it the log-ratio is constant.
+            # Only one law has mass between the two starting points; beyond them the log-ratio is
+            # constant.
             return -math.expm1(-self.shift / max(self.scales))
         if self.law == "laplace" and not self.has_two_scales:
             return -math.expm1((epsilon - value) / 2)
         return _profile(self.law, self.scales, self.shift, epsilon)
 
     def divergence(self, order: float) -> float | None:
-        """Return the Rényi divergence of an order above 1, in nats; None if unknown."""
+        """Return the Rényi divergence of one piece, in nats; None if unknown. order: above 1."""
         value = self.value
         if value is None or value == 0:
             return value
@@ -132,8 +148,8 @@ class Piece:
 
     @property
     def _has_infinite_divergences(self) -> bool:
-        """Whether one law has outcomes that the other lacks. A log-ratio that is infinite only in
-        the tails may have finite divergences."""
+        """Whether one law has outcomes that are impossible under the other law. The divergences are
+        then infinite. If the log-ratio is infinite only in the tails, they may be finite."""
         if self.cost is not None or min(self.scales) <= 0:
             return True
         if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
@@ -142,7 +158,8 @@ class Piece:
 
 
 def together(pieces: Sequence[Piece]) -> float | None:
-    """Return the cost of pieces of one unit by composition; None if one is unknown."""
+    """Return the composed cost of pieces: the sum of their ε, or the root of the sum of their μ²;
+    None if the cost of a piece is unknown. pieces: all have the same unit."""
     values = [one.value for one in pieces]
     known = [one for one in values if one is not None]
     if len(known) < len(values):
@@ -159,7 +176,7 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
     if claim is None:
         return piece.value == math.inf
     for point in claim.points():
-        # The cost of an effect is known to a few digits.
+        # A given cost was measured on the output, and is accurate to a few digits.
         epsilon = point.epsilon * (1 + _BY_EFFECT) if piece.cost is not None else point.epsilon
         delta = piece.delta(epsilon)
         if point.delta == 0 and piece.unit == "μ" and piece.value:
@@ -174,7 +191,11 @@ def exceeds(piece: Piece, claim: PrivacyClaim | None) -> bool:
 
 
 def sum_exceeds(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
-    """Return whether the composition of pieces of one unit costs more than a claim allows."""
+    """Return whether the composition of pieces costs more than a claim allows; False without a
+    claim. The sum of their ε is compared with the points of the claim that have δ = 0.
+
+    pieces: all have the same unit.
+    """
     if claim is None:
         return False
     value = together(pieces)
@@ -195,8 +216,8 @@ def coin_cost(first: Any, second: Any) -> float:
 
 
 def law_exceeds(first: Floats, second: Floats, claim: PrivacyClaim | None) -> bool:
-    """Return whether two discrete laws violate a claim; without a claim, whether only one has some
-    outcome."""
+    """Return whether two discrete laws on the same outcomes violate a claim. Without a claim,
+    return whether an outcome is possible under only one of the laws."""
     if claim is None:
         alone = np.where(first == 0, second, 0.0), np.where(second == 0, first, 0.0)
         return max(float(np.max(each, initial=0.0)) for each in alone) > _UNLIKELY
@@ -214,7 +235,7 @@ def _is_whole(value: float) -> bool:
 
 
 def _cauchy_ratio(one: float, other: float, shift: float) -> float:
-    """Return the largest log-ratio of two Cauchy laws, on a grid."""
+    """Return the largest log-ratio of two Cauchy densities, in nats, computed on a grid."""
     if one <= 0 or other <= 0:
         return math.inf
     x = np.concatenate([_spread(0.0, one), _spread(shift, other)])
@@ -238,8 +259,11 @@ def _normal_divergence(order: float, one: float, other: float, shift: float) -> 
 
 
 def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float) -> float | None:
-    """Return the privacy profile of two laws at ε, the larger of both directions; None if unknown.
-    For continuous laws it is a close lower bound, from the masses of cells."""
+    """Return δ(ε) of two laws whose centers differ by a shift, the larger of both directions; None
+    if unknown. For continuous laws, it is a close lower bound, computed from the masses of cells.
+
+    scales: scale of the first law and of the second one.
+    """
     if math.isinf(shift):
         return 1.0
     if min(scales) <= 0:
@@ -272,14 +296,15 @@ def _masses(law: str, x: Floats, center: float, scale: float) -> Floats:
 
 
 def _cells(law: str, edges: Floats, center: float, scale: float) -> Floats:
-    """Return the masses of a symmetric law between edges, computed from the nearer tail."""
+    """Return the probability of each cell under a symmetric law, computed from the nearer tail.
+    edges: the boundaries of the cells."""
     z = (edges - center) / scale
     upper = _TAILS[law](np.abs(z))
     below, above = np.where(z < 0, upper, 1 - upper), np.where(z < 0, 1 - upper, upper)
     return np.asarray(np.where(z[:-1] >= 0, above[:-1] - above[1:], below[1:] - below[:-1]))
 
 
-# P(Z > z) for z ≥ 0.
+# P(Z > z) for z ≥ 0, where Z has center 0 and scale 1.
 _TAILS: dict[str, Callable[[Floats], Floats]] = {
     "laplace": lambda z: np.exp(-z) / 2,
     "normal": lambda z: np.asarray(ndtr(-z)),
@@ -289,7 +314,7 @@ _TAILS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def tail(law: str, scale: float, margin: float) -> float | None:
-    """Return the probability that noise exceeds a margin; None for an unknown law."""
+    """Return the probability that noise with center 0 exceeds a margin; None for an unknown law."""
     if law == "discrete":
         least = math.floor(margin) + 1
         upper = math.exp(-max(least, 1 - least) / scale) / (1 + math.exp(-1 / scale))
@@ -301,5 +326,5 @@ def tail(law: str, scale: float, margin: float) -> float | None:
 
 
 def _log_density(x: Floats, center: float, scale: float) -> Floats:
-    """Return the logarithm of a Cauchy law's density, without its constant."""
+    """Return the logarithm of a Cauchy density at x, without the constant -log(π)."""
     return np.asarray(-np.log1p(((x - center) / scale) ** 2) - math.log(scale))

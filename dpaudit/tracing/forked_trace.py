@@ -1,5 +1,5 @@
-"""The trace of a report, made in a forked copy of this process, which is killed after two seconds;
-and what the draws of the audit add to it."""
+"""The trace in the report of an audit. It is made in a forked copy of this process, which is killed
+after two seconds. `with_draws` corrects the trace by what the draws of the audit showed."""
 
 from __future__ import annotations
 
@@ -30,21 +30,25 @@ from dpaudit.targets.target import (
 from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT
 from dpaudit.tracing.trace import trace_pair
 
-# Seconds for a trace that the user did not ask for.
+# Time limit in seconds: the user waits for a report and did not ask for its trace.
 SECONDS = 2.0
-# Approximate runs of a trace: a slower mechanism is not traced.
+# Approximate number of runs in a trace. A mechanism that cannot make them in the time limit is not
+# traced.
 _RUNS = 20
+# Bytes read from the pipe in one call.
 _PIECE = 1 << 16
+# Stands for a trace that did not arrive before the deadline.
 _LATE = object()
 
 
 def trace_apart(
     target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, *, pace: float
 ) -> Trace | None:
-    """Return the trace of a pair, or a trace with the reason why it was cut short; None if it shows
-    nothing, or if the target cannot be traced.
+    """Return the trace of a pair of inputs. If the time limit is too short, return a trace without
+    findings that says so. Return None if the trace has no finding, or if the target cannot be
+    traced.
 
-    pace: approximate seconds of one run of the mechanism.
+    pace: approximate duration of one run of the mechanism, in seconds.
     """
     if isinstance(target, IsolatedTarget):
         return _of_a_process(target, d1, d2, claim)
@@ -55,7 +59,8 @@ def trace_apart(
         return _cut(target, d1, d2, claim)
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # It warns of threads, whose locks may stay held: the copy is killed in time.
+        # Python warns that a fork of a process with threads may deadlock. A deadlocked copy does no
+        # harm: it is killed after two seconds.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -73,7 +78,8 @@ def trace_apart(
 
 
 def _of_a_process(target: IsolatedTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace | None:
-    """Return the trace of an isolated mechanism, which needs no fork."""
+    """Return the trace of a mechanism that already runs in its own process, so that no fork is
+    needed; None if the trace has no finding or fails."""
     with suppress(DpauditError):
         return _telling(trace_pair(target, d1, d2, claim, seconds=SECONDS))
     return None
@@ -102,10 +108,11 @@ def _trace_and_leave(
 ) -> None:
     """Make the trace in the copy, send it, and exit."""
     try:
-        # Without this a collection touches, and so copies, every page of memory.
+        # Without this call, a garbage collection writes to every page of memory, which the system
+        # then copies.
         gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(int(SECONDS) + 2)  # also where the process that waits is no more
+        signal.alarm(int(SECONDS) + 2)  # ends this copy even if the parent process has died
         os.close(reading)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
@@ -119,7 +126,8 @@ def _trace_and_leave(
 
 
 def _received(reading: int, deadline: float) -> Any:
-    """Return the object that the copy sent; `_LATE` after the deadline, None if it is no pickle."""
+    """Return the trace that the forked copy sent; `_LATE` if it did not arrive before the deadline,
+    None if the copy sent no valid pickle."""
     pieces = []
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([reading], [], [], left)[0]:
@@ -136,7 +144,7 @@ def _received(reading: int, deadline: float) -> Any:
         return None
 
 
-# Kinds of findings that a value stored in an earlier call causes.
+# Kinds of findings that a mechanism may show because it returns a value stored in an earlier call.
 _STORED = ("no-noise", "control-flow")
 _CANNOT_BE_TRACED = (
     "the mechanism keeps state between calls, such as a cache, so that runs cannot be compared and "
@@ -149,8 +157,13 @@ _UNSEEN = (
 
 
 def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
-    """Return a trace completed by the draws of an audit: with the exception that refutes the claim,
-    if there is no other cause, and without causes that may come from stored state."""
+    """Return a trace, corrected by the draws of an audit.
+
+    If the draws show that the mechanism keeps state between calls, or that equal seeds give unequal
+    outcomes, a trace without noise is replaced by the reason why it cannot be trusted. If the trace
+    has no cause, and an exception that only one input raises refutes the claim, the line that
+    raises it is added as a finding.
+    """
     certificate = result.decisive
     if not isinstance(certificate, Certificate):
         return trace
@@ -170,7 +183,8 @@ def with_draws(trace: Trace | None, result: AuditResult) -> Trace | None:
 
 
 def _may_be_stored(trace: Trace) -> bool:
-    """Return whether a trace saw no noise, which may have been drawn in earlier calls."""
+    """Return whether a trace saw no noise, and each of its causes may come from a value that an
+    earlier call drew and stored."""
     return not trace.sites and all(one.kind in _STORED for one in trace.causes)
 
 

@@ -22,13 +22,14 @@ from dpaudit.tracing.runs.places import Followed, Place
 from dpaudit.tracing.runs.running import OVER
 from dpaudit.watching import Watch
 
-# Seconds that a process gets beyond its time to send its runs.
+# Seconds that a process gets after its time limit to send its runs.
 _GRACE = 1.0
-# Additional seconds for imports of the first run.
+# Additional seconds for the first run, which may import modules.
 _IMPORTS = 20.0
-# Runs of an input that ends its process, each in a new one; runs of the other input, in one.
+# If a run ended its process, each input is run 3 times, each time in a new process. An input whose
+# first run returns gets all further runs, up to 24 in total, in one process.
 _DEADLY, _ALIVE = 3, 24
-# Part of the time-out after which a run leaves its stack behind.
+# Share of the time-out after which a run writes its stack to a file.
 _LATE = 0.9
 _LINE = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 
@@ -43,8 +44,15 @@ def couple_elsewhere(
     follow: Sequence[str] = (),
     primitives: Sequence[str | Callable[..., Any]] = (),
 ) -> Runs:
-    """Run a mechanism on two inputs with the same noise in its process. The time-out of the target
-    applies to each run. Raises TargetError, and UsageError if it cannot be traced."""
+    """Run a mechanism in its own process on two inputs with the same noise; return the runs. The
+    time-out of the target applies to each run. Raises TargetError, and UsageError if the mechanism
+    cannot be traced.
+
+    seeds: number of seeds of the noise.
+    seconds: time limit for all runs.
+    follow: packages or files whose lines are followed like those of the user.
+    primitives: the user's functions that add noise, or their import paths.
+    """
     with tempfile.TemporaryDirectory(prefix="dpaudit") as folder:
         asked = _Asked(target, (d1, d2), follow, primitives, Path(folder) / "last")
         try:
@@ -60,8 +68,10 @@ def couple_elsewhere(
 
 
 class _Asked:
-    """A target with the process that traces it at the moment. last: the file in which a process
-    leaves its stack when it ends."""
+    """A target and the process that traces it, which is replaced when it ends.
+
+    last: the file to which the process writes its stack when it crashes or times out.
+    """
 
     def __init__(
         self,
@@ -74,11 +84,11 @@ class _Asked:
         self._target, self._datasets, self._last = target, datasets, last
         self._follow, self._primitives = list(follow), list(primitives)
         self._tracer: _Tracer | None = None
-        # Draws of the last run that returned.
+        # Number of draws in the last run that returned.
         self._draws = 0
 
     def started(self) -> _Tracer:
-        """Start a new process."""
+        """Start a new process and return it; end the present one."""
         known = None if self._tracer is None else self._tracer.calling
         self.close()
         watch = Watch.of_process(self._target.limits.timeout)
@@ -87,7 +97,6 @@ class _Asked:
         return self._tracer
 
     def close(self) -> None:
-        """End the process."""
         if self._tracer is not None:
             self._tracer.child.kill()
 
@@ -97,20 +106,31 @@ class _Asked:
         return self._tracer is not None and self._tracer.patience_is_over
 
     def looked_into(self, end: Ended | TimedOut, seconds: float) -> Runs:
-        """Return the runs after a process ended: whether exactly one input always ends it."""
+        """Run each input again after a process ended. Return runs with a crash or time-out as the
+        error of one input, if this input always ends the process and the other one never does.
+        Otherwise return no runs, and the reason.
+
+        end: how the process ended.
+        seconds: time limit for the new runs.
+        """
         left = countdown(seconds)
         ends = [self._ends(number, left) for number in (0, 1)]
         how = self._words(end)
-        # A leak only if one input always ends it, and the other one never.
+        # It is a leak only if one input always ends the process, and the other one never does.
         deadly = [None not in each and len(each) == _DEADLY for each in ends]
         alive = [not any(each) for each in ends]
         if left() <= 0 or sorted((deadly[0] - alive[0], deadly[1] - alive[1])) != [-1, 1]:
             return _nothing(f"a run ended its process: {how}")
-        errors = [each[0] for each in ends]  # None for the input that is alive
+        errors = [each[0] for each in ends]  # None for the input that does not end the process
         return _nothing(None)._replace(coupled=[_apart(errors[0], errors[1])], draws=self._draws)
 
     def _ends(self, number: int, left: Callable[[], float]) -> list[Any]:
-        """Return for each run of an input how it ended its process, as an exception, or None."""
+        """Run one input in new processes. Return an entry for each run: (kind, message, place) if
+        the run ended its process, otherwise None.
+
+        number: 0 for d1, 1 for d2.
+        left: returns the seconds that remain.
+        """
         found: list[Any] = []
         for seed in range(_DEADLY):
             is_last = found == [None]
@@ -132,9 +152,9 @@ class _Asked:
         return f"over {self._target.limits.timeout:g} s"
 
     def _place(self) -> Place | None:
-        """Return the user's line in which a process ended; None if it is not known."""
+        """Return the line of the user's code at which the last process ended; None if unknown."""
         text = self._last.read_text(errors="replace")
-        # The thread that ended the process comes last.
+        # The stack of the thread that ended the process comes last in the file.
         text = text[text.rfind("(most recent call first)") :]
         followed = Followed((), self._follow)
         for file, line, function in _LINE.findall(text):
@@ -144,7 +164,7 @@ class _Asked:
 
 
 class _Tracer(Worker):
-    """A process that traces the mechanism."""
+    """The parent's end of a process that runs tracer.py."""
 
     script = tracer.__file__
     _patience: Patience | None = None
@@ -190,7 +210,12 @@ class _Tracer(Worker):
             raise MechanismError(why, code="process-failed") from None
 
     def once(self, number: int, seeds: list[int], seconds: float) -> int:
-        """Run on one input; return the number of draws. Raises Ended or TimedOut."""
+        """Run the mechanism on one input, once with each seed. Return the number of draws in the
+        last run. Raises Ended or TimedOut.
+
+        number: 0 for d1, 1 for d2.
+        seconds: time limit for all seeds.
+        """
         reply, _ = self._runs("once", seconds, number=number, seeds=seeds)
         return int(reply["draws"])
 
@@ -216,7 +241,8 @@ def _nothing(over: str | None) -> Runs:
 
 
 def _apart(one: Any, other: Any) -> Coupled:
-    """Return a pair of runs with these exceptions, one of them None."""
+    """Return a coupled pair of runs that differ only in their errors. one: error of the run on d1,
+    or None; other: error of the run on d2, or None."""
     comparison = Comparison(
         hidden=[], chosen=[], differing={}, control_flow=None, uneven=[], twice=[], moved=(),
         unused=[], errors=(one, other), ends=(None, None), picks=False, ranges=False,

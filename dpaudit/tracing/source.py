@@ -15,7 +15,8 @@ from dpaudit.tracing.runs.places import Place
 
 
 def shown(place: Place) -> SourceLine:
-    """Return a place with its file relative to the working directory."""
+    """Return a place as a `SourceLine`. The file is relative to the working directory if it lies
+    inside it."""
     here, file = Path(os.getcwd()), Path(place.file)
     inside = file.relative_to(here) if file.is_relative_to(here) else file
     return SourceLine(str(inside), place.line, place.code)
@@ -26,12 +27,12 @@ _ROUNDING = 1e-9
 
 
 def times(count: int) -> str:
-    """Return a number of times in words."""
+    """Return a count in words: "once", "twice" or "3 times"."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 def rounded_up(value: float) -> str:
-    """Return a number, rounded up to four digits."""
+    """Return a number as text, rounded up to four digits."""
     if not math.isfinite(value) or value <= 0:
         return number(value)
     unit = _unit(value)
@@ -39,7 +40,7 @@ def rounded_up(value: float) -> str:
 
 
 def rounded_down(value: float) -> str:
-    """Return a number above 0, rounded down to four digits."""
+    """Return a number above 0 as text, rounded down to four digits."""
     unit = _unit(value)
     return number(math.floor(value / unit * (1 + _ROUNDING)) * unit)
 
@@ -49,13 +50,14 @@ def _unit(value: float) -> float:
 
 
 def number(value: float) -> str:
-    """Return a number in four digits."""
+    """Return a number as text with four significant digits; "∞" for infinity."""
     return "∞" if math.isinf(value) else f"{value:.4g}"
 
 
-# Lines that are named, constructors that are followed, and lines of a file, at most.
+# Limits of `origins`: lines that it returns, nested constructors that it follows, and lines of a
+# file that it parses (a longer file takes too long).
 _FEW, _DEPTH, _LONGEST = 3, 2, 5_000
-# Arguments that do not set a scale.
+# Names of keyword arguments that do not set the scale of noise.
 _OTHERS = {"loc", "size", "random_state", "rng", "lower", "upper", "dtype", "out", "low"}
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -63,8 +65,9 @@ _Assignment = ast.Assign | ast.AnnAssign | ast.AugAssign
 
 
 def origins(line: SourceLine) -> tuple[SourceLine, ...]:
-    """Return the assignments that set the scale of the noise drawn on a line, in the same function,
-    nearest first. A constant or parameter has none."""
+    """Return the lines of assignments that set the scale of the noise drawn on a line, nearest
+    first. Only the function around the line is searched, so that a scale which is a constant or a
+    parameter gives no line."""
     source = tuple(linecache.getlines(line.file))
     function = _function(source, line.line)
     call = None if function is None else _call(function, line, "".join(source))
@@ -86,7 +89,7 @@ def _parsed(source: tuple[str, ...]) -> ast.Module | None:
 
 
 def _function(source: tuple[str, ...], line: int) -> _Function | None:
-    """Return the innermost function around a line."""
+    """Return the innermost function that contains a line; None if there is none."""
     tree = _parsed(source)
     around = [
         node
@@ -97,7 +100,8 @@ def _function(source: tuple[str, ...], line: int) -> _Function | None:
 
 
 def _call(function: _Function, line: SourceLine, source: str) -> ast.Call | None:
-    """Return the call in the code of a line; if it has none, the longest call on the line."""
+    """Return the call whose text is `line.code`; else the longest call inside this code; else the
+    longest call on the line; None if there is no call."""
     calls = [
         node
         for node in ast.walk(function)
@@ -113,8 +117,12 @@ def _call(function: _Function, line: SourceLine, source: str) -> ast.Call | None
 
 
 def _setting(function: _Function, call: ast.Call, before: int, depth: int) -> Iterator[_Assignment]:
-    """Yield the assignments to the names in the scale of a call. For a method of an object that the
-    function made, look at the call that made it."""
+    """Yield the last assignments, before a line, to the names in the scale of a call. For a method
+    of an object that the function made, look at the call that made the object.
+
+    before: number of the line.
+    depth: number of further constructors to follow.
+    """
     func = call.func
     if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
         made = _last(function, func.value.id, before)
@@ -129,13 +137,15 @@ def _setting(function: _Function, call: ast.Call, before: int, depth: int) -> It
 
 
 def _is_generator(call: ast.Call) -> bool:
-    """Return whether a call makes a generator, whose methods take the scale."""
+    """Return whether a call makes a random generator. The methods of a generator take the scale;
+    the methods of other objects, such as a mechanism, have it from the constructor."""
     name = ast.unparse(call.func).rpartition(".")[2]
     return name in ("default_rng", "RandomState", "Random", "SystemRandom", "Generator")
 
 
 def _scales(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the arguments that may set a scale: the second one, and arguments by name."""
+    """Yield the arguments that may set a scale: the second positional one, and keyword arguments.
+    Of a function, or a call with a single argument, yield all positional arguments."""
     is_first = len(call.args) == 1 or not isinstance(call.func, ast.Attribute)
     yield from call.args if is_first else call.args[1:2]
     yield from (one.value for one in call.keywords if one.arg not in _OTHERS)
@@ -147,7 +157,7 @@ def _names(nodes: Iterable[ast.expr]) -> list[str]:
 
 
 def _last(function: _Function, name: str, before: int) -> _Assignment | None:
-    """Return the last assignment to a name before a line."""
+    """Return the last assignment to a name before a line; None if there is none."""
     found = [
         node
         for node in ast.walk(function)

@@ -1,4 +1,5 @@
-"""Traces a mechanism: couples a few runs and judges them; and scores pairs for a search."""
+"""Traces a mechanism: runs it on two inputs with the same noise, and reports the differences. Also
+scores pairs of inputs for a search by the same comparison."""
 
 from __future__ import annotations
 
@@ -44,13 +45,14 @@ from dpaudit.tracing.runs.replaying import TooLong
 from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
 from dpaudit.tracing.source import number, shown
 
+# Default number of seeds of the noise in a trace.
 SEEDS = 3
-# Laws of the user's own primitives.
+# Values that the attribute `law` of a user's primitive may have.
 _LAWS = (
     *("laplace", "normal", "discrete", "geometric", "logistic", "gumbel", "exponential"),
     *("cauchy", "uniform"),
 )
-# Lines of context in an excerpt, and lines of an excerpt at most.
+# Lines of context around a marked line in an excerpt; largest number of lines of an excerpt.
 _AROUND = 2
 _MOST_LINES = 40
 
@@ -67,13 +69,15 @@ def trace_pair(
     follow: Sequence[str] = (),
     primitives: Sequence[str | Callable[..., Any]] = (),
 ) -> Trace:
-    """Run a mechanism on two inputs with the same noise, and return where the runs differ.
+    """Run a mechanism on two inputs with the same noise; return a `Trace` with the lines at which
+    the runs differ. Raises TargetError, and UsageError for a target that cannot be traced.
 
-    claim: of one run of the target.  seeds: of the noise; each gives two pairs of runs, with d1 and
-    with d2 first.  seconds: time after which no further run begins.  follow: packages or files
-    whose lines are followed like the user's.  primitives: functions, or their import paths, that
-    add noise to their first argument.  Raises TargetError, and UsageError for a target that cannot
-    be traced.
+    claim: privacy claim for one run of the target; None if nothing is claimed.
+    seeds: number of seeds of the noise. Each seed gives two pairs of runs: one begins with d1, the
+        other one with d2.
+    seconds: time after which no further run begins.
+    follow: packages or files whose lines are followed like those of the user.
+    primitives: functions that add noise to their first argument, or their import paths.
     """
     began = clock.monotonic()
     if isinstance(target, RepeatedTarget):
@@ -115,7 +119,9 @@ def trace_pair(
 
 
 def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
-    """Return the mechanism of a target. Raises UsageError if it cannot be traced here."""
+    """Return the mechanism of a target, ready to be run in this process. Raises UsageError if it
+    cannot be traced here. follow: packages or files whose lines are followed like those of the
+    user."""
     if isinstance(target, ComposedTarget):
         raise UsageError(
             f"{target.name}: several mechanisms are traced one by one", code="trace-impossible"
@@ -142,7 +148,11 @@ def subject_of(target: AnyTarget, follow: Sequence[str] = ()) -> Subject:
 
 
 def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]]:
-    """Return the source of replacements for a primitive of the user."""
+    """Return a function that yields the replacements of a user's primitive during a run. Raises
+    TargetError if the primitive is no function, or has an unknown law.
+
+    given: the primitive, or its import path.
+    """
     from dpaudit.tracing.runs.primitives.own import named
 
     function = resolve(given) if isinstance(given, str) else given
@@ -161,7 +171,7 @@ def _primitive(given: str | Callable[..., Any]) -> Callable[[Any], Iterator[Any]
 def _without_law(
     primitives: Sequence[str | Callable[..., Any]], sites: Sequence[Site]
 ) -> Iterator[str]:
-    """Yield notes on primitives of the user without a law."""
+    """Yield a note for each user's primitive that drew noise and has no attribute `law`."""
     unknown = {one.primitive for one in sites if one.law == "unknown"}
     for one in primitives:
         function = resolve(one) if isinstance(one, str) else one
@@ -220,14 +230,15 @@ def _notes(
 
 
 def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Excerpt]:
-    """Yield the source code around the lines of findings and sites, with marks."""
+    """Yield the source code around the lines of findings and sites. A line of a site is marked with
+    its cost, and a line of a finding with its title."""
     marks: dict[tuple[str, int], str] = {}
     for site in sites:
         cost = "cost unknown" if site.cost is None else f"{site.unit} = {number(site.cost)}"
         marks.setdefault(_key(site.line), cost)
         marks.setdefault(_key(site.added), "")
     for finding in findings:
-        if finding.kind != "sum":  # of which the cost in the margin says more
+        if finding.kind != "sum":  # the mark of its line stays the cost
             marks[_key(finding.line)] = finding.title
         for other in finding.others:
             marks.setdefault(_key(other), "")
@@ -245,7 +256,12 @@ def _key(line: SourceLine) -> tuple[str, int]:
 
 
 def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last lines of excerpts that show some lines with their context."""
+    """Yield the numbers of the first and last line of each excerpt. The excerpts show the given
+    lines with their context.
+
+    numbers: lines to show, in ascending order.
+    last: number of the last line of the file.
+    """
     pieces: list[list[int]] = []
     for line in numbers:
         start, end = max(1, line - _AROUND), min(last, line + _AROUND)
@@ -256,14 +272,15 @@ def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
     yield from ((start, end) for start, end in pieces)
 
 
-# Largest score of one piece of noise, so that infinite costs add up; and the score of an output
-# that differs without noise, of uneven draws, and of an exception.
+# Largest score of one piece of noise. It is finite, so that two infinite costs score above one.
+# Score of each other difference: of an output that no noise hides, of a draw that only one run
+# makes, and of an exception in one run.
 _MOST, _DIFFERENT = 1e6, 100.0
 
 
 class Scorer:
-    """Scores pairs of inputs by one coupled pair of runs each. Raises UsageError for a target that
-    cannot be traced."""
+    """Scores pairs of inputs. Each pair takes two runs with the same noise. Raises UsageError for a
+    target that cannot be traced."""
 
     def __init__(self, target: AnyTarget) -> None:
         if isinstance(target, RepeatedTarget):
@@ -271,8 +288,8 @@ class Scorer:
         self._subject = subject_of(target)
 
     def __call__(self, d1: Any, d2: Any) -> float:
-        """Return the sum of the costs of all noise of a pair, more if the outputs differ
-        nevertheless; 0 if the runs are too long."""
+        """Return the score of a pair of inputs: the sum of the costs of all noise, plus 100 for
+        each kind of difference that no noise hides; 0 if a run takes too long."""
         try:
             first = run(self._subject, d1, 0, has_lines=False)
             second = run(self._subject, d2, 0, reference=first, has_lines=False)
@@ -289,7 +306,8 @@ def can_score(target: AnyTarget) -> bool:
 
 
 def score(comparison: Comparison) -> float:
-    """Return the score of a comparison of two runs."""
+    """Return the score of a comparison of two runs: the sum of the costs of all noise and choices,
+    plus 100 for each kind of difference that no noise hides."""
     costs: dict[int, float] = {}
     for one in comparison.hidden:
         pieces = zip(one.pieces, one.shifts, *one.scales, one.released, strict=True)

@@ -1,7 +1,7 @@
-"""Traces a mechanism in a process of its own: a script for Python 3.8 and later, with NumPy.
+"""A script that traces a mechanism in its own process, for Python 3.8 and later with NumPy.
 
-It answers requests as worker.py does, without draws, and imports the package `runs` under a
-private name: dpaudit need not be installed there.
+It answers requests as worker.py does, except those for draws. It imports the package `runs` under a
+private name, since dpaudit need not be installed for this Python.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 
-TYPE_CHECKING = False  # spares the import of typing
+TYPE_CHECKING = False  # avoids the import of typing, which takes time
 if TYPE_CHECKING:
     from typing import Any
 
@@ -20,7 +20,8 @@ _RUNS = "_dpaudit_runs"
 
 
 def _load(name: str, file: str, folder: str | None = None) -> Any:
-    """Import a file of dpaudit under another name. folder: of a package."""
+    """Import a file of dpaudit under another name, and return the module. folder: the folder of a
+    package; None if the file is a single module."""
     folders = None if folder is None else [folder]
     spec: Any = importlib.util.spec_from_file_location(
         name, file, submodule_search_locations=folders
@@ -32,7 +33,7 @@ def _load(name: str, file: str, folder: str | None = None) -> Any:
 
 if __name__ != "__main__":
     from dpaudit.processes import worker
-else:  # modules beside this one must not hide those of the user's
+else:  # modules in the folder of this script must not hide modules of the user with equal names
     sys.path[:] = [one for one in sys.path if one != _HERE]
     _processes = os.path.join(_HERE.rpartition(os.sep)[0], "processes")  # noqa: PTH118  # in short
     sys.path.insert(0, _processes)
@@ -44,16 +45,20 @@ _MODULES = ("coupling", "patching", "places", "primitives.own", "running")
 
 
 class Tracing(worker.Service):
-    """The requests that this process answers, by name."""
+    """The requests that this process answers. The name of a method is the name of a request."""
 
     def prepare(
         self, how: Any, primitives: bytes, follow: list[str], last: str, patience: float
     ) -> Any:
-        """Get ready to trace.
+        """Import what a trace needs, and store its settings.
 
-        how: names of the parameters for the dataset, a generator and a number of outputs.
-        primitives: the user's, pickled.  last: a file for the stack at a crash.  patience: seconds
-        of a run after which it writes its stack, too; 0: never.
+        how: the mechanism's parameter names for the dataset, the generator and the number of
+            outputs.
+        primitives: the user's functions that add noise, pickled.
+        follow: packages or files whose lines are followed like those of the user.
+        last: name of the file to which this process writes its stack when it crashes.
+        patience: duration of a run, in seconds, after which the stack is written to this file too;
+            0 for never.
         """
         try:
             if _RUNS not in sys.modules:
@@ -65,7 +70,7 @@ class Tracing(worker.Service):
                 f"a trace needs NumPy, which {sys.executable} cannot import ({error})"
             ) from None
         self._faults: Any = importlib.import_module("faulthandler")
-        # Open as long as this process lives: what crashes writes into it.
+        # The file stays open until this process ends, since a crash writes the stack to it.
         self._last = open(last, "w")  # noqa: PTH123, SIM115
         self._faults.enable(self._last)
         self._patience = patience
@@ -90,7 +95,8 @@ class Tracing(worker.Service):
         return {}
 
     def _run_begins(self, recorder: Any) -> Any:
-        """Count a run. This is a primitive that replaces nothing."""
+        """Count a run. It has the form of a primitive, because primitives are called when a run
+        begins, but it yields no replacements."""
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
         if self._patience:
@@ -102,7 +108,8 @@ class Tracing(worker.Service):
         return lambda recorder: own.named(function, recorder)
 
     def begin(self, seconds: float) -> Any:
-        """Make the first run, which may import modules; reply whether it was too long."""
+        """Make the first run, which may import modules; reply with the reason if it took too long.
+        seconds: time limit."""
         coupling = self._modules["coupling"]
         try:
             self._begun = coupling.beginning(self._for(seconds), self._datasets[0], 0)
@@ -111,7 +118,11 @@ class Tracing(worker.Service):
         return {}
 
     def couple(self, seeds: int, seconds: float) -> Any:
-        """Run on both datasets; reply with the coupled runs."""
+        """Run the mechanism on both datasets with the same noise; reply with the coupled runs.
+
+        seeds: number of seeds of the noise.
+        seconds: time limit for all runs.
+        """
         both = map(self._datasets.get, (0, 1))
         found = self._modules["coupling"].couple(self._for(seconds), *both, seeds, self._begun)
         return {}, self._modules["coupling"].written(found)
@@ -121,7 +132,8 @@ class Tracing(worker.Service):
         return self._subject._replace(deadline=deadline)
 
     def once(self, number: int, seeds: list[int]) -> Any:
-        """Run on one dataset; reply with the number of draws of the last run."""
+        """Run the mechanism on one dataset, once with each seed; reply with the number of draws in
+        the last run. number: 0 for d1, 1 for d2."""
         run, draws = self._modules["running"].run, 0
         for seed in seeds:
             made = run(self._subject, self._datasets[number], seed, has_lines=False)

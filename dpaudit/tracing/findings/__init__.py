@@ -1,9 +1,10 @@
-"""Findings: what is wrong with a mechanism, read off its coupled runs.
+"""Findings: the errors of a mechanism that its coupled runs show. Coupled runs are two runs on
+neighbouring inputs with the same noise.
 
 A *detector* is a generator function that takes a `Case` and yields findings. `KINDS` lists the
-kinds of findings, the most severe first, with the detectors that yield them. A new kind is a
-detector and one line here (and its name in `FindingKind`, which the schema of reports
-lists); a mechanism of `mechanisms/causes` shows each kind.
+kinds of findings, the most severe first, with the detectors that yield them. To add a kind, write a
+detector, add a line to `KINDS`, and add the name to `FindingKind`, from which the schema of reports
+takes it. The folder `mechanisms/causes` has an example mechanism for each kind.
 """
 
 from __future__ import annotations
@@ -54,16 +55,17 @@ KINDS: dict[FindingKind, tuple[Detector, ...]] = {
     "unused-noise": (unused_noise,),
     "sum": (sum_of_lines,),
 }
-# Kinds of which one line can have several findings, one for each call on it.
+# A line can have several findings of these kinds, one for each call on the line.
 _OF_CALLS = ("too-little-noise", "data-dependent-scale")
 
 
 def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None) -> Case:
-    """Return the findings of coupled runs, causes first, with the lines that draw noise and their
-    costs.
+    """Return a `Case` with the findings of coupled runs, causes first, and with the lines that draw
+    noise and their costs.
 
-    claim: of one run; None: only what no claim allows is a cause.  changed: how much the record
-    that differs changes a sum.
+    claim: privacy claim for one run. Without a claim, a finding is a cause only if its cost is
+        infinite.
+    changed: the amounts by which the record that differs changes a sum; None if unknown.
     """
     case = case_of(runs, claim, changed)
     if runs.keeps_state:
@@ -76,8 +78,11 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
 
 
 def _by_laws(case: Case, epsilon: float) -> Case:
-    """Return the findings where the exact laws of the output are known: if these are close enough,
-    nothing in the runs is a leak."""
+    """Return the case with its findings if the exact laws of the output are known. If these laws
+    satisfy the claim, no difference between the runs is a leak.
+
+    epsilon: largest log-ratio of the two laws, in nats.
+    """
     assert case.runs.laws is not None
     found = list(of_outputs(case))
     exceeds = any(one.kind == "too-little-noise" for one in found)
@@ -88,7 +93,8 @@ def _by_laws(case: Case, epsilon: float) -> Case:
 
 
 def _ordered(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings, causes first, one of each kind for a line, or for a call on it."""
+    """Return findings, causes first, without duplicates: one finding of each kind for each line, or
+    for each call if the kind is in `_OF_CALLS`."""
     unique: dict[tuple[str, str, int, str], Finding] = {}
     for finding in sorted(found, key=lambda one: not one.is_cause):
         code = finding.line.code if finding.kind in _OF_CALLS else ""
@@ -96,11 +102,12 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     ordered = sorted(unique.values(), key=_rank)
     if sum(one.is_cause for one in ordered) < 2:
         return ordered
-    # With more noise here the other causes would leak as before.
+    # With several causes, more noise on one line does not remove the leaks of the other lines.
     return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
 
 
 def _rank(one: Finding) -> tuple[bool, bool, int, float]:
-    """Return the sort key: causes first, of these the ones that no noise hides."""
+    """Return the sort key of a finding: causes first; then findings with infinite cost; then by the
+    order of `KINDS`; then the highest cost."""
     cost = 0.0 if one.cost is None else one.cost
     return not one.is_cause, cost != math.inf, [*KINDS].index(one.kind), -cost

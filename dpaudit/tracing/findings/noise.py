@@ -1,5 +1,5 @@
-"""Detectors of noise: too small, with a scale that depends on the data, or drawn and used wrongly
-(constant seeds, one draw for two values, draws without use or for one input alone)."""
+"""Detectors of wrong noise: noise that is too small, whose scale depends on the data, whose seed is
+constant, that hides two values, that is never used, or that is drawn for only one input."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from dpaudit.tracing.findings.sites import (
 from dpaudit.tracing.runs.comparing import Hidden
 from dpaudit.tracing.source import number, origins, shown, times
 
-# Scales that are closer, relatively, are equal.
+# Scales are equal if their relative difference is at most this number.
 _ROUNDING = 1e-9
 
 
 def of_noise(case: Case) -> Iterator[Finding]:
-    """Yield the calls whose noise is too small, or whose scale depends on the data."""
+    """Yield a finding for each call whose noise is too small or has a scale that depends on the
+    data."""
     coins = coins_as_noise(case.runs)
     for call in case.calls:
         others = [piece for other in case.calls if other is not call for piece in other.worst]
@@ -36,26 +37,29 @@ def of_noise(case: Case) -> Iterator[Finding]:
 
 
 def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding]:
-    """Yield what is wrong with the noise of one call. others: the noise of the other calls."""
+    """Yield the finding of one call, if its noise is too small or has a scale that depends on the
+    data. others: the noise of the other calls, which spends part of the claim."""
     runs, claim, changed = case.runs, case.claim, case.changed
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
         return  # `of_parameters` yields the finding
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
-    # If records are picked at random, a single pair of runs may miss the one that differs.
+    # If records are picked at random, a single pair of runs may miss the record that differs.
     is_sampled = any(pair.comparison.picks for pair in runs.coupled)
     is_cause = all(over) if is_sampled else any(over)
     if _has_random_scale(seen) and not any(piece.has_two_scales for each in over for piece in each):
         is_cause = False
     if one.law == "uniform":
-        # Another draw may reach the outputs that this one cannot, as may a remainder modulo 1.
+        # An output that this uniform number cannot reach may be reached with another draw, or by a
+        # remainder modulo 1. So every pair of runs must exceed the claim, with no other noise.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
     effects = [each for every in one.hidden for each in every if each.kind == "effect"]
     if effects and not (
         one.law == "uniform" and all(map(all, (each.released for each in effects)))
     ):
-        # With other noise, the law of the output is a mixture.
+        # The cost was measured on the output for fixed values of the other noise. Over all values
+        # of it, the law of the output is a mixture, which may cost less.
         is_cause = False
     if any(over):
         every = [piece for pieces in over for piece in pieces]
@@ -91,8 +95,8 @@ def of_parameters(case: Case) -> Iterator[Finding]:
 
 
 def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield the parameters of a library's mechanism that differ between the inputs: bounds of the
-    output, and all parameters if the law is not known."""
+    """Yield a finding if parameters of a library's mechanism differ between the inputs. Bounds of
+    the output are always compared; other parameters only if the law of the noise is unknown."""
     every = [each for hidden in one.hidden for each in hidden]
     bounds = next((each for each in every if changed_bounds(each)), None)
     unknown = [each for each in every if each.law == "unknown"]
@@ -121,8 +125,11 @@ def _of_parameters(one: Call, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def _chance_at_the_end(one: Hidden, name: str) -> float | None:
-    """Return the probability that an output reaches the nearer of two bounds, the larger one of
-    both inputs; None for an unknown law."""
+    """Return the probability that an output reaches the nearer of the two inputs' bounds; None for
+    an unknown law. It is computed for both inputs, and the larger one is returned.
+
+    name: "lower" or "upper".
+    """
     side = 1 if name == "upper" else -1
     end = min(side * each[name] for each in one.parameters)
     chances = [
@@ -174,14 +181,15 @@ def _too_little(
 
 
 def _set_on(one: Call) -> str:
-    """Return the lines that set the scale, as the end of a sentence."""
+    """Return a clause that names the lines on which the scale is set, such as "; its scale depends
+    on line 7"; "" if there are none."""
     lines = [str(each.line) for each in origins(one.line)]
     return f"; its scale depends on line{'s'[: len(lines) > 1]} {', '.join(lines)}" if lines else ""
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
-    """Return whether a scale is random, as for normal noise whose variance is drawn: the law of the
-    sum is then a mixture."""
+    """Return whether the scale for d1 differs between pairs of runs, as for normal noise whose
+    variance is drawn. The law of value plus noise is then a mixture, which may cost less."""
     largest = [max(piece.scales[0] for piece in pieces) for pieces in runs]
     known = [one for one in largest if math.isfinite(one)]
     return bool(known) and max(known) - min(known) > _ROUNDING * max(known)
@@ -192,18 +200,18 @@ def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def _other(one: Call) -> tuple[SourceLine, ...]:
-    """Return the other lines of a finding: where the scale is set, where the noise is added, and
-    the callers."""
+    """Return the further lines of a finding: the lines that set the scale, the callers, and the
+    line that adds the noise, without the line that draws it."""
     lines = {(each.file, each.line): each for each in (*origins(one.line), *one.callers, one.added)}
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
 
-# Lines named, at most, on which one input draws more often than the other.
+# Largest number of lines named on which one input draws more often than the other.
 _FEW_UNEVEN = 3
 
 
 def constant_seeds(case: Case) -> Iterator[Finding]:
-    """Yield the generators that get the same seed in every run."""
+    """Yield a finding for each generator that gets the same seed in every run."""
     for place, name, seed in case.runs.constant_seeds:
         words = f"`{name}` gets the seed {seed} in every run: the noise is known, and hides nothing"
         remedy = "take the generator as a parameter, or make it without a seed"
@@ -211,7 +219,8 @@ def constant_seeds(case: Case) -> Iterator[Finding]:
 
 
 def noise_used_twice(case: Case) -> Iterator[Finding]:
-    """Yield draws that hide two values whose difference is released."""
+    """Yield a finding for each draw that is added to two values whose shifts differ. The difference
+    of the two sums is then released without noise."""
     for pair in case.runs.coupled:
         for draw, first, second in pair.comparison.twice:
             words = (
@@ -226,7 +235,7 @@ def noise_used_twice(case: Case) -> Iterator[Finding]:
 
 
 def unused_noise(case: Case) -> Iterator[Finding]:
-    """Yield draws that are added to nothing, on lines without another finding: a note."""
+    """Yield a note for each draw that is added to no value, if its line has no other finding."""
     others = [one for one in case.found if one.kind != "drawn-for-one-input"]
     named = {(one.line.file, one.line.line) for one in others}
     for pair in case.runs.coupled[:1]:
@@ -240,8 +249,8 @@ def unused_noise(case: Case) -> Iterator[Finding]:
 
 
 def drawn_for_one_input(case: Case) -> Iterator[Finding]:
-    """Yield lines on which one input draws more often than the other, so that their cost is not
-    known; a note, and only if there is no cause."""
+    """Yield a note for each line on which one input draws more often than the other, if no finding
+    is a cause. The cost of such a line is unknown."""
     if any(one.is_cause for one in case.found):
         return
     pairs = [pair for pair in case.runs.coupled if pair.forward]
@@ -255,8 +264,8 @@ def drawn_for_one_input(case: Case) -> Iterator[Finding]:
 
 
 def sum_of_lines(case: Case) -> Iterator[Finding]:
-    """Yield the sum over all lines if it exceeds the claim and no line alone does: a note, since
-    the proof of a correct mechanism may be finer than composition."""
+    """Yield a note if the sum of the costs of all lines exceeds the claim, and no finding is a
+    cause. It is no cause, since a mechanism may have a proof with a smaller cost than the sum."""
     if not case.exceeds or case.claim is None or any(one.is_cause for one in case.found):
         return
     first, *rest = case.sites

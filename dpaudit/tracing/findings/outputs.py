@@ -1,5 +1,5 @@
-"""Detectors of differences of the outputs: choices whose probabilities depend on the data, parts
-without noise, and values that noise selects but does not hide."""
+"""Detectors of outputs that differ between the inputs: random choices whose probabilities depend on
+the data, parts of the output without noise, and values that noise selects but does not hide."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from dpaudit.tracing.source import number, shown, times
 
 
 def of_choices(case: Case) -> Iterator[Finding]:
-    """Yield discrete choices whose probabilities differ by more than the claim allows."""
+    """Yield a finding for each discrete choice whose probabilities on the two inputs differ by more
+    than the claim allows."""
     runs, claim = case.runs, case.claim
     for pair in runs.coupled:
         for one in pair.comparison.chosen:
@@ -41,8 +42,9 @@ def of_choices(case: Case) -> Iterator[Finding]:
                     f"`{one.place.code}` chooses with probabilities that depend on the data: "
                     f"ε = {number(cost)}"
                 )
-                # If an outcome has another meaning on the other input, as an interval between
-                # records has, its probability alone is no leak.
+                # A choice may have outcomes with another meaning on each input: outcome 3 may be
+                # the interval after the third record. Different probabilities of outcome 3 are then
+                # no proof of a leak.
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
@@ -54,7 +56,8 @@ def of_choices(case: Case) -> Iterator[Finding]:
 
 
 def _is_picked_from_data(parameters: dict[str, object]) -> bool:
-    """Return whether a choice may be among records, whose number is no leak by itself."""
+    """Return whether a choice has equally probable items. These may be records: probabilities that
+    differ because one input has one record more are no leak by themselves."""
     return "n" in parameters and "p" not in parameters
 
 
@@ -67,8 +70,8 @@ Floats = NDArray[np.float64]
 
 
 def epsilon_of(laws: Laws) -> float:
-    """Return the largest log-ratio of the probabilities of an output, in nats; a lower bound if
-    some branches were not run."""
+    """Return the largest log-ratio of the probabilities of an output on the two inputs, in nats. If
+    some branches were not run, it is a lower bound."""
     first, second = np.asarray(laws.first), np.asarray(laws.second)
     if laws.is_exact:
         return coin_cost(first, second)
@@ -79,8 +82,8 @@ def epsilon_of(laws: Laws) -> float:
 
 
 def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
-    """Yield a finding if the laws violate a claim; without a claim, if only one input has some
-    output."""
+    """Yield a finding if the laws of the output violate a claim. Without a claim, yield one if an
+    output is possible for only one input."""
     said = _excess(laws, claim)
     if said is None:
         return
@@ -93,7 +96,7 @@ def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
 
 
 def site_of(laws: Laws) -> Site:
-    """Return the line of the coins, with the cost of the output."""
+    """Return the line that draws the coins as a row of the table, with the cost of the output."""
     epsilon = epsilon_of(laws)
     return Site(
         line=shown(laws.place), added=shown(laws.place), primitive=laws.primitive, law="choice",
@@ -103,7 +106,7 @@ def site_of(laws: Laws) -> Site:
 
 
 def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
-    """Return the violation in words; None if the laws satisfy the claim."""
+    """Return the violated bound in words, such as "ε = 1.5"; None if the laws satisfy the claim."""
     first, second = np.asarray(laws.first), np.asarray(laws.second)
     ways = ((first, second, laws.rests[1]), (second, first, laws.rests[0]))
     epsilon = epsilon_of(laws)
@@ -130,7 +133,7 @@ def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
 
 
 def _divergence(order: float, one: Floats, other: Floats) -> float:
-    """Return the Rényi divergence of an order above 1, in nats."""
+    """Return the Rényi divergence of two discrete laws, in nats. order: above 1."""
     if np.any((one > 0) & (other == 0)):
         return math.inf
     both = (one > 0) & (other > 0)
@@ -138,16 +141,18 @@ def _divergence(order: float, one: Floats, other: Floats) -> float:
     return float(np.logaddexp.reduce(terms)) / (order - 1)
 
 
-# Ends of the process of an isolated mechanism, reported like exceptions.
+# Kinds of errors of a mechanism in its own process that are no Python exceptions.
 _ENDS = ("crash", "timeout")
 
 
 def of_outputs(case: Case) -> Iterator[Finding]:
-    """Yield differences of the outputs that no noise hides, and coins that decide the output."""
+    """Yield a finding for each difference of the outputs that no noise hides, and for each coin
+    that decides the output at a higher cost than the claim allows."""
     runs, claim = case.runs, case.claim
     if runs.laws is not None:
         yield from of_laws(runs.laws, claim)
-    # Several branches may lead to an output, as in rejection sampling: the cheapest counts.
+    # Several branches may lead to the same output, as in rejection sampling. The branch with the
+    # lowest cost counts.
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:
@@ -171,7 +176,8 @@ def of_outputs(case: Case) -> Iterator[Finding]:
 
 
 def of_thresholds(case: Case) -> Iterator[Finding]:
-    """Yield parts of the output that only one input has, with a probability above the claimed δ."""
+    """Yield a finding for each part of the output, such as a key, that only one input can have, if
+    it passes the threshold for release with a probability above the claimed δ."""
     claim = case.claim
     for pair in case.runs.coupled:
         for one in pair.threshold_leaks:
@@ -210,7 +216,7 @@ def _raises(pair: Coupled) -> Finding:
 
 
 def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
-    """Return the finding of a part of the output without noise."""
+    """Return the finding for a part of the output that differs and has no noise."""
     comparison = pair.comparison
     names = [one for one in pair.bare if not one.startswith("len(")] or pair.bare
     name = names[0]
@@ -256,8 +262,8 @@ def _bare(pair: Coupled, runs: Runs, claim: PrivacyClaim | None) -> Finding:
 
 
 def _of_one_alone(name: str, runs: Runs) -> str:
-    """Return a phrase if a part of the output is constant for one input and noisy for the other;
-    else an empty string."""
+    """Return a phrase if a part of the output is constant for one input and takes several values
+    for the other one; else an empty string. name: name of the part."""
     seen: tuple[set[str], set[str]] = (set(), set())
     for each in runs.coupled:
         values = each.comparison.differing.get(name)
@@ -270,18 +276,19 @@ def _of_one_alone(name: str, runs: Runs) -> str:
     return f" is always {next(iter(seen[which]))} for d{which + 1}, and never for d{2 - which}"
 
 
-# Error probability of each bound on a probability.
+# Error probability of each confidence bound on a probability.
 _LEVEL = 1e-5
-# A value that occurred only once may be a noised number.
+# Number of occurrences of a repeated value. A value that occurs once may be a noised number.
 _AGAIN = 2
-# Occurrences that noise of an unknown law does not explain.
+# Occurrences from which a value is reported although the law of some noise is unknown.
 _OFTEN = 100
 
 
 def of_selected(case: Case) -> Iterator[Finding]:
-    """Yield values that only one input has. They are causes if the counts of the runs refute the
-    claim: the other input may have such a value too rarely to be seen."""
-    # The most frequent value of each part.
+    """Yield a finding for each value that only one input had in the runs. It is a cause if the
+    counts of the runs refute the claim; otherwise the other input may have the value too rarely to
+    be seen."""
+    # The most frequent value comes first.
     for one in sorted(case.runs.selected, key=lambda one: -one.often):
         is_cause = _is_above(one, case.claim)
         if not (is_cause or one.is_known or one.often >= _OFTEN):
@@ -326,8 +333,9 @@ def _is_above(one: Selected, claim: PrivacyClaim | None) -> bool:
 
 
 def of_rare_branches(case: Case) -> Iterator[Finding]:
-    """Yield values that only one input has on a branch with a probability above the claimed δ. They
-    are no certain causes: the other input may have such a value on another branch."""
+    """Yield a note for each value that only one input has on a rare branch, if the probability of
+    the branch exceeds the claimed δ. It is no cause, since the other input may have the value on a
+    branch that was not run."""
     points = () if case.claim is None else case.claim.points()
     allowed = min((point.delta for point in points), default=0.0)
     for one in case.runs.rare:

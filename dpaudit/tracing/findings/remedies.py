@@ -1,4 +1,4 @@
-"""Remedies: the scale, or the bound of records, that would satisfy the claim."""
+"""Remedies of findings: the scale of noise, or the bound on records, that satisfies the claim."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from dpaudit.tracing.source import rounded_down, rounded_up
 
 
 class Changes(NamedTuple):
-    """How much the record that differs changes sums over columns. sizes: absolute changes, one for
-    each column with numbers.  is_replaced: whether a record is replaced; else it is added."""
+    """The amounts by which the record that differs between the inputs changes sums of columns.
+
+    sizes: absolute change of the sum of each column with numbers, without 0 and 1.
+    is_replaced: whether a record is replaced; otherwise it is added or removed.
+    """
 
     sizes: frozenset[float]
     is_replaced: bool
 
 
 def changes(d1: Any, d2: Any) -> Changes | None:
-    """Return the changes if two inputs differ in one record, else None."""
+    """Return the `Changes` between two inputs that differ in one record; None for other inputs."""
     first, second = records_of(d1), records_of(d2)
     if first is None or second is None:
         return None
@@ -38,12 +41,13 @@ def changes(d1: Any, d2: Any) -> Changes | None:
         sizes = {name: one[name] - other[name] for name in one.keys() & other.keys()}.values()
     else:
         return None
-    # A count changes by 1, too, whatever the record is.
+    # A change of 1 is left out: a count also changes by 1, so the change shows no column.
     return Changes(frozenset(map(abs, sizes)) - {0.0, 1.0}, bool(alone[0] and alone[1]))
 
 
 def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
-    """Yield the numbers of a record by column: of a number, a tuple, or the items of a mapping."""
+    """Yield (column, number) for the numbers of a record. A record is a number (column None), a
+    tuple (column: place) or the items of a mapping as a frozenset (column: key)."""
     columns: list[tuple[Hashable, Any]] = [(None, record)]
     if isinstance(record, tuple):
         columns = list(enumerate(record))
@@ -56,21 +60,23 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
 
 # Relative difference that counts as rounding.
 _ROUNDING = 1e-9
-# Ends of remedies with more noise: if nothing else leaks, and if other lines do.
+# Last words of a remedy with more noise. FOR_LINE is used if other lines leak, too.
 FOR_PAIR, FOR_LINE = "would do for this pair", "would do for this line"
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
-# The change, if it is a whole record: added, or replaced.
+# Words for a change that is a whole record, if the record is added, and if it is replaced.
 WHOLE = ("the size of the record that differs", "the difference of the two records")
 
 
 def is_whole_record(piece: Piece, changed: Changes) -> bool:
-    """Return whether a shift is a number of the record that differs."""
+    """Return whether the shift of a piece equals a change in `changed`, so that a number of the
+    record that differs was added up without a bound."""
     sizes = (math.isclose(piece.shift, one, rel_tol=_ROUNDING) for one in changed.sizes)
     return piece.cost is None and any(sizes)
 
 
 def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
-    """Return the beginning of a remedy: the bound of records for which the scale is enough."""
+    """Return the beginning of a remedy: the range to which records must be clipped for the present
+    scale to satisfy the claim; "" if unknown."""
     times = None if claim is None else _enlargement([piece], claim)
     most = math.nan if times is None else piece.shift / times
     most = math.floor(most * (1 + _ROUNDING)) if piece.law == "discrete" else most
@@ -84,8 +90,10 @@ def clipping(piece: Piece, claim: PrivacyClaim | None, changed: Changes) -> str:
 def enlarged(
     pieces: Sequence[Piece], claim: PrivacyClaim | None, others: Sequence[Piece] = ()
 ) -> str:
-    """Return the scale that would satisfy the claim, or another remedy; empty if unknown.
+    """Return a remedy in words: the scale that satisfies the claim, or another kind of noise; "" if
+    unknown.
 
+    pieces: the noise to enlarge.
     others: the noise of other lines, which spends part of the claim.
     """
     if claim is None or any(one.cost is not None for one in pieces):
@@ -106,8 +114,8 @@ def enlarged(
 def _enlargement(
     pieces: Sequence[Piece], claim: PrivacyClaim, others: Sequence[Piece] = ()
 ) -> float | None:
-    """Return the factor for the scale that satisfies the claim, by bisection; None if there is
-    none, or if it is not known. others: noise that stays as it is."""
+    """Return the smallest factor for the scale of pieces that satisfies the claim, by bisection;
+    None if no factor does, or if it is unknown. others: noise whose scale is not changed."""
     if others and (
         len({one.unit for one in (*pieces, *others)}) > 1
         or any(one.value is None for one in others)
@@ -138,7 +146,8 @@ def _enlargement(
 
 
 def same_parts(claim: PrivacyClaim | None) -> str:
-    """Return the remedy if the set of keys or the number of values is released."""
+    """Return the remedy, in words, for an output that releases which keys or how many values the
+    data has."""
     below = "leave out noisy counts below a threshold"
     has_delta = claim is not None and all(point.delta for point in claim.points())
     more = f", or {below}" if has_delta else f"; or claim a δ above 0, and {below}"

@@ -1,4 +1,5 @@
-"""The calls that draw noise: their operands and costs over all pairs of runs."""
+"""The calls that draw noise, with the values that the noise hides and the costs in all pairs of
+runs."""
 
 from __future__ import annotations
 
@@ -16,15 +17,24 @@ from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.source import number, shown
 
-# Parameters of a library's mechanism: its input, and the bounds of its output.
+# Names of parameters of a library's mechanism: its input value, and the bounds of its output.
 VALUE, BOUNDS = "value", ("lower", "upper")
-# Stands for an unknown scale or cost, in arrays.
+# Stands for an unknown scale or cost in arrays.
 _UNKNOWN = -1.0
 
 
 @dataclass(slots=True)
 class Call:
-    """A call that draws noise, over all pairs of runs."""
+    """A call that draws noise, with its noise in all pairs of runs.
+
+    line: the line that draws.
+    added: the line that adds the noise to a value, or compares it.
+    primitive, law: names of the function that draws, and of the law of the noise.
+    operands: the hidden value in both runs, as text.
+    callers: lines from which the call was reached, innermost first.
+    hidden: the noise of the call, one list for each pair of runs.
+    runs: the same noise as pieces, equal pieces merged, one list for each pair of runs.
+    """
 
     line: SourceLine
     added: SourceLine
@@ -32,24 +42,26 @@ class Call:
     law: str
     operands: tuple[str, str]
     callers: tuple[SourceLine, ...] = ()
-    # A list for each pair of runs: its noise, and the same as pieces, equal ones merged.
     hidden: list[list[Hidden]] = field(default_factory=list)
     runs: list[list[Piece]] = field(default_factory=list)
 
     @property
     def worst(self) -> list[Piece]:
-        """The pieces of the pair of runs in which they cost most."""
+        """The pieces of the pair of runs in which the call costs most."""
         return max(filter(None, self.runs), key=cost_together)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Coupled runs with the claim that they are held against: the input of a detector.
+    """The input of a detector: coupled runs, and the claim with which they are compared.
 
-    changed: how much the record that differs changes a sum.  calls: the calls that draw noise.
-    sites: the same as rows of a table, and coins.  total: the cost of all sites together, in
-    words.  exceeds: whether that is more than the claim allows.  found: the findings of the
-    detectors that ran before.
+    claim: privacy claim for one run; None if nothing is claimed.
+    changed: the amounts by which the record that differs changes a sum; None if unknown.
+    calls: the calls that draw noise.
+    sites: these calls, and coins, as rows of a table.
+    total: the cost of all sites together, in words; None if unknown.
+    exceeds: whether this cost is more than the claim allows.
+    found: the findings of the detectors that ran before.
     """
 
     runs: Runs
@@ -75,9 +87,9 @@ def _total(
 ) -> tuple[str | None, bool]:
     """Return the cost of all sites together, in words, and whether it exceeds the claim."""
     if any(pair.comparison.uneven for pair in runs.coupled):
-        return None, False  # what one input alone draws has no cost
+        return None, False  # noise that only one input draws has no known cost
     if runs.selected or runs.rare or unexplained(runs):
-        return None, False  # what no noise hides is in no sum
+        return None, False  # a difference that no noise hides is not part of the sum
     pieces = [one.worst for one in calls]
     coins = [one.cost for one in coin_sites(runs)]
     choices = [cost for cost in coins if cost is not None]
@@ -103,14 +115,15 @@ def _total(
 
 
 def coins_as_noise(runs: Runs) -> list[Piece]:
-    """Return coins as noise of the same cost; infinite if it is not known."""
+    """Return each coin as a piece of Laplace noise with the same ε; an infinite ε if unknown."""
     costs = [math.inf if one.cost is None else one.cost for one in coin_sites(runs)]
     return [Piece("laplace", (1.0, 1.0), one, released=False) for one in costs]
 
 
 def unexplained(runs: Runs) -> list[str]:
-    """Return the parts of the output that differ though the operands of all noise are equal. If
-    coins explain the difference in some pairs, they may in others, without any noise."""
+    """Return the names of the parts of the output that differ although noise was added to equal
+    values. A pair of runs without noise is left out if coins explain the difference in some pair:
+    they may explain it here, too."""
     has_coins = runs.laws is not None or any(pair.absorbed is not None for pair in runs.coupled)
     found: list[str] = []
     for pair in runs.coupled:
@@ -127,8 +140,8 @@ def cost_together(pieces: Sequence[Piece]) -> float:
 
 
 def calls_of(runs: Runs) -> Iterator[Call]:
-    """Yield the calls that draw noise with an operand."""
-    # By file, line, code and primitive: a line may have several calls.
+    """Yield the calls that draw noise which is added to a value or compared with one."""
+    # The key is (file, line, code, primitive), since a line may have several calls.
     found: dict[tuple[str, int, str, str], Call] = {}
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
@@ -144,7 +157,7 @@ def calls_of(runs: Runs) -> Iterator[Call]:
             if any(one.shifts) and not any(any(other.shifts) for other in each.hidden[number_]):
                 each.operands = one.operands
             each.hidden[number_].append(one)
-    # A random sign makes one-sided noise two-sided; whether a coin is such a sign is not known.
+    # A random sign makes one-sided noise two-sided. It is unknown whether a coin is such a sign.
     is_signed = any(pair.comparison.picks for pair in runs.coupled)
     for gathered in found.values():
         gathered.runs = [_pieces(every) for every in gathered.hidden]
@@ -155,15 +168,15 @@ def calls_of(runs: Runs) -> Iterator[Call]:
 
 
 def _turned(one: Hidden) -> Hidden:
-    """Return noise of a pair that ran d2 first, with the values of d1 first."""
+    """Return noise of a pair of runs that began with d2, with the values of d1 in first place."""
     return one._replace(
         operands=one.operands[::-1], scales=one.scales[::-1], parameters=one.parameters[::-1]
     )
 
 
 def _pieces(every: Sequence[Hidden]) -> list[Piece]:
-    """Return the pieces of noise of a call in one pair of runs, equal ones merged. A piece with
-    several uses counts once, with the costliest."""
+    """Return the pieces of noise of a call in one pair of runs, equal pieces merged. A piece with
+    several uses counts once, with its costliest use."""
     if not every:
         return []
     columns = [
@@ -173,7 +186,7 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
         )
     ]
     numbers, shifts, first, second, released = columns
-    # The cost of an effect belongs to its piece, also where that is only compared.
+    # A cost measured on the output holds for every use of the piece, including comparisons.
     known = {piece: one.cost for one in every if one.cost is not None for piece in one.pieces}
     costs = np.array([known.get(one, math.nan) for one in numbers.tolist()] if known else math.nan)
     costs = np.broadcast_to(costs, numbers.shape)
@@ -183,7 +196,7 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
     order = np.lexsort((-size, numbers))
     kept = order[np.unique(numbers[order], return_index=True)[1]]
     rows = np.column_stack([shifts, first, second, shown, costs])[kept]
-    # NaN is replaced, so that unknown scales are equal.
+    # NaN is replaced by a number, since rows with NaN are never equal.
     unique, counts = np.unique(
         np.nan_to_num(rows, nan=_UNKNOWN, posinf=np.inf), axis=0, return_counts=True
     )
@@ -205,7 +218,8 @@ def _pieces(every: Sequence[Hidden]) -> list[Piece]:
 
 
 def changed_parameters(one: Hidden) -> list[str]:
-    """Return the parameters of a library's mechanism that differ between the inputs."""
+    """Return the names of the parameters of a library's mechanism that differ between the inputs,
+    apart from the value to which noise is added."""
     first, second = one.parameters
     if VALUE not in first or VALUE not in second:
         return []
@@ -213,7 +227,8 @@ def changed_parameters(one: Hidden) -> list[str]:
 
 
 def changed_bounds(one: Hidden) -> list[str]:
-    """Return the bounds of a library's mechanism that differ between the inputs."""
+    """Return the names of the output bounds of a library's mechanism that differ between the
+    inputs."""
     return [name for name in changed_parameters(one) if name in BOUNDS]
 
 
@@ -257,13 +272,13 @@ def as_site(one: Call) -> Site:
 
 
 def rank(site: Site) -> tuple[bool, float, str, int]:
-    """Return the sort key of rows: unknown costs first, then the costliest."""
+    """Return the sort key of a row: rows with unknown cost first, then the costliest."""
     return site.total is not None, -(site.total or 0.0), site.line.file, site.line.line
 
 
 @dataclass(slots=True)
 class _Coin:
-    """A coin, or another choice, with its cost in each pair of runs."""
+    """A coin, or another discrete choice. costs: its ε in each pair of runs; None if unknown."""
 
     line: SourceLine
     primitive: str
@@ -272,8 +287,8 @@ class _Coin:
 
 
 def coin_sites(runs: Runs) -> Iterator[Site]:
-    """Yield the coins and other choices that explain a difference of the outputs, or whose
-    probabilities differ between the inputs."""
+    """Yield a row of the table for each coin, or other discrete choice, that explains a difference
+    of the outputs or whose probabilities differ between the inputs."""
     found: dict[tuple[str, int], _Coin] = {}
     for pair in runs.coupled:
         costs: dict[tuple[str, int], float | None] = {}
@@ -304,8 +319,8 @@ def coin_sites(runs: Runs) -> Iterator[Site]:
 
 
 def choice_cost(one: Chosen) -> float:
-    """Return the largest log-ratio of the probabilities of an outcome, in nats; 0 if the numbers of
-    outcomes differ."""
+    """Return the largest log-ratio of the probabilities of an outcome on the two inputs, in nats; 0
+    if the numbers of outcomes differ."""
     first, second = one.probabilities
     if len(first) != len(second) or first == second:
         return 0.0

@@ -1,5 +1,5 @@
-"""Primitives: the functions that draw noise. The generator `replacements` of each module yields the
-attributes to replace during a run; the replacements call the `Recorder`."""
+"""Primitives: the functions that draw noise. During a run, functions that call the `Recorder`
+replace them. The generator `replacements` of each module yields these replacements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Replacement(NamedTuple):
-    """A new value for an attribute during a run. owner: a module or a class."""
+    """A new value for an attribute during a run. owner: the module or class with the attribute."""
 
     owner: Any
     name: str
@@ -24,14 +24,15 @@ class Replacement(NamedTuple):
 
 
 class Replacements(NamedTuple):
-    """New values for attributes of one owner, by name."""
+    """New values for attributes of one module or class. values: attribute name -> value."""
 
     owner: Any
     values: dict[str, Any]
 
 
 def grouped(every: Iterable[Replacement]) -> list[Replacements]:
-    """Return replacements by owner. A second replacement of an attribute comes in a later group."""
+    """Return replacements, grouped by owner. The second replacement of an attribute is put in a
+    later group."""
     found: list[Replacements] = []
     latest: dict[int, Replacements] = {}
     for owner, name, value in every:
@@ -44,8 +45,8 @@ def grouped(every: Iterable[Replacement]) -> list[Replacements]:
 
 
 def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[..., Any]) -> Any:
-    """Return a replacement of a method that draws noise: it calls the method while draws are not
-    recorded, and returns `record(result, *arguments)`, with arguments that carry no noise."""
+    """Return a replacement of a method that draws noise. It calls the method with plain arguments,
+    pauses the recording of draws meanwhile, and returns `record(result, *arguments)`."""
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         args, named = bare(args), {key: bare(one) for key, one in named.items()}
@@ -59,8 +60,12 @@ def recorded(recorder: Recorder, real: Callable[..., Any], record: Callable[...,
 def chosen(
     recorder: Recorder, label: str, outcomes: Sequence[Any], law: Sequence[float], result: Any
 ) -> Any:
-    """Record the result of a mechanism with few outcomes; return that of the first run in a second
-    one. law: the probabilities of the outcomes."""
+    """Record the result of a mechanism with few outcomes, and return it. In a second run, return
+    the result of the first run.
+
+    label: name of the primitive.
+    law: probability of each outcome.
+    """
     place = next((place for place, one in enumerate(outcomes) if one is result or one == result), 0)
     parameters, few = {"n": len(law), "p": list(law)}, list(enumerate(law))
     place = recorder.picked(label, "choice", place, parameters=parameters, outcomes=few)
@@ -68,8 +73,8 @@ def chosen(
 
 
 def as_coin(things: Any, law: Any) -> list[tuple[Any, float]] | None:
-    """Return the outcomes 0 and 1 with their probabilities if all items to pick from are booleans,
-    else None. law: the probability of each item."""
+    """Return [(0, probability of False), (1, probability of True)] if all items to pick from are
+    booleans; else None. law: probability of each item."""
     if not len(things) or not all(isinstance(one, (bool, np.bool_)) for one in things):
         return None
     true = float(sum(p for one, p in zip(things, law) if one))

@@ -1,5 +1,6 @@
-"""Mechanisms of diffprivlib, OpenDP and PyDP: their argument is the operand of the noise, or it
-decides the probabilities of a few outcomes. Functions that hide their data are opaque."""
+"""Mechanisms of diffprivlib, OpenDP and PyDP. A mechanism adds noise to its argument, or picks one
+of a few outcomes with probabilities that depend on the argument. A function that keeps its data
+inside, out of sight of the trace, is recorded as opaque: its law and its cost are unknown."""
 
 from __future__ import annotations
 
@@ -33,7 +34,12 @@ def _is_number(value: Any) -> bool:
 def _of_module(
     home: str, name: str, methods: tuple[str, ...]
 ) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Yield the methods of a class that a loaded module has: the class, the name, the function."""
+    """Yield (class, method name, function) for the methods of a class that exist; nothing if the
+    module is not loaded.
+
+    home: name of the module.
+    name: name of the class.
+    """
     kind = getattr(sys.modules.get(home), name, None)
     for method in methods:
         real = getattr(kind, method, None)
@@ -47,6 +53,7 @@ def _opaque(recorder: Recorder, real: Callable[..., Any], label: str) -> Any:
 
 # diffprivlib.
 
+# Parameters of a mechanism that a trace compares between the inputs.
 _SHOWN = ("epsilon", "delta", "sensitivity", "lower", "upper", "gamma")
 
 
@@ -82,8 +89,14 @@ def _randomise(recorder: Recorder, real: Any) -> Any:
 
 
 def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
-    """Return the law of the noise and its scale. A law that depends on the value, as within bounds,
-    is unknown; a sum that is only truncated afterwards has the law of its noise."""
+    """Return the law of the noise of a diffprivlib mechanism, and its scale.
+
+    The law is "unknown" if it depends on the value, as for a mechanism that resamples until the
+    output is within bounds. A mechanism that truncates or folds the noised value afterwards has the
+    law of its noise.
+
+    name: name of the class.
+    """
     epsilon, delta = (float(getattr(mechanism, one, 0.0)) for one in ("epsilon", "delta"))
     sensitivity = float(getattr(mechanism, "sensitivity", 0.0))
     if name in ("Laplace", "LaplaceTruncated", "LaplaceFolded") and delta < 1:
@@ -100,7 +113,12 @@ def _law(name: str, mechanism: Any) -> tuple[str, float | None]:
 
 
 def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[float]] | None:
-    """Return the outcomes of a discrete mechanism and their probabilities; None for others."""
+    """Return the outcomes of a discrete diffprivlib mechanism and their probabilities; None for a
+    mechanism of another kind.
+
+    name: name of the class.
+    value: argument of the mechanism.
+    """
     if name == "Binary":
         is_second = int(value != mechanism.value0)
         weight = float(np.exp(mechanism.epsilon))
@@ -119,10 +137,12 @@ def _choice(name: str, mechanism: Any, value: Any) -> tuple[list[Any], list[floa
     return None
 
 
-# OpenDP: compositions are taken apart, by the library's own description of how they were made.
+# OpenDP. The library describes how a measurement was constructed. A trace uses this description to
+# run the parts of a composed measurement one by one.
 
+# Constructors of measurements that add noise to numbers.
 _NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_noise")
-# Constructors whose result draws as its inner measurement.
+# Constructors of measurements that draw exactly as the measurement given to them.
 _SAME = (
     "make_approximate",
     "make_fix_delta",
@@ -131,7 +151,9 @@ _SAME = (
     "make_pureDP_to_zCDP",
     "make_zCDP_to_approxDP",
 )
+# Constructors of measurements that return the outputs of several measurements.
 _SEVERAL = ("make_basic_composition", "make_composition")
+# Input metrics of measurements that take numbers, such as sums, and no dataset.
 _METRICS = ("AbsoluteDistance", "L1Distance", "L2Distance")
 
 
@@ -155,12 +177,17 @@ def _measured(recorder: Recorder, real: Callable[..., Any]) -> Any:
 
 
 def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg: Any) -> Any:
-    """Invoke a measurement, part by part if it is composed, and record its noise."""
+    """Invoke an OpenDP measurement, record its noise, and return its output. A composed measurement
+    is invoked part by part.
+
+    real: the method of the library that invokes a measurement.
+    arg: argument of the measurement.
+    """
     name, given = _made(measurement)
     if name == "make_chain_mt":
         try:
             changed = recorder.real(given["transformation0"], arg)
-        except Exception:  # noqa: BLE001  # the whole measurement says what is wrong, if it is
+        except Exception:  # noqa: BLE001  # if the data are wrong, the whole measurement raises too
             return recorder.opaque("measurement", recorder.real(real, measurement, arg))
         return _invoked(recorder, real, given["measurement1"], changed)
     if name == "make_chain_pm":
@@ -170,7 +197,7 @@ def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg
         return _invoked(recorder, real, given["measurement"], arg)
     if name in _SEVERAL:
         return [_invoked(recorder, real, one, arg) for one in given["measurements"]]
-    if name == "make_user_measurement":  # whose noise is seen inside
+    if name == "make_user_measurement":  # the user's function draws noise that the trace sees
         return given["function"](arg)
     result = recorder.real(real, measurement, arg)
     label = name or "measurement"
@@ -190,8 +217,8 @@ def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg
 
 
 def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return the constructor of a measurement and its arguments; (None, {}) in older versions of
-    the library."""
+    """Return the name of a measurement's constructor and its arguments by name; (None, {}) if the
+    version of OpenDP does not describe them."""
     said = getattr(measurement, "__opendp_dict__", None) or {}
     given = said.get("__kwargs__") or {}
     needed = {
@@ -210,7 +237,12 @@ def _made(measurement: Any) -> tuple[str | None, dict[str, Any]]:
 def _response(
     name: str | None, given: dict[str, Any], arg: Any
 ) -> tuple[list[Any], list[float]] | None:
-    """Return the outcomes of randomized response and their probabilities; None for others."""
+    """Return the outcomes of randomized response and their probabilities; None for a measurement of
+    another kind.
+
+    name, given: constructor and its arguments.
+    arg: argument of the measurement.
+    """
     if name not in ("make_randomized_response", "make_randomized_response_bool"):
         return None
     outcomes = [False, True] if name.endswith("bool") else list(given["categories"])
@@ -222,8 +254,10 @@ def _response(
 
 
 def _is_noised(name: str | None, measurement: Any, arg: Any, result: Any) -> bool:
-    """Return whether a measurement adds noise to numbers. If its constructor is not known, it does
-    if its input metric is one of sums and its output has the form of the input."""
+    """Return whether an OpenDP measurement adds noise to its argument. The argument and the result
+    must be two numbers, or two lists of numbers of equal length. A constructor must be in `_NOISE`.
+    If the constructor is unknown (`name` is None), the input metric must be in `_METRICS`.
+    """
     if name is not None and name not in _NOISE:
         return False
     if name is None and not str(getattr(measurement, "input_metric", "")).startswith(_METRICS):
@@ -239,7 +273,12 @@ def _is_noised(name: str | None, measurement: Any, arg: Any, result: Any) -> boo
 def _measured_law(
     name: str | None, given: dict[str, Any], measurement: Any, result: Any
 ) -> tuple[str, float | None]:
-    """Return the law of the noise, and its scale."""
+    """Return the law of the noise of an OpenDP measurement, and its scale; ("unknown", None) if
+    unknown.
+
+    name, given: constructor and its arguments.
+    result: output of the measurement, whose type shows whether the noise is discrete.
+    """
     measure = str(getattr(measurement, "output_measure", ""))
     is_whole = isinstance(result[0] if isinstance(result, list) else result, int)
     if "ZeroConcentrated" in measure:
@@ -255,12 +294,12 @@ def _measured_law(
 
 
 def _scale_of(measurement: Any, law: str) -> float | None:
-    """Return the scale of noise from the privacy map at distances 1 and 2; None if these do not fit
-    the law."""
+    """Return the scale of noise, computed from the privacy map of the measurement: its costs at
+    input distances 1 and 2. Return None if the two costs do not fit the law."""
     for one in (1, 1.0):
         try:
             cost, double = (float(measurement.map(unit)) for unit in (one, 2 * one))
-        except Exception:  # noqa: BLE001, S112  # of another type, or more than a number
+        except Exception:  # noqa: BLE001, S112  # the map takes another type, or returns no number
             continue
         times = 4 if law == "normal" else 2
         if cost > 0 and np.isclose(double, times * cost, rtol=1e-6):
@@ -268,10 +307,10 @@ def _scale_of(measurement: Any, law: str) -> float | None:
     return None
 
 
-# PyDP. Its algorithms on whole datasets are opaque.
+# PyDP. Its algorithms for whole datasets are recorded as opaque.
 
 _NOISED = "pydp.algorithms.numerical_mechanisms"
-# Classes and methods that release an output of data that they hide.
+# (module, class, methods): the methods compute an output from data that the trace cannot see.
 _OPAQUE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pydp.algorithms._algorithm", "MetaAlgorithm", ("quick_result", "result")),
     (
@@ -326,7 +365,8 @@ def _sample(
 
 
 def _number(mechanism: Any, name: str) -> float | None:
-    """Return a numeric attribute, called if it is a method; None if there is none."""
+    """Return the number in an attribute, or the number that it returns if it is a method; None if
+    there is no number."""
     value = getattr(mechanism, name, None)
     if callable(value):
         value = value()

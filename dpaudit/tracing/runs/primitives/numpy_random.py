@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# Outcomes of a discrete law that are listed, at most.
+# Largest number of outcomes of a discrete law that are listed with their probabilities.
 _FEW = 64
 
 
 class _Spec(NamedTuple):
-    """A primitive. names: of its parameters, in order.  scale: computes the scale from the
-    arguments.  defaults: of the parameters."""
+    """A primitive.
+
+    law: name of the law that it draws from.
+    names: names of its parameters, in order.
+    scale: function that computes the scale of the noise from the arguments by name.
+    defaults: default values of the parameters, by name.
+    """
 
     law: str
     names: tuple[str, ...]
@@ -82,10 +87,11 @@ _SPECS: dict[str, _Spec] = {
     "randint": _Spec("integers", ("low", "high", "size"), _none),
 }
 _POSITIONAL_ONE = {"rand": ("random_sample",), "randn": ("standard_normal",)}
-# Uniform numbers in [0, 1): the fast path.
+# Functions that draw uniform numbers in [0, 1). Without arguments, they take a faster path.
 _UNIFORM = ("random", "random_sample", "ranf")
 _PICKS = ("choice", "permutation", "shuffle", "permuted")
-# Vectors with dependent entries: repeated in a second run, but their law is unknown.
+# Functions that draw vectors with dependent entries. A second run repeats the vectors, but a trace
+# does not know the cost of such noise.
 _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 
 
@@ -93,7 +99,11 @@ _VECTORS = ("multinomial", "multivariate_normal", "dirichlet", "hypergeometric")
 def _called(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Call a primitive and record its draw."""
+    """Call a primitive, record its draw, and return the numbers, which carry their noise.
+
+    label: name of the primitive in reports.
+    name: its name in NumPy.
+    """
     if args or named:
         args, named = tuple(map(plain, args)), {key: plain(one) for key, one in named.items()}
     if recorder.is_inside:
@@ -130,14 +140,20 @@ def _called(
 
 
 def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the range of an integer; `high` is exclusive."""
+    """Return the range of a random integer as {"low": …, "high": …}, where `high` is exclusive.
+    given: arguments of the primitive by name."""
     low, high = given.get("low"), given.get("high")
     start, stop = (0, low) if high is None else (low, high)
     return {"low": int(start or 0), "high": int(stop or 0) + bool(given.get("endpoint", False))}
 
 
 def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return the outcomes of a discrete law with their probabilities; None if there are many."""
+    """Return (outcome, probability) for each outcome of a discrete law; None if there are too many,
+    or for another law.
+
+    name: name of the primitive.
+    given: its arguments by name.
+    """
     if name in ("integers", "randint"):
         low: Any = given.get("low")
         high: Any = given.get("high")
@@ -158,7 +174,8 @@ def _outcomes(name: str, given: Mapping[str, Any]) -> list[tuple[Any, float]] | 
 def _picked(
     recorder: Recorder, label: str, name: str, real: Callable[..., Any], args: Any, named: Any
 ) -> Any:
-    """Permute or pick items, and record their places as the draw."""
+    """Permute or pick items, and return the result. The places of the items are recorded as the
+    draw."""
     if name == "choice":
         names = ("a", "size", "replace", "p", "axis", "shuffle")
         given = {**dict(zip(names, args)), **named}
@@ -173,7 +190,8 @@ def _picked(
         is_again = given.get("replace", True) or given.get("size") is None
         coin = as_coin(things, law) if is_again and np.ndim(things) == 1 else None
         if coin is not None:
-            # Things without weights may be records, whose number is no leak by itself.
+            # Items without weights may be records. Probabilities that differ because one input has
+            # one record more are no leak by themselves, so that they are not recorded.
             parameters: dict[str, Any] = {"n": many}
             if weights is not None:
                 parameters = {"n": 2, "p": np.array([p for _, p in coin])}
@@ -209,7 +227,7 @@ _NAMES = (*_SPECS, *_POSITIONAL_ONE, *_PICKS, *_VECTORS)
 
 
 def _watched(kind: type[Any]) -> Any:
-    """Return a class of generators whose draws a recorder sees. kind: of the generators."""
+    """Return a subclass of a generator class, whose draws are recorded. kind: this class."""
 
     def method(name: str) -> Any:
         def draw(self: Any, *args: Any, **named: Any) -> Any:
@@ -230,7 +248,8 @@ RandomState = _watched(np.random.RandomState)
 
 
 def wrapped(value: Any, recorder: Recorder) -> Any:
-    """Return a recorded generator on the same stream; None for other objects and subclasses."""
+    """Return a generator whose draws are recorded and come from the stream of the given generator;
+    None for other objects, including instances of the user's subclasses."""
     if type(value) is np.random.Generator:
         found = Generator(value.bit_generator)
     elif type(value) is np.random.RandomState:
@@ -271,7 +290,8 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
         return seed(*args, **named)
 
     class Kind(type):
-        """Makes true instances of RandomState instances of the replacement: libraries check it."""
+        """Metaclass by which `isinstance(value, np.random.RandomState)` stays true for generators
+        made before the replacement. Libraries make this check."""
 
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, np.random.mtrand.RandomState)
@@ -290,7 +310,7 @@ def replacements(recorder: Recorder) -> Iterator[Replacement]:
     yield from _of_scipy(recorder)
 
 
-# Distributions of scipy.stats, frozen or not: the law, by their name.
+# Name of a distribution of scipy.stats -> its law. Frozen distributions have the same name.
 _LAWS = {
     "laplace": "laplace",
     "norm": "normal",
@@ -305,7 +325,7 @@ _LAWS = {
 
 
 def _of_scipy(recorder: Recorder) -> Iterator[Replacement]:
-    # A part of scipy.stats, which has it loaded.
+    # If scipy.stats is loaded, this private module of it is loaded, too.
     inside: Any = sys.modules.get("scipy.stats._distn_infrastructure")
     for kind in () if inside is None else (inside.rv_generic, inside.rv_discrete):
         if "rvs" in vars(kind):

@@ -1,14 +1,15 @@
 """Primitives of the user: functions or methods that add noise to their first argument.
 
-They are named with `--primitive my.lib:add_noise`. A library names its primitives by entry points
+A user names a primitive with `--primitive my.lib:add_noise`. A library names it by an entry point
 of the group `dpaudit.primitives` in its pyproject.toml:
 
     [project.entry-points."dpaudit.primitives"]
     add_noise = "my.lib:add_noise"
 
-Such a function may have attributes `law` (laplace, normal, discrete, …) and `scale`, a number or a
-function of the same arguments. Otherwise an argument called `scale`, `b` (of Laplace noise) or
-`sigma` (the standard deviation of normal noise) is the scale.
+A primitive may have two attributes: `law` (laplace, normal, discrete, …), and `scale`, a number or
+a function of the primitive's arguments that returns the scale. Without the attribute `scale`, the
+scale is the argument called `scale`, `b` (Laplace noise) or `sigma` (standard deviation of normal
+noise).
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ if TYPE_CHECKING:
 
 
 GROUP = "dpaudit.primitives"
-# Arguments that are a scale, and the law that they imply.
+# Name of an argument that is the scale -> the law that the name implies.
 _SCALES = {"scale": "unknown", "b": "laplace", "sigma": "normal"}
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def named(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function that the user named, and count its calls."""
+    """Yield the replacements of a function that the user named. The recorder then counts its calls,
+    so that a function that is never called can be reported."""
     recorder.calls.setdefault(_label(function), 0)
     yield from replacements(function, recorder)
 
 
 def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a function in all modules, or of a method in its class."""
+    """Yield the replacements of a function in all loaded modules, or of a method in its class."""
     if isinstance(function, MethodType):
         bound = function.__self__
         owner: Any = bound if isinstance(bound, type) else type(bound)
@@ -54,7 +56,7 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
         yield from _in_class(function, owner, recorder)
         return
     noised = _noised(function, recorder, is_method=False)
-    # The type is compared first: there are some hundred thousand names.
+    # The type is compared first, for speed: modules have some hundred thousand names.
     kind, called = FunctionType, getattr(function, "__qualname__", None)
     for module in list(sys.modules.values()):
         scope = getattr(module, "__dict__", None)
@@ -68,12 +70,13 @@ def replacements(function: Callable[..., Any], recorder: Recorder) -> Iterator[R
 
 
 def announced(recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of primitives that loaded libraries name by entry points."""
+    """Yield the replacements of the primitives that loaded libraries name by entry points. An entry
+    point that cannot be loaded is ignored."""
     for entry in _entry_points():
         if entry.value.partition(":")[0].strip() in sys.modules:
             try:
                 function = entry.load()
-            except Exception:  # noqa: BLE001, S112  # it names nothing that there is
+            except Exception:  # noqa: BLE001, S112  # the entry point names a missing object
                 continue
             if callable(function):
                 yield from replacements(function, recorder)
@@ -89,7 +92,7 @@ def _entry_points() -> list[Any]:
 
 
 def _owner(function: Any) -> type[Any] | None:
-    """Return the class of a method; None for a function."""
+    """Return the class in which a method is defined; None for a function."""
     owner: Any = sys.modules.get(getattr(function, "__module__", None) or "")
     if not isinstance(function, FunctionType) or not isinstance(owner, ModuleType):
         return None
@@ -99,7 +102,8 @@ def _owner(function: Any) -> type[Any] | None:
 
 
 def _in_class(function: Any, owner: type[Any], recorder: Recorder) -> Iterator[Replacement]:
-    """Yield the replacements of a method, class method or static method."""
+    """Yield the replacements of a method, class method or static method in a class and its
+    bases."""
     for kind in owner.__mro__:
         for name, value in list(vars(kind).items()):
             if value is function:
@@ -138,7 +142,8 @@ def _label(function: Any) -> str:
 
 
 def _is_twin(value: Any, function: Any) -> bool:
-    """Return whether two functions are the same code, from a file imported under two names."""
+    """Return whether two functions come from the same lines of a file. A file that is imported
+    under two module names gives two such functions."""
     if not isinstance(value, FunctionType) or not isinstance(function, FunctionType):
         return False
     one, other = value.__code__, function.__code__
@@ -154,21 +159,22 @@ def _has_name(function: Any) -> bool:
 def _given(
     function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments by parameter name, in order."""
+    """Return the arguments of a call by parameter name, in order."""
     try:
         return inspect.signature(function).bind(*args, **named).arguments
-    except (TypeError, ValueError):  # of a compiled one
+    except (TypeError, ValueError):  # a compiled function has no signature
         return {**{str(place): one for place, one in enumerate(args)}, **named}
 
 
 def _numbers(value: Any) -> Any:
-    """Return a number, or the numbers of a list as an array; None for other values."""
+    """Return a number as it is, and a list or array of numbers as an array; None for other
+    values."""
     if isinstance(value, _NUMBERS) and not isinstance(value, (bool, np.bool_)):
         return value
     if isinstance(value, (list, tuple, np.ndarray)) and not isinstance(value, TracedArray):
         try:
             array = np.asarray(value)
-        except ValueError:  # lists of several lengths
+        except ValueError:  # nested lists of unequal lengths
             return None
         return array if array.dtype.kind in "iuf" and array.size else None
     return None

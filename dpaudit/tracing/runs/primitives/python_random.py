@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from ..recording import Recorder
 
-    # The parameters of a primitive, in order, and what they make of the law.
+    # The parameter names of a primitive, in order, and a function that takes the arguments by name
+    # and returns keyword arguments for `Recorder.drawn`: law, scale, location and so on.
     _Spec = tuple[tuple[str, ...], Callable[[dict[str, Any]], dict[str, Any]]]
 
 
+# Largest number of outcomes of a discrete law that are listed with their probabilities.
 _FEW = 64
 
 
@@ -133,7 +135,8 @@ def _picked(
     if coin is not None:
         places = recorder.real(real, *args, **named)
         places = np.array(places, dtype=int) if name == "choices" else int(places)
-        # Things without weights may be records, whose number is no leak by itself.
+        # Items without weights may be records. Probabilities that differ because one input has one
+        # record more are no leak by themselves, so that they are not recorded.
         if weights is not None:
             parameters = {"n": 2, "p": [p for _, p in coin]}
         got = recorder.picked(label, "choice", places, parameters=parameters, outcomes=coin)

@@ -1,5 +1,5 @@
-"""Samplers of torch: functions, methods that fill a tensor, and distributions. Tensors carry their
-noise through sums, differences, scaling and comparisons."""
+"""Samplers of PyTorch: functions, methods that fill a tensor, and distributions. A drawn tensor
+carries its noise, which a trace follows through sums, differences, scaling and comparisons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ..recording import Recorder
 
 
-# The law, the names of the first parameters, and the name of the scale (a number: the scale).
+# Name of a function -> its law, the names of its first parameters, and the scale: the name of a
+# parameter, a number, or None.
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...], Any]] = {
     "randn": ("normal", (), 1.0),
     "randn_like": ("normal", ("input",), 1.0),
@@ -46,9 +47,9 @@ _DEFAULTS = {
     **dict.fromkeys(("std", "to", "lambd", "sigma"), 1.0),
 }
 _LOCATIONS = ("mean", "median")
-# Outcomes of a discrete law that are listed, at most.
+# Largest number of outcomes of a discrete law that are listed with their probabilities.
 _FEW = 64
-# Classes of torch.distributions: the law, and the attributes for location and scale.
+# Name of a class of torch.distributions -> its law, and its attributes for location and scale.
 _DISTRIBUTIONS = {
     "Laplace": ("laplace", "loc", "scale"),
     "Normal": ("normal", "loc", "scale"),
@@ -57,14 +58,14 @@ _DISTRIBUTIONS = {
     "Exponential": ("exponential", None, "rate"),
     "Uniform": ("uniform", None, None),
 }
-# Operations of two tensors, or of a tensor and a number.
+# Name of a PyTorch operation on two tensors, or a tensor and a number -> the traced operation.
 _OPERATIONS = {
     **{name: name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
     "div": "truediv",
     "true_divide": "truediv",
 }
 _REFLECTED = {"__rsub__": "sub", "__rdiv__": "truediv", "__rtruediv__": "truediv"}
-# Methods that keep the numbers of a tensor, applied to an array.
+# Methods that rearrange or select the numbers of a tensor -> the same operation on an array.
 _FORMS: dict[str, Callable[..., Any]] = {
     "clone": lambda array, *_, **__: array,
     "contiguous": lambda array, *_, **__: array,
@@ -78,11 +79,12 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "view": lambda array, *shape, **__: array.reshape(*shape),
     "__getitem__": lambda array, key: array[key],
 }
-# Methods that change the precision.
+# Methods that change only the type of the numbers.
 _CASTS = ("double", "float", "to")
 
 
-# Methods that read the numbers of a tensor.
+# Methods that return the numbers of a tensor as Python or NumPy objects -> the same operation on
+# traced numbers.
 _READ: dict[str, Callable[[Any], Any]] = {
     "item": lambda numbers: numbers.item(),
     "numpy": lambda numbers: numbers if np.ndim(numbers) else np.asarray(plain(numbers)),
@@ -156,7 +158,12 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
 def _drawn(
     recorder: Recorder, label: str, tensor: Any, name: str, spec: Any, args: Any, named: Any
 ) -> Any:
-    """Record the draw of a sampler, and return a tensor that carries its noise."""
+    """Record the draw of a sampler, and return a tensor that carries its noise.
+
+    label: name of the primitive in reports.
+    tensor: the drawn numbers.
+    spec: an entry of `_FUNCTIONS` or `_METHODS`.
+    """
     law, names, scale_of = spec
     if name == "randint" and (len(args) == 2 or ("low" not in named and len(args) < 2)):
         names = ("high",)
@@ -190,7 +197,8 @@ def _drawn(
 
 
 def _outcomes(law: str, said: Mapping[str, Any]) -> list[tuple[Any, float]] | None:
-    """Return the outcomes of a discrete law with their probabilities; None if there are many."""
+    """Return (outcome, probability) for each outcome of a discrete law; None if there are too many,
+    or for another law. said: parameters of the law by name."""
     if law == "integers" and 0 < said["high"] - said["low"] <= _FEW:
         return [(one, 1 / (said["high"] - said["low"])) for one in range(said["low"], said["high"])]
     chances = np.unique(said.get("p", ()))
@@ -254,7 +262,7 @@ def _of_distribution(
 
 
 def _bare(given: Any) -> Any:
-    """Return arguments without their noise."""
+    """Return arguments with plain numbers and tensors, which carry no noise."""
     if isinstance(given, dict):
         return {name: _bare(one) for name, one in given.items()}
     if type(given) in (tuple, list):
@@ -265,7 +273,8 @@ def _bare(given: Any) -> Any:
 
 
 def _array(value: Any) -> Any:
-    """Return a tensor as an array, or as a number if it has no dimensions; else the value."""
+    """Return a tensor as an array, or as a number if it has no dimensions. Return other values as
+    they are."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, torch.Tensor):
         value = value.as_subclass(torch.Tensor).detach().cpu()
@@ -276,7 +285,8 @@ def _array(value: Any) -> Any:
 
 
 def _tensor(values: Any, like: Any) -> Any:
-    """Return numbers as a tensor of the type of another one, with their noise."""
+    """Return traced numbers as a tensor that carries their noise. like: a tensor with the type and
+    device of the result."""
     torch: Any = sys.modules["torch"]
     bare = torch.as_tensor(np.array(plain(values)), dtype=like.dtype, device=like.device)
     if carried(values) is None:
@@ -288,11 +298,11 @@ def _tensor(values: Any, like: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _tensor_type() -> Any:
-    """Return the class of tensors that carry noise. It is made at the first call, since torch need
-    not be installed."""
+    """Return the class of tensors that carry noise. The class is made at the first call, since
+    PyTorch may not be installed."""
     torch: Any = sys.modules["torch"]
 
-    class Tensor(torch.Tensor):  # type: ignore[misc]  # of a library that need not be there
+    class Tensor(torch.Tensor):  # type: ignore[misc]  # PyTorch may not be installed
         """A tensor that carries the noise of `_numbers`, a traced number or array."""
 
         _numbers: Any = None
@@ -306,7 +316,7 @@ def _tensor_type() -> Any:
             if made is not NotImplemented:
                 return made
             if name.endswith("_") and not name.endswith("__") and isinstance(args[0], cls):
-                args[0]._numbers = None  # it is changed in place, in a way that is not followed
+                args[0]._numbers = None  # this change in place is not followed: the noise is lost
             with torch._C.DisableTorchFunctionSubclass():
                 return function(*_bare(args), **_bare(named))
 
@@ -314,7 +324,11 @@ def _tensor_type() -> Any:
 
 
 def _operated(name: str, args: Any, named: Any) -> Any:
-    """Apply an operation to tensors that carry noise; NotImplemented if the noise is lost."""
+    """Apply an operation to tensors that carry noise, and return the result with its noise;
+    NotImplemented for an operation through which noise is not followed.
+
+    name: name of the PyTorch operation.
+    """
     numbers = getattr(args[0], "_numbers", None)
     if name in _READ and not named and len(args) == 1 and numbers is not None:
         return _READ[name](numbers)
@@ -339,7 +353,11 @@ def _operated(name: str, args: Any, named: Any) -> Any:
 
 
 def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
-    """Return the tensor of a result; an operation in place changes its first argument."""
+    """Return the result of an operation as a tensor that carries noise. An operation in place
+    changes its first argument and returns it.
+
+    numbers: traced numbers of the result.
+    """
     if not is_in_place:
         return _tensor(numbers, _natural(name, args, {}))
     torch: Any = sys.modules["torch"]
@@ -352,12 +370,13 @@ def _result(numbers: Any, name: str, args: Any, is_in_place: bool) -> Any:
 
 
 def _natural(name: str, args: Any, named: Any) -> Any:
-    """Apply an operation to plain tensors, for the type of the result."""
+    """Return the result of an operation on plain tensors, which shows the type and shape."""
     return getattr(sys.modules["torch"].Tensor, name)(*_bare(args), **_bare(named))
 
 
 def _numbers(value: Any) -> Any:
-    """Return the traced or plain numbers of a tensor or number; None for other values."""
+    """Return the numbers of a tensor, traced if they carry noise, or a number as it is; None for
+    other values."""
     torch: Any = sys.modules["torch"]
     if isinstance(value, _tensor_type()) and value._numbers is not None:
         return value._numbers
