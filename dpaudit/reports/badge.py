@@ -1,5 +1,5 @@
-"""What others may cite of a result, and check: a sentence, and a badge. Neither ever says that
-something is private."""
+"""A sentence and a badge with which others may cite a result. Neither says that a mechanism is
+private."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpaudit.wording import counted, shortened, visible
 
 _LABEL = "dpaudit"
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-# Blue says that there is nothing to see: green would say that all is well.
+# A result without a violation is blue: green would suggest that the mechanism is private.
 _COLOURS = {"blue": "#007ec6", "red": "#e05d44", "yellow": "#dfb317", "lightgrey": "#9f9f9f"}
 _HEIGHT, _PADDING, _CHARACTER = 20, 6, 6.6
 _LONGEST = 60
@@ -29,15 +29,15 @@ Colour = Literal["blue", "red", "yellow", "lightgrey"]
 
 
 class Badge(NamedTuple):
-    """What stands on a badge, beside `dpaudit`."""
+    """The text and the colour of a badge, to the right of the word `dpaudit`."""
 
     words: str
     colour: Colour
 
 
 def badge(results: Sequence[AuditResult]) -> Badge:
-    """Return the badge of a file of results: what a single audit has shown, or how many of several
-    were refuted."""
+    """Return the badge of a result file: the finding of a single audit, or the number of refuted
+    claims of several audits."""
     if len(results) == 1:
         return _of_one(results[0])
     verdicts = [one.verdict for one in results]
@@ -116,7 +116,7 @@ def _amount(result: AuditResult) -> str:
 
 
 def _reach(result: AuditResult) -> str:
-    """Return what leak the decisive pair would have shown; nothing where that is none."""
+    """Return the smallest leak that the decisive pair would have shown, in words; "" if none."""
     one = result.decisive
     if one is None or isinstance(one, ExactCertificate) or _is_powerless(result):
         return ""
@@ -126,7 +126,7 @@ def _reach(result: AuditResult) -> str:
 
 
 def _is_powerless(result: AuditResult) -> bool:
-    """Return whether nothing was found where nothing could be."""
+    """Return whether an audit found no violation and could not have found one."""
     if result.verdict is not Verdict.NO_VIOLATION_FOUND:
         return False
     one = result.decisive

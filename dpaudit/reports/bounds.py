@@ -1,4 +1,4 @@
-"""The lower bounds of an audit: the claim's own parameter first, and those that say something."""
+"""The lower bounds of an audit in reports, the bound for the claim's own parameter first."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from dpaudit.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound for one parameter of the claim. claimed: what the claim says of it. at: where
-    on the profile, e.g. ` at δ = 0.1`."""
+    """A lower bound for one parameter of the claim.
+
+    claimed: value of the parameter in the claim.
+    at: point of the privacy profile at which the bound holds, such as ` at δ = 0.1`.
+    """
 
     symbol: str
     lower: float
@@ -64,14 +67,15 @@ def rows(result: AuditResult, *, every: bool) -> list[str]:
 
 
 def decided_at(result: AuditResult) -> str:
-    """Return the confidence of a verdict: what refutes a claim, or that of the bounds of one that
-    stands, also where Holm's step would have refuted it at less."""
+    """Return the confidence of a verdict. For a refuted claim, it is the confidence at which the
+    claim is refuted. Otherwise it is the confidence of the bounds."""
     refuted = result.verdict is Verdict.VIOLATION
     return numbers.level(1 - result.level if refuted else result.confidence)
 
 
 def p_value(result: AuditResult) -> tuple[str, str]:
-    """Return the p-value, and the largest one that refutes, by digits that tell which is more."""
+    """Return the p-value, and the largest p-value that refutes the claim, with enough digits to
+    show which of them is larger."""
     p = numbers.p_at_most(result.p_value).removeprefix("= ")
     if result.family is None:
         return p, numbers.plain(result.level)
@@ -82,8 +86,8 @@ def p_value(result: AuditResult) -> tuple[str, str]:
 
 
 def _of_the_family(result: AuditResult) -> str:
-    """Return what share of the error probability of all audits the audit has, and what Holm's step
-    has made of it."""
+    """Return, in words, the audit's share of the error probability of all audits, and the level
+    that Holm's procedure gave it in the end."""
     family = result.family
     if family is None:
         return ""
@@ -95,14 +99,17 @@ def _of_the_family(result: AuditResult) -> str:
 
 
 def _share(alpha: float) -> str:
-    """Return a share of an error probability, rounded down, free of the noise of 1 - 0.9."""
+    """Return a share of an error probability as text, rounded down, without the rounding error of
+    differences such as 1 - 0.9."""
     return numbers.at_least(float(f"{alpha:.12g}"), digits=2)
 
 
 def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
-    """Return the bounds of an audit, the one that stands for the claim first. every: those for ε
-    and δ, too, where the claim has another parameter. Of a violation, bounds that stay below the
-    claim say nothing; where all do, the first one remains."""
+    """Return the bounds of an audit, the bound for the claim's own parameter first. Of a violation,
+    leave out bounds below the claim; if all bounds are below it, keep the first one.
+
+    every: also return the bounds for ε and δ if the claim has another parameter.
+    """
     found = list(_bounds(result, every))
     if result.verdict is not Verdict.VIOLATION:
         return found
@@ -110,7 +117,7 @@ def bounds(result: AuditResult, *, every: bool = False) -> list[Bound]:
 
 
 def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound | None:
-    """Return the bound in the definition's own parameter, where it has one. epsilon: of δ."""
+    """Return the bound for the definition's own parameter, such as μ; None if it has none."""
     own = claim.own_lower(epsilon, delta_lower)
     if own is None:
         return None

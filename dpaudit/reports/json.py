@@ -99,15 +99,15 @@ class ContradictoryFile(DpauditError):
 
 
 class Entry(NamedTuple):
-    """What stands for one audit in a document, and what of it the digest is taken of."""
+    """The JSON text of one audit, and the text from which its digest is computed."""
 
     lines: str
     digested: str
 
 
 def entry(result: AuditResult) -> Entry:
-    """Return what stands for one audit. Raises UsageError for a result of version 1, whose draws
-    have no schedule."""
+    """Return the entry of one audit. Raises UsageError for a result of version 1, whose draws have
+    no schedule."""
     if not all(one.schedule or one.recording for one in result.certificates):
         raise UsageError(
             f"{result.name} has no schedule, as in files of version 1, and cannot be written as "
@@ -119,14 +119,18 @@ def entry(result: AuditResult) -> Entry:
 
 
 class Planned(int):
-    """How many audits there were to be. not_run: names of those that the run stopped before."""
+    """The planned number of audits. not_run: names of the audits that were not run, because the run
+    stopped early."""
 
     not_run: tuple[str, ...] = ()
 
 
 def document(entries: Sequence[Entry], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the strictly standard document of audits; planned: how many there are to be, if there
-    are more. not_run: names of those that the run stopped before."""
+    """Return a document of audits in strict JSON, without NaN and infinities.
+
+    planned: number of audits of the complete run.
+    not_run: names of the audits that were not run, because the run stopped early.
+    """
     lines = ",\n".join(one.lines for one in entries)
     fields: dict[str, Any] = {"version": VERSION, "count": len(entries)}
     if planned > len(entries):
@@ -169,8 +173,8 @@ def _audit(result: AuditResult) -> dict[str, Any]:
 
 
 def _with_ending(result: AuditResult) -> dict[str, Any]:
-    """Return the fields of an audit, and in place of the ending those that say which it is; of the
-    certificates all but their blocks."""
+    """Return the fields of an audit. The field `ending` is replaced by the fields of the ending,
+    and certificates lack their blocks."""
     encoded = encode_record(result, without="ending")
     fields: dict[str, Any] = {}
     canaries = result.ending.deciding if isinstance(result.ending, Canaries) else None
@@ -189,7 +193,7 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
 
 
 def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
-    """Return what an audit ended in, taking it out of the fields."""
+    """Return the ending of an audit, and remove its fields from `fields`."""
     drawn = decode(tuple[Certificate, ...], fields.pop("certificates"), f"{path}.certificates")
     exact = decode(tuple[ExactCertificate, ...], fields.pop("exact", []), f"{path}.exact")
     canaries = decode(OneRunCertificate | None, fields.pop("one_run", None), f"{path}.one_run")
@@ -215,7 +219,7 @@ def _ending(fields: dict[str, Any], verdict: Verdict, path: str) -> Ending:
 
 
 def _derived(result: AuditResult) -> dict[str, Any]:
-    """Return what follows from the certificates and is in the file for whoever reads it."""
+    """Return the numbers that follow from the certificates. The file has them for readers."""
     one = result.decisive
     event = leading_event(one) if isinstance(one, Certificate) else getattr(one, "event", None)
     numbers = {name: encode(getattr(result, name)) for name in _DERIVED}
@@ -291,7 +295,7 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _audits(text: str) -> tuple[list[Any], Planned]:
-    """Return the audits as they are written, and how many there were to be."""
+    """Return the audits as they are written, and the planned number of audits."""
     document = _document(text)
     version = document["version"]
     audits: list[Any] = decode(list, document["audits"], "audits")
@@ -327,7 +331,8 @@ def _with_named_request(audit: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_one_rule(audit: Any, place: int, version: int) -> dict[str, Any]:
-    """Return an audit of an older version, whose certificates say which rule they tested."""
+    """Return an audit of an older version in the present form, in which each certificate says which
+    rule it tested."""
     fields = dict(decode(dict, audit, f"audits[{place}]"))
     path = f"audits[{place}].certificates"
     made = []
@@ -361,7 +366,7 @@ def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
 
 
 def _check_fields(version: int, audit: Any, path: str) -> None:
-    """Raise DamagedRecord where an audit lacks what every audit of this version has."""
+    """Raise DamagedRecord if an audit lacks a field that every audit of this version has."""
     fields = decode(dict, audit, path)
     _check_present(version, fields, path, "audits")
     certificates = decode(list, fields.get("certificates", []), f"{path}.certificates")

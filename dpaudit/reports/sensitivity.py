@@ -1,4 +1,4 @@
-"""What a search for a larger sensitivity has found: as text of 80 columns, and as JSON."""
+"""The result of a search for a larger sensitivity, as text of 80 columns and as JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dpaudit.version import __version__
 from dpaudit.wording import counted, shortened, visible
 
 EXCEEDED, NOT_EXCEEDED = "EXCEEDED", "NOT EXCEEDED"
-# Longer values are cut; JSON and the snippet have them whole.
+# Largest number of characters of a value in the text; JSON and the snippet have it in full.
 _LONGEST = 300
-# Units in the last place of an output that a few operations may be off by.
+# Rounding error allowed in an output after a few operations, in units in the last place.
 _ULPS = 64
 _FORMULAS = {
     "l1": "‖f(d1) − f(d2)‖₁",
@@ -142,7 +142,7 @@ def _claimed(result: SensitivityResult) -> str:
 
 
 def _number(value: float, above: float | None = None) -> str:
-    """Return a number in few digits, exactly where they are enough."""
+    """Return a number as text with few digits, exactly if few digits are enough."""
     short = f"{value:.6g}"
     return short if float(short) == value else at_least(value, above=above, digits=6)
 

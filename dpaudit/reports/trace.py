@@ -20,16 +20,16 @@ from dpaudit.version import __version__
 from dpaudit.wording import counted, in_a_line, shortened, visible
 
 CAUSE, NO_CAUSE, NOT_UNDERSTOOD = "CAUSE FOUND", "NO CAUSE FOUND", "NOT UNDERSTOOD"
-# Of the table of sites, as pages show it.
+# Column heads of the table of lines that draw noise.
 HEAD = ("line", "noise", "scale", "for d1", "for d2", "change", "pieces", "cost", "together")
-# Lines that draw noise, or are not understood, that are shown without -v.
+# Without -v, largest number of lines shown that draw noise, and of lines that are not understood.
 _FEW = 5
 _LONGEST_CODE = 60
-# Lines with a part in a finding that are named with it.
+# Largest number of further lines named with a finding.
 _MOST_OTHERS = 3
 _TAB = 4
 _MARGIN = "  "
-# The label of the row that says what the likely cause is.
+# Label of the row with the likely cause.
 CAUSE_ROW = "cause"
 _NO_PROOF = (
     "That a trace finds no cause does not show that there is none: it holds for these inputs and "
@@ -53,15 +53,15 @@ def render(trace: Trace, *, verbose: int = 0, quiet: bool = False) -> str:
 
 
 def traced(result: AuditResult) -> Trace | None:
-    """Return the trace of a refuted claim, where it shows something. A file of results may have one
-    elsewhere, where nothing is to be explained."""
+    """Return the trace of an audit if its claim is refuted and the trace shows something; else
+    None."""
     if result.verdict is not Verdict.VIOLATION or result.trace is None:
         return None
     return result.trace if result.trace.likely is not None else None
 
 
 def rows(result: AuditResult) -> list[str]:
-    """Return the rows of the report of an audit that say what the likely cause is."""
+    """Return the rows of an audit's report that name the likely cause."""
     trace = traced(result)
     if trace is not None:
         lines = [line for text in _likely(trace) for line in text]
@@ -75,8 +75,8 @@ def rows(result: AuditResult) -> list[str]:
 
 
 def command(result: AuditResult, line: str | None) -> str | None:
-    """Return the command line of a trace that is given more time, where that of the report was cut
-    short. line: that of an audit of the pair."""
+    """Return the command line of a trace without the time limit of a report, if the trace of the
+    report was cut short; else None. line: command line of an audit of the pair."""
     made, audit = result.trace, "dpaudit run "
     is_cut = result.verdict is Verdict.VIOLATION and made is not None and made.cut is not None
     if not is_cut or line is None or not line.startswith(audit) or " --d1" not in line:
@@ -85,10 +85,10 @@ def command(result: AuditResult, line: str | None) -> str | None:
 
 
 def details(result: AuditResult) -> list[str]:
-    """Return what the report of an audit shows of a trace besides: the lines that draw noise, what
-    is not understood, and source code."""
+    """Return the further lines on a trace in the report of an audit: the lines of code that draw
+    noise, the lines that are not understood, and source code."""
     trace = traced(result)
-    if trace is None or not trace.runs:  # of an exception that the draws have shown
+    if trace is None or not trace.runs:  # without runs, the finding comes from the draws
         return []
     said = f"{counted(trace.runs, 'coupled run')}; it diagnoses, and the certificate proves"
     return [
@@ -100,7 +100,7 @@ def details(result: AuditResult) -> list[str]:
 
 
 def briefly(result: AuditResult) -> str:
-    """Return the likely cause in a sentence, with its remedy; empty where none is known."""
+    """Return the likely cause and its remedy in a sentence; "" if no cause is known."""
     trace = traced(result)
     if trace is None or not trace.causes:
         return ""
@@ -132,7 +132,7 @@ def said(finding: Finding) -> str:
 
 
 def total_words(trace: Trace) -> str:
-    """Return what all lines cost together, against the claim; empty where that is unknown."""
+    """Return the cost of all lines together, compared with the claim, in words; "" if unknown."""
     if trace.total is None:
         return ""
     words = f"at most {in_a_line(trace.total)} if every noised value is released"
@@ -144,7 +144,7 @@ def total_words(trace: Trace) -> str:
 
 
 def unknown(trace: Trace) -> list[str]:
-    """Return where noise is drawn, or used, in a way that the trace does not understand."""
+    """Return the lines that draw or use noise in a way that the trace does not understand."""
     return [
         f"{in_a_line(str(line))}: {in_a_line(what)} is not understood"
         for line, what in trace.not_understood
