@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.result import AuditResult, Failed, Family, Verdict
+from dpaudit.certificates.result import (
+    LARGEST_FAMILY,
+    AuditResult,
+    Failed,
+    Family,
+    Verdict,
+)
 from dpaudit.errors import Name, UsageError
 
 
@@ -26,10 +32,13 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     is at most its share: Holm's procedure may not refute with a p-value just below the whole α.
 
     name: name of the family.  Raises UsageError for audits of different confidence, and for shares
-    that are too small for a float.
+    that are too small for a float, and for more than 100,000 audits.
     """
     drawn = [spec for spec in specs if not spec.exact]
     confidences = sorted({spec.confidence for spec in drawn})
+    if len(drawn) > LARGEST_FAMILY:
+        why = f" is for at most {LARGEST_FAMILY:,} audits, here are {len(drawn):,}"
+        raise UsageError(Name("familywise"), why, "; use several files", code="option-invalid")
     if len(confidences) > 1:
         listed = " and ".join(map(str, confidences[:2]))
         why = f"={listed}: audits that share an error probability (familywise) have one confidence"

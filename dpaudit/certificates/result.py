@@ -73,9 +73,9 @@ class Grouped:
     claim: PrivacyClaim
 
 
-# Largest size of a family; a result file may say anything, and tinier shares of an error
-# probability would lose precision.
-_LARGEST_FAMILY = 10**9
+# Largest size of a family, in audits: Holm's procedure takes memory for each, and a damaged result
+# file may state any size.
+LARGEST_FAMILY = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Family:
     name : str
         Name of the family, such as the path of a configuration file.
     size : int
-        Number of audits, at most 10⁹; exact audits, which draw nothing, do not count.
+        Number of audits, at most 100,000; exact audits, which draw nothing, do not count.
     confidence : float
         1 minus the probability that any audit of the family is a false alarm, in (0, 1).
     level : float
@@ -102,7 +102,7 @@ class Family:
     level: float
 
     def __post_init__(self) -> None:
-        is_whole = 1 <= self.size <= _LARGEST_FAMILY
+        is_whole = 1 <= self.size <= LARGEST_FAMILY
         if not (is_whole and 0 < self.confidence < 1 and 0 < self.level < 1):
             raise ValueError(f"{self} is no family of audits")
 

@@ -59,7 +59,7 @@ def test_every_format_is_listed(dpaudit: Any) -> None:
 
 def test_what_a_format_is_for_is_said(dpaudit: Any) -> None:
     said = " ".join(dpaudit("list", "reports").stdout.split())
-    assert "html Audits as a page of HTML in one file" in said
+    assert "html Audits as one self-contained HTML file" in said
     assert "registered" not in said
 
 

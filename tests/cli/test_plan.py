@@ -246,7 +246,7 @@ def test_a_claim_that_leaks_most_at_a_point_without_a_multiple(
     result = dpaudit(*asked)
     said = words(result.stdout)
     assert result.exit_code == 4
-    assert "best at ε = 0 of what is claimed" in said
+    assert "best event is at ε = 0 of the claim's profile" in said
     assert "anything else" not in said
     found = re.search(r"Plan for a claim that this one implies: (--epsilon \S+ --delta \S+),", said)
     assert found

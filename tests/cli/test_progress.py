@@ -80,7 +80,7 @@ def test_what_is_unknown_is_left_out() -> None:
 
 def test_several_pairs_share_the_error_probability() -> None:
     spec = replace(SPEC, pairs=SPEC.pairs * 2)
-    assert "37 of 1,000," in status(MOMENT, spec)
+    assert "evidence 37 of 1,000 needed" in status(MOMENT, spec)
 
 
 def test_logs_get_a_line_every_five_seconds(

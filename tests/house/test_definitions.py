@@ -98,8 +98,8 @@ def run(copy: Path, *words: str) -> str:
     ("words", "shown"),
     [
         ("list definitions", "Kullback-Leibler differential privacy (--kappa)"),
-        ("run --help", "The κ of a KL claim."),
-        ("bound --help", "--kappa FLOAT"),
+        ("run --help-all", "The κ of a KL claim."),
+        ("bound --help-all", "--kappa FLOAT"),
         ("explain profile --kappa 0.5 --mu 1", "0.5-KL DP"),
         (
             "run mine.py:noisy --d1 0 --d2 1 --kappa 0.02 --samples 20000 --expect violation",

@@ -218,9 +218,9 @@ def exact() -> AuditResult:
 
 
 def test_a_forged_size_takes_no_memory_and_raises_no_other_error() -> None:
-    (late,) = settled([audited(1e-12, family=replace(FAMILY, size=10**9))])
+    (late,) = settled([audited(1e-12, family=replace(FAMILY, size=100_000))])
     assert late.verdict is Verdict.VIOLATION
     assert recheck_families([late], has_ended=True) == []
-    for size in (0, 10**9 + 1, 10**400):
+    for size in (0, 100_001, 10**400):
         with pytest.raises(DamagedRecord, match="is no family of audits"):
             decode(Family, {**encode(FAMILY), "size": size}, "audits[0].family")

@@ -211,7 +211,7 @@ def test_what_was_tried_and_how_the_score_fell_are_kept() -> None:
     assert {name for name, _ in scores.columns} == {f"output[{i}]" for i in range(5)}
     assert recheck(result) == []
     assert from_json(to_json([result])) == [result]
-    assert f"promised by selection draws: {attack} 0." in said(result)
+    assert f"predicted bound: {attack} 0." in said(result)
     assert f"not tried: {TREES} (no two columns show more together" in said(result)
 
 
