@@ -49,10 +49,12 @@ def auditing(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], 
     (folder / "mine.py").write_text(HANGS)
     started = folder / "started"
     inputs = ("--d1", "0", "--d2", "1", "--epsilon", "1", "--quiet", *more)
+    # A hash seed of the shell would stand in front of the command to continue.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
     with subprocess.Popen(
         [*warm.python(), "-c", AUDITOR, "run", "mine.py:hangs", *inputs],
         cwd=folder,
-        env={**os.environ, "STARTED": str(started)},
+        env=environment | {"STARTED": str(started)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
