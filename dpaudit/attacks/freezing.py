@@ -19,7 +19,7 @@ import numpy as np
 from dpaudit.attacks.objective import Objective, best_predicted, rank_key, refutes
 from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import Candidate, OrderedBins, RareOutputs, UnorderedCells
+from dpaudit.levels.candidates import Candidate, Counting, OrderedBins, UnorderedCells
 from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap, log_ratio
 from dpaudit.levels.portfolio import (
     OTHER_SHARE,
@@ -249,7 +249,7 @@ def _extra_levels(portfolio: Portfolio, sides: Sequence[Rule]) -> tuple[IntArray
 
 def _leading(
     winner: Candidate, candidates: Sequence[Candidate], objective: Objective
-) -> tuple[Candidate, ...]:
+) -> tuple[Counting, ...]:
     """Return the candidates that count further draws, best first: usually three, at most four.
 
     The best candidate of unordered cells and up to two candidates whose score is refitted from
@@ -258,9 +258,9 @@ def _leading(
     have at least one. Rare outputs are left out, since a `RareTable` counts them; cells that two
     candidates share are counted once.
     """
-    order = sorted(candidates, key=lambda one: rank_key(one, objective), reverse=True)
-    order = [winner, *(one for one in order if one is not winner)]
-    order = [one for one in order if not isinstance(one, RareOutputs)]
+    ranked = sorted(candidates, key=lambda one: rank_key(one, objective), reverse=True)
+    ranked = [winner, *(one for one in ranked if one is not winner)]
+    order = [one for one in ranked if isinstance(one, Counting)]
     cells = [one.cell_counts if isinstance(one, UnorderedCells) else None for one in order]
     order = [one for n, one in enumerate(order) if cells[n] is None or cells.index(cells[n]) == n]
     of_cells = [n for n, one in enumerate(order) if isinstance(one, UnorderedCells)]

@@ -27,7 +27,7 @@ from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.wealth import Wealth, block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
-from dpaudit.levels.candidates import Candidate
+from dpaudit.levels.candidates import Candidate, Counting
 from dpaudit.levels.level_map import CellCounter, IntArray
 from dpaudit.levels.portfolio import Learned, Portfolio
 from dpaudit.levels.rare_filter import OFTEN, RareFilter
@@ -270,7 +270,7 @@ class Counts:
         """Begin with the sample buffer `selection`, and the rules `learned` from it."""
         # If there is a rule that guesses on rare outputs, later draws need the filter of that rule.
         rare_filter = learned.rare_filter or RareFilter.of(selection)
-        self._candidates: Sequence[Candidate] = learned.leading
+        self._candidates: Sequence[Counting] = learned.leading
         self._selection = selection
         self.rare = RareStore(rare_filter, selection)
         # Made from the sample buffer only, which already contains every output that is frequent and

@@ -231,7 +231,7 @@ def _json(line: bytes) -> bytes | None:
 
 
 def _damaged(path: Path, place: int) -> JournalError:
-    why = f"is damaged at byte {place:,}, and the records after it need those that are lost; "
+    why = f"is damaged at byte {place:,}, and the records after it depend on the lost record; "
     return unusable(
         path, why, "restore the file, or start again in another folder", code="journal-damaged"
     )

@@ -76,7 +76,7 @@ _IMPLAUSIBLE = 1e-6
 _UNEVEN = 2.0
 
 _FIXED_ARMS = "the sample sizes were fixed, not random: {how} (docs/method.md §12)"
-_THINNED = "certified on a random part of the draws, with as many of each input as fair coins chose"
+_THINNED = "certified on a random part of the draws, whose inputs fair coins chose"
 _PAIRED = "certified by a separate Clopper–Pearson bound for each input"
 _ONLY_DRAWN = "dpaudit run --floating-point searches them"
 _NO_COINS = (

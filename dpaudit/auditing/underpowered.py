@@ -325,7 +325,7 @@ def _enough(point: ProfilePoint, alpha: float) -> int:
 def _cannot_refute(
     draws: str, point: ProfilePoint, remedy: str, even: str = " even if every one"
 ) -> str:
-    return f"{draws} cannot refute {_words(point)}{even} tells d1 and d2 apart{remedy}"
+    return f"{draws} cannot refute {_words(point)}{even} reveals its input{remedy}"
 
 
 def _words(point: ProfilePoint) -> str:

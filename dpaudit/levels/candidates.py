@@ -72,18 +72,6 @@ class Candidate(ABC):
     def freeze(self) -> LevelMap:
         """Return the frozen map from outcomes to levels, fitted to all learning draws."""
 
-    @property
-    @abstractmethod
-    def counter(self) -> CellCounter:
-        """The frozen function that counts further draws by cell, for `add`."""
-
-    @abstractmethod
-    def add(self, counts: IntArray) -> Candidate:
-        """Return this order of outcomes, updated with counts of further draws.
-
-        counts: (cells, 2), further draws by cell of `counter` and input.
-        """
-
     @abstractmethod
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> Candidate:
         """Return this order for outcomes of another form, such as before their numbers were
@@ -160,15 +148,15 @@ class Candidate(ABC):
         return self
 
 
-class BinSource:
+class BinSource(ABC):
     """Makes the map from outcomes to levels and, when asked, finer intervals and a `Learner` that
     refits the order."""
 
     # Whether `learner` may return a learner, which is costly to make.
     is_relearned: ClassVar[bool] = False
 
-    def level_map(self) -> LevelMap:
-        raise NotImplementedError
+    @abstractmethod
+    def level_map(self) -> LevelMap: ...
 
     def intervals(self) -> Intervals | None:
         """Return intervals that are finer than the levels; None if there are none."""
@@ -246,11 +234,16 @@ class OrderedBins(Candidate):
 
     @property
     def counter(self) -> CellCounter:
+        """The frozen function that counts further draws by cell, for `add`."""
         if self.learner is not None:
             return self.learner.counter
         return self.freeze() if self.intervals is None else self.intervals.each
 
     def add(self, counts: IntArray) -> OrderedBins:
+        """Return this order of outcomes, updated with counts of further draws.
+
+        counts: (cells, 2), further draws by cell of `counter` and input.
+        """
         if self.learner is not None:
             return self.learner.after(self, counts)
         if self.intervals is None:
@@ -423,9 +416,14 @@ class UnorderedCells(Candidate):
 
     @property
     def counter(self) -> CellCounter:
+        """The frozen function that counts further draws by cell, for `add`."""
         return self.cell_counts.cells
 
     def add(self, counts: IntArray) -> UnorderedCells:
+        """Return this order of outcomes, updated with counts of further draws.
+
+        counts: (cells, 2), further draws by cell of `counter` and input.
+        """
         total = replace(self.cell_counts, counts=self.cell_counts.counts + counts)
         return UnorderedCells.of(self.attack, total)
 
@@ -456,12 +454,9 @@ class RareOutputs(Candidate):
     def penalty(self, *, is_pure: bool) -> float:
         return 0.0
 
-    @property
-    def counter(self) -> CellCounter:
-        return self.levels
-
-    def add(self, counts: IntArray) -> RareOutputs:
-        raise NotImplementedError("rare outputs are counted by a RareTable")
-
     def mapped(self, of: Callable[[LevelMap], LevelMap]) -> RareOutputs:
         return replace(self, levels=of(self.levels))
+
+
+# Candidates that count further draws. A `RareTable` counts those of rare outputs.
+Counting = OrderedBins | UnorderedCells

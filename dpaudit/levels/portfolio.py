@@ -24,7 +24,7 @@ from dpaudit.levels.level_map import IntArray, LevelMap
 from dpaudit.outcomes import KeyArray, Outcomes
 
 if TYPE_CHECKING:  # workers do not need SciPy, which takes as long to import as everything else
-    from dpaudit.levels.candidates import Candidate
+    from dpaudit.levels.candidates import Counting
     from dpaudit.levels.rare_filter import RareFilter
     from dpaudit.stats.betting import Beliefs
 
@@ -233,7 +233,7 @@ class Learned:
     tried: tuple[Tried, ...] = ()
     scores: ScoreDistributions | None = None
     expected_draws: NDArray[np.float64] | None = None
-    leading: tuple[Candidate, ...] = ()
+    leading: tuple[Counting, ...] = ()
     rare_filter: RareFilter | None = None
     predicts_bound: bool = True
 

@@ -40,15 +40,14 @@ TOO_FEW = ("run", "m.py:count", "--d1", "[1]", "--d2", "[]", "--epsilon", "12", 
 def test_too_few_draws_exit_4_and_say_so_before_drawing(dpaudit: Any) -> None:
     result = dpaudit(*TOO_FEW)
     assert result.exit_code == 4
-    reason = "5,000 draws cannot refute ε = 12 even if every draw tells d1 and d2 apart"
+    reason = "5,000 draws cannot refute ε = 12 even if every draw reveals its input"
     assert f"NO VIOLATION FOUND count: under-powered: {reason}" in words(result.stdout)
     assert "at least 896,338 could (samples)" in words(result.stdout)
     assert result.stderr.startswith(f"warning: count: under-powered: {reason}")
     # The full report comes all the same, and does not call an event rare that is not.
     assert "99 % Clopper–Pearson" in result.stdout
     assert (
-        "4,000 draws cannot refute ε = 12, even if every one tells d1 and d2 apart (more draws "
-        "help)."
+        "4,000 draws cannot refute ε = 12, even if every one reveals its input (more draws help)."
     ) in words(result.stdout)
     said = words(result.stdout).replace("rarer events", "").replace("rare outputs that were", "")
     assert "rare" not in said
@@ -70,7 +69,7 @@ def test_what_no_recording_and_no_guesses_can_refute(dpaudit: Any) -> None:
     np.save("b.npy", np.ones(1_000))
     recorded = dpaudit("bound", "a.npy", "b.npy", "--epsilon", "800")
     assert recorded.exit_code == 4
-    assert "tells d1 and d2 apart, and no number could" in words(recorded.stdout)
+    assert "reveals its input, and no number could" in words(recorded.stdout)
     assert "(no number could)" in words(recorded.stdout)
     guessed = dpaudit("bound", "--guesses", 1000, 100, 100, "--epsilon", "800")
     assert guessed.exit_code == 4
@@ -85,7 +84,7 @@ def test_an_event_that_could_not_refute_is_told_and_has_no_power(dpaudit: Any) -
     """All 100 draws could refute ε = 2; those of the event that was chosen could not."""
     asked = ("m.py:laplace", "--d1", "0", "--d2", "2", "--epsilon", "2", "--samples", "100")
     result = dpaudit("run", *asked)
-    reason = "draws in the event cannot refute ε = 2, even if every one tells d1 and d2 apart"
+    reason = "draws in the event cannot refute ε = 2, even if every one reveals its input"
     assert f"{reason} (more draws help)." in words(result.stdout)
     assert result.exit_code == 0
     assert dpaudit("run", *asked, "--require-power", "100").exit_code == 4

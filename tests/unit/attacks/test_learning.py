@@ -30,8 +30,8 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import FreshDraws, LevelArray, SelectionDraws
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import (
-    BinSource,
     CellCounts,
+    Fixed,
     OrderedBins,
     RareOutputs,
     UnorderedCells,
@@ -457,7 +457,7 @@ def test_a_refutation_that_may_be_luck_does_not_end_learning(
 
 def test_a_score_that_refutes_does_not_end_learning_early() -> None:
     counts = cells(12.0).counts
-    score = OrderedBins("score", counts, tuning.PENALTY, BinSource(), scored=A_SCORE)
+    score = OrderedBins("score", counts, tuning.PENALTY, Fixed(NEVER), scored=A_SCORE)
     assert refutes(score, AIM, tuning.DEVIATIONS_BEYOND_LUCK)
     assert not may_freeze_early([score], AIM)
 

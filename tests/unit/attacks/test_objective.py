@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from dpaudit.attacks.objective import Objective, _look_alike, rank_key, refutes
 from dpaudit.claims import ProfilePoint
 from dpaudit.levels import tuning
-from dpaudit.levels.candidates import BinSource, Candidate, CellCounts, OrderedBins, UnorderedCells
+from dpaudit.levels.candidates import Candidate, CellCounts, Fixed, OrderedBins, UnorderedCells
 from dpaudit.levels.level_map import LevelMap
 
 AIM = Objective(ProfilePoint(1.0, 0.0), 1_000_000)
 
+UNUSED = Fixed(cast(LevelMap, None))
+
 
 def order(*counts: tuple[int, int], is_smooth: bool = False) -> Candidate:
     held_out = np.array([*counts, (0, 0)])
-    return OrderedBins("sums", held_out, tuning.PENALTY, BinSource(), is_smooth=is_smooth)
+    return OrderedBins("sums", held_out, tuning.PENALTY, UNUSED, is_smooth=is_smooth)
 
 
 def sides(ratio_of_d2: float, ratio_of_d1: float, draws: int = 10_000) -> Candidate:

@@ -110,7 +110,7 @@ def test_the_whole_error_probability_goes_to_the_tests_of_all_rules() -> None:
 def test_fixed_arms_give_a_warning_and_are_thinned() -> None:
     result = dpaudit.bound(*laplace(), PureDP(1.0))
     assert one(result).fixed.method == "game"
-    assert "as many of each input as fair coins chose" in said(result)
+    assert "fair coins chose" in said(result)
     d1, d2 = (sum(counts) for counts in zip(*one(result).blocks[-1].tally, strict=True))
     assert d1 != d2  # tossed for
     assert d1 + d2 < 4_000 * 2 / 3

@@ -92,7 +92,7 @@ def test_a_noiseless_count_with_too_few_draws_is_not_green() -> None:
     result = dpaudit.audit(len, [1], [], PureDP(12.0), samples=5_000)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert result.underpowered is not None
-    assert "5,000 draws cannot refute ε = 12 even if every draw tells d1 and d2 apart" in (
+    assert "5,000 draws cannot refute ε = 12 even if every draw reveals its input" in (
         result.underpowered
     )
     allowed = dpaudit.audit(len, [1], [], PureDP(12.0), samples=5_000, allow_underpowered=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from dpaudit.attacks.single_columns import one_dimensional
 from dpaudit.attacks.whitened import innovations
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws
-from dpaudit.levels.candidates import BinSource, OrderedBins, Scorer, by_score
-from dpaudit.levels.level_map import by_input
+from dpaudit.levels.candidates import Fixed, OrderedBins, Scorer, by_score
+from dpaudit.levels.level_map import LevelMap, by_input
 from dpaudit.levels.scores import Intervals, Scored, aligned, filled
 from dpaudit.levels.tuning import PENALTY
 from dpaudit.outcomes import from_raw
@@ -64,8 +64,9 @@ def test_of_orders_that_promise_about_as_much_the_one_that_tells_more_is_kept() 
     score, draws = np.linspace(-1, 1, 60), 2_000
     better, lucky = (counted(slope * score, draws) for slope in (1.0, 0.85))
     lucky[-2] = [1_530, 470]
+    unused = Fixed(cast(LevelMap, None))
     both = [
-        OrderedBins(name, counts, PENALTY, BinSource(), is_smooth=True, position=score)
+        OrderedBins(name, counts, PENALTY, unused, is_smooth=True, position=score)
         for name, counts in (("lucky", lucky), ("better", better))
     ]
     aim = Objective(ProfilePoint(5.0, 0.0), 10**6)
