@@ -43,12 +43,13 @@ lowest: .venv/installed-dev
 		--editable '.[test]' 'check-jsonschema<0.39'
 	build/lowest/bin/python -m pytest -n auto --dist worksteal
 
-# The site, in build/site. What nitpicks find is an error; no page may fetch anything from elsewhere.
+# The commands that the pages show, and the site, in build/site. What nitpicks find is an error; no page may fetch anything from elsewhere.
 # Every page is read again, since Sphinx warns only of those that it reads.
 SPHINX = $(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --nitpicky --quiet \
 	--doctree-dir build/doctrees docs
 
 docs: .venv/installed-dev
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/pages
 	$(SPHINX) build/site
 	@! grep -rE '<(script|link|img)[^>]+(src|href)="(https?:)?//|url\((https?:)?//' build/site \
 		--include='*.html' --include='*.css'

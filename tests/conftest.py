@@ -10,10 +10,23 @@ import sys
 from contextlib import suppress
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples in every run, and no clock.
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")
 
 # Each folder has a target of its own. It needs Chromium (make browser) or other environments (make
-# libraries), builds and installs (make package), or simulates whole audits (make validity).
-collect_ignore = ["browser", "libraries", "package", "validity"]
+# libraries), builds and installs (make package), runs the pages of docs (make docs), or simulates
+# whole audits (make validity).
+collect_ignore = ["browser", "libraries", "package", "pages", "validity"]
 
 # What a developer set for their own terminal would change what the programs under test print, also
 # those in processes of their own. Removed here, before any test is collected.

@@ -8,14 +8,17 @@ the time, and does not import pytest and dpaudit again.
 from __future__ import annotations
 
 import os
+from contextlib import chdir
 from multiprocessing import forkserver
 from multiprocessing.popen_forkserver import Popen
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpaudit.sampling.executors import processes
 
+ROOT = Path(__file__).parents[1]
 # No module of the tests: the state of a mechanism's module starts empty in every worker.
 PRELOADED = (
     *("tests.forked", "numpy", "scipy.special", "pytest", "hypothesis", "concurrent.futures"),
@@ -30,6 +33,7 @@ class Forked(processes._Process):
 
     @staticmethod
     def _Popen(process: Any) -> Any:  # as multiprocessing calls it
+        start()
         return Popen(process)
 
     def run(self) -> None:
@@ -40,9 +44,10 @@ class Forked(processes._Process):
 
 
 def start() -> None:
-    """Start the process that is forked, where none runs; it imports from the working directory."""
+    """Start the process that is forked, if none runs."""
     forkserver.set_forkserver_preload(list(PRELOADED))
-    forkserver.ensure_running()
+    with chdir(ROOT):  # from where it imports
+        forkserver.ensure_running()
 
 
 def end() -> None:

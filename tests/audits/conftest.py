@@ -1,73 +1,12 @@
-"""What whole audits are spared here."""
+"""The fixtures of whole audits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import chdir
-from functools import lru_cache
-from pathlib import Path
-
-import pytest
-
-from dpaudit.auditing import engine
-from dpaudit.sampling.executors import processes
-from dpaudit.stats import game, power
-from tests import forked
-from tests.comparing import new_processes as new_processes
-from tests.comparing import no_new_processes as no_new_processes
-
-ROOT = Path(__file__).parents[2]
-
-# Bounds of counts take most of the time of many an audit. Who rechecks it asks for the same ones.
-_KEPT = {
-    (module, name): lru_cache(maxsize=512)(getattr(module, name))
-    for module, names in (
-        (game, ("delta_lower", "epsilon_lower", "p_value")),
-        (power, ("detectable_epsilon",)),
-    )
-    for name in names
-}
-
-
-@pytest.fixture(autouse=True)
-def equal_counts_have_equal_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds of the same counts are computed once."""
-    for (module, name), kept in _KEPT.items():
-        monkeypatch.setattr(module, name, kept)
-
-
-@pytest.fixture(autouse=True)
-def no_traces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Violations have no trace, but where a test asks for `traces`.
-
-    What follows a violation is tested in unit/tracing and in cli/test_trace.py. No verdict depends
-    on it, and a fork of a process as large as this one costs more than most of these audits.
-    """
-    if "traces" not in request.fixturenames:
-        monkeypatch.setattr(engine, "_traced", lambda spec, result: result)
-
-
-@pytest.fixture
-def traces() -> None:
-    """Results are to be whole."""
-
-
-@pytest.fixture(scope="session")
-def process_to_fork() -> Iterator[None]:
-    with chdir(ROOT):
-        forked.start()
-    yield
-    forked.end()
-
-
-@pytest.fixture(autouse=True)
-def workers_are_forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are forks, but where a test asks for `spawned` ones."""
-    if "spawned" not in request.fixturenames:
-        request.getfixturevalue("process_to_fork")
-        monkeypatch.setattr(processes, "_Process", forked.Forked)
-
-
-@pytest.fixture
-def spawned() -> None:
-    """Workers are to be new processes."""
+from tests.whole_audits import equal_counts_have_equal_bounds as equal_counts_have_equal_bounds
+from tests.whole_audits import new_processes as new_processes
+from tests.whole_audits import no_new_processes as no_new_processes
+from tests.whole_audits import no_traces as no_traces
+from tests.whole_audits import process_to_fork as process_to_fork
+from tests.whole_audits import spawned as spawned
+from tests.whole_audits import traces as traces
+from tests.whole_audits import workers_are_forked as workers_are_forked

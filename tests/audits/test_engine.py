@@ -204,9 +204,7 @@ def test_equal_seeds_give_equal_results_and_others_do_not() -> None:
 
 
 # A violation is drawn afresh by four new workers, whatever is called.
-@pytest.mark.parametrize(
-    ("function", "claimed"), [(single, 1.0), (batch, 1.0), (from_global, 1.0), (from_global, 0.4)]
-)
+@pytest.mark.parametrize(("function", "claimed"), [(single, 1.0), (batch, 1.0), (from_global, 0.4)])
 def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed: float) -> None:
     one, two = (
         audit(PureDP(claimed), function, samples=8_000, workers=workers) for workers in (1, 2)
@@ -259,19 +257,20 @@ def test_an_exception_on_one_side_is_the_event() -> None:
     assert d1 == 0 < d2 < only(result).draws / 2
 
 
-@pytest.mark.parametrize("kind", [TypeError, AttributeError, KeyError, ValueError])
 @pytest.mark.parametrize(
-    ("d1", "d2", "is_typed"),
+    ("kind", "d1", "d2", "is_typed"),
     [
-        (None, 1, True),
-        ([1], np.array([2]), True),
-        ({"a": 1}, [1], True),
-        (["a"], [1], True),
-        ([None], [1], False),
-        (2, 1.5, False),
-        (np.float64(2), 1, False),
-        ("b", "a", False),
-        ([1, 2], [1], False),
+        (TypeError, None, 1, True),
+        (AttributeError, [1], np.array([2]), True),
+        (TypeError, {"a": 1}, [1], True),
+        (TypeError, ["a"], [1], True),
+        (TypeError, [None], [1], False),
+        (AttributeError, 2, 1.5, False),
+        (TypeError, np.float64(2), 1, False),
+        (TypeError, "b", "a", False),
+        (TypeError, [1, 2], [1], False),
+        (KeyError, None, 1, False),
+        (ValueError, None, 1, False),
     ],
 )
 def test_an_input_of_another_type_that_always_raises_is_an_error(
@@ -282,11 +281,11 @@ def test_an_input_of_another_type_that_always_raises_is_an_error(
             raise kind("not this one")
         return random.random()
 
-    error = is_typed and kind in (TypeError, AttributeError)
     for first, second in ((d1, d2), (d2, d1)):
-        result = dpaudit.audit(fails, first, second, PureDP(1.0), samples=1_000)
-        assert result.verdict is (Verdict.ERROR if error else Verdict.VIOLATION)
-        asked = dpaudit.audit(fails, first, second, PureDP(1.0), samples=1_000, on_error="outcome")
+        result = dpaudit.audit(fails, first, second, PureDP(1.0), samples=200)
+        assert result.verdict is (Verdict.ERROR if is_typed else Verdict.VIOLATION)
+    if is_typed:
+        asked = dpaudit.audit(fails, d1, d2, PureDP(1.0), samples=200, on_error="outcome")
         assert asked.verdict is Verdict.VIOLATION
 
 
@@ -446,24 +445,6 @@ def test_the_buffer_takes_half_if_the_usual_part_shows_nothing() -> None:
     assert wide.may_count_after_buffer(2_000)
     assert not Plan(10_000, None).may_count_after_buffer(1_250)
     assert not Plan(10**6, None, Limits(learned=2_000)).may_count_after_buffer(500_000)
-
-
-def one_of_a_thousand(dataset: int, size: int, rng: np.random.Generator) -> Any:
-    """Return randomised response with 1,000 answers at ε = 2; d1 and d2 are two of them."""
-    honest = rng.random(size) < (math.exp(2) - 1) / (math.exp(2) + 999)
-    return np.where(honest, dataset, rng.integers(1_000, size=size))
-
-
-def test_half_of_few_draws_shows_what_an_eighth_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shown() -> int:
-        claim, seeds = PureDP(2.0), range(24)
-        found = [audit(claim, one_of_a_thousand, samples=20_000, seed=n) for n in seeds]
-        return sum(one.epsilon_lower > 0.5 for one in found)
-
-    with_half = shown()
-    monkeypatch.setattr(Plan, "extend_buffer", lambda plan: False)
-    assert with_half >= 22
-    assert shown() <= with_half - 4
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ SPECS = {
     "batch": spec_of(batch),
     "one call a draw": spec_of(single, samples=3_000),
     "refuted while learning": spec_of(batch, PureDP(0.3)),
-    "refuted while certifying": spec_of(batch, PureDP(0.9), samples=200_000),
+    "refuted while certifying": spec_of(batch, PureDP(0.9), samples=100_000),
     "refuted and full": spec_of(batch, PureDP(0.3), full=True),
     "half is learned from": spec_of(alike, samples=8_000),
     "approximate": spec_of(batch, ApproximateDP(0.9, 0.05)),
@@ -151,7 +151,7 @@ def test_an_interrupted_run_has_the_result_of_an_undisturbed_one(
 
 
 def test_it_may_be_interrupted_after_every_block(tmp_path: Path) -> None:
-    spec = spec_of(batch, PureDP(0.5), samples=2_500)
+    spec = spec_of(batch, PureDP(0.5), samples=1_000)
     expected, blocks = whole_and_blocks(spec)
     for place in range(blocks):
         folder = tmp_path / str(place)

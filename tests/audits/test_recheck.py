@@ -46,7 +46,7 @@ def schedule_of(result: AuditResult) -> Schedule:
 
 
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("samples", [100, 150, 300, 1_000, 5_000, 20_000])
+@pytest.mark.parametrize("samples", [150, 1_000, 20_000])
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
     [(laplace.laplace, 1.0), (laplace.laplace, 0.9), (laplace.wrong_density, 0.5)],
@@ -54,23 +54,18 @@ def schedule_of(result: AuditResult) -> Schedule:
 def test_honest_records_follow_the_schedule(
     mechanism: Any, epsilon: float, samples: int, full: bool
 ) -> None:
-    # Of few draws, a block more or less is much.
-    for seed in range(2 if samples < 1_000 else 1):
-        assert recheck(audited(mechanism, epsilon, samples=samples, full=full, seed=seed)) == []
+    assert recheck(audited(mechanism, epsilon, samples=samples, full=full)) == []
 
 
-@pytest.mark.parametrize("samples", [3_999, 4_000, 10_000, 20_000])
-@pytest.mark.parametrize("epsilon", [1.0, 0.0])
+@pytest.mark.parametrize(("samples", "epsilon"), [(3_999, 1.0), (4_000, 1.0), (10_000, 0.0)])
 def test_half_is_learned_from_where_nothing_shows(epsilon: float, samples: int) -> None:
     """The inputs differ little; a claim of ε = 0 may still be refuted."""
-    for seed in range(2):
-        claim = dpaudit.PureDP(epsilon)
-        result = dpaudit.audit(laplace.laplace, 0.0, 0.05, claim, samples=samples, seed=seed)
-        (one,) = result.certificates
-        kept = sum(block.draws for block in one.blocks if block.stage == "learning")
-        stops = one.fixed.stage == "confirmation"
-        assert stops or kept == (samples // 2 if samples >= 4_000 else samples // 4)
-        assert recheck(result) == []
+    result = dpaudit.audit(laplace.laplace, 0.0, 0.05, dpaudit.PureDP(epsilon), samples=samples)
+    (one,) = result.certificates
+    kept = sum(block.draws for block in one.blocks if block.stage == "learning")
+    stops = one.fixed.stage == "confirmation"
+    assert stops or kept == (samples // 2 if samples >= 4_000 else samples // 4)
+    assert recheck(result) == []
 
 
 def test_another_part_than_an_eighth_or_half_fails() -> None:

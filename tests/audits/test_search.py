@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpaudit
-from dpaudit import DpauditError, PureDP, Verdict, ZeroConcentratedDP
+from dpaudit import DpauditError, PureDP, Verdict
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.config.building import build_spec
@@ -32,14 +32,10 @@ from dpaudit.searching.search import neighbour_search
 from dpaudit.searching.trials import ALONE, SEARCHING, Contender, Input, Inputs
 from dpaudit.targets.target import CallableTarget
 from mechanisms.neighbours.planted import PLANTED
-from mechanisms.noisy_max import winning_law
-from mechanisms.truth import epsilon_of
-from tests.neighbouring import relation
 from tests.raising import code, refusal
 
 UNIT = "list of number in [0, 1]"
 Draws = NDArray[np.float64]
-QUICK = ("clamps-one-side", "empty-is-exact", "bound-read-twice", "even-for-all", "overflows")
 
 
 def clipped(rows: list[Any]) -> float:
@@ -143,55 +139,6 @@ def test_search_and_audit_share_the_draws() -> None:
     assert result.searched is not None
     assert 0 < result.searched.draws <= 0.4 * 40_000
     assert result.draws <= 0.8 * 40_000
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_planted_leaks_are_found(name: str) -> None:
-    """Those that take a second; `python -m benchmarks.search` has all."""
-    (planted,) = (one for one in PLANTED if one.name == name)
-    given = {"space": planted.space, "adjacency": planted.adjacency, "params": dict(planted.params)}
-    broken = search(planted.broken, samples=20_000, **given)
-    assert broken.verdict is Verdict.VIOLATION, str(broken)
-    correct = search(planted.correct, samples=10_000, confidence=0.99999, **given)
-    assert correct.verdict is Verdict.NO_VIOLATION_FOUND, str(correct)
-
-
-def law_without_noise(answers: list[float]) -> dict[int, float]:
-    """Return which of five answers is the first above 5, noise of scale 2 added, and no other."""
-    law, none = dict[int, float](), 1.0
-    for place, answer in enumerate([*np.clip(answers, 0, 10).tolist(), math.inf]):
-        tail = math.exp(-abs(answer - 5) / 2) / 2
-        above = 1 - tail if answer >= 5 else tail
-        law[place], none = none * above, none * (1 - above)
-    return law
-
-
-def law_of_direction(answers: list[float]) -> dict[int, float]:
-    return winning_law(np.clip(answers, 0, 10).tolist(), 1.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "law", "seed"),
-    [
-        ("noise-for-one-direction", law_of_direction, 1),
-        ("threshold-without-noise", law_without_noise, 36),
-    ],
-)
-def test_the_pair_is_as_bad_as_the_worst_pattern(
-    name: str, law: Callable[[list[float]], dict[int, float]], seed: int
-) -> None:
-    """Judged by exact laws, on pairs that differ little after few draws."""
-    (planted,) = (one for one in PLANTED if one.name == name)
-    given = {"space": planted.space, "adjacency": planted.adjacency}
-    result = search(planted.broken, samples=2_000_000, seed=seed, **given)
-    assert result.searched is not None
-
-    def truth(d1: list[float], d2: list[float]) -> float:
-        return epsilon_of(law(d1), law(d2))
-
-    pairs = relation(planted.space, "linf:1").pattern_pairs()
-    worst = max(truth(d1, d2) for d1, d2, _ in pairs)
-    assert truth(*result.searched.found[0]) >= 0.99 * worst
 
 
 def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
@@ -306,62 +253,6 @@ def test_a_search_that_has_hardly_begun_is_warned_of() -> None:
     few = search(correct, samples=500, confidence=0.9999)
     assert any("the search tried only" in one for one in few.warnings)
     assert not any("the search tried only" in one for one in usual().warnings)
-
-
-def counts_groups(rows: list[Any], rng: np.random.Generator) -> float:
-    """Add noise for one group of a user, who may be in ten."""
-    return len({(row["user"], row["group"]) for row in rows}) + rng.normal(0, 5)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_user_in_every_group_is_found(seed: int) -> None:
-    result = search(
-        counts_groups,
-        claim=ZeroConcentratedDP(0.02),
-        space="table of 0 to 30 {user: user, group: integer in [0, 9]}",
-        adjacency="user:user",
-        samples=10_000,
-        seed=seed,
-        no_trace=True,
-    )
-    assert result.verdict is Verdict.VIOLATION
-    assert result.searched is not None
-    d1, d2 = result.searched.found[0]
-    users = {row["user"] for row in d1}
-    assert len({row["group"] for row in d2 if row["user"] not in users}) == 10
-
-
-def raises_from_258_on(rows: list[Any], rng: np.random.Generator) -> float:
-    if len(rows) > 257:
-        raise OverflowError("too many")
-    return rng.laplace()
-
-
-def raises_for_many_equal(rows: list[Any], rng: np.random.Generator) -> int:
-    weight = math.exp(-2.0 * len(rows)) if len(set(rows)) == 1 else 1.0
-    if weight == 0:
-        raise RuntimeError("no candidate")
-    return int(rng.random() < 0.5)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "sizes", "first"),
-    [
-        (raises_from_258_on, "250 to 260", 258),
-        (raises_from_258_on, "0 to 400", 258),
-        (raises_for_many_equal, "370 to 380", 373),
-        (raises_for_many_equal, "0 to 500", 373),
-    ],
-)
-def test_the_length_is_found_from_which_exceptions_begin(
-    mechanism: Any, sizes: str, first: int
-) -> None:
-    space = f"list of {sizes} number in [0, 1]"
-    result = search(mechanism, space=space, samples=5_000, no_trace=True)
-    assert result.verdict is Verdict.VIOLATION
-    assert result.searched is not None
-    lengths = [sorted(map(len, pair)) for pair in result.searched.found]
-    assert [first - 1, first] in lengths
 
 
 def raises_for_two(rows: list[Any], rng: np.random.Generator) -> float:

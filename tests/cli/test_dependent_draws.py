@@ -122,11 +122,10 @@ def test_noise_that_a_process_draws_once_is_an_error(
     # An audit that goes on over the end of a second would end in another check of dependence.
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
-    results = [run(dpaudit, module, name, "--seed", seed) for seed in range(2)]
-    assert 1 not in [one.exit_code for one in results]
-    for one in results:
-        if one.exit_code == 3:
-            assert "differ from process to process" in " ".join(one.output.split())
+    result = run(dpaudit, module, name)
+    assert result.exit_code != 1
+    if result.exit_code == 3:
+        assert "differ from process to process" in " ".join(result.output.split())
 
 
 def test_without_new_processes_such_noise_is_a_violation(dpaudit: Invoke, module: Path) -> None:
@@ -243,8 +242,9 @@ def test_a_batch_starts_processes_once(
     assert len(set(imports)) == len(imports) == 1 + 8
 
 
-@pytest.mark.parametrize("total", [10, 1_000])
-@pytest.mark.parametrize("where", [[], ["--isolate"]])
+@pytest.mark.parametrize(
+    ("total", "where"), [(10, []), (1_000, []), (10, ["--isolate"]), (1_000, ["--isolate"])]
+)
 def test_an_object_that_is_used_up_is_said_to_be(
     dpaudit: Invoke, tmp_path: Path, total: int, where: list[str]
 ) -> None:
@@ -261,7 +261,7 @@ def test_an_object_that_is_used_up_is_said_to_be(
     )
     result = dpaudit("run", f"{tmp_path}/budget.py:Budget", "--init", f"{{total: {total}}}",
                      "--call", "count", "--d1", "[1,2]", "--d2", "[1]", "--epsilon", 1,
-                     "--samples", 3_000, *where)  # fmt: skip
+                     "--samples", 3_000, "--workers", 1, *where)  # fmt: skip
     assert result.exit_code == 3
     said = " ".join(result.output.split())
     assert f"after {total:,} calls" in said
@@ -274,10 +274,7 @@ def test_an_object_that_is_used_up_is_said_to_be(
     ("method", "options"),
     [
         ("count(self, rows, rng)", []),
-        ("count(self, rows, rng)", ["--isolate"]),
         ("count(self, rows, unit, *, rng)", ["--param", "unit=1"]),
-        ("count(self, unit, rows, noise)",
-         ["--param", "unit=1", "--data-arg", "rows", "--rng-arg", "noise"]),
         ("count(self, unit, rows, noise)",
          ["--param", "unit=1", "--data-arg", "rows", "--rng-arg", "noise", "--isolate"]),
         ("__call__(self, rows, rng)", []),

@@ -95,16 +95,14 @@ def verdicts(*words: str, **more: Any) -> dict[str, str]:
 
 
 def test_all_representations_are_refuted_in_a_plain_shell() -> None:
-    assert verdicts("leaks.yaml", "--samples", "10000") == dict.fromkeys(LEAKS, "VIOLATION")
+    assert verdicts("leaks.yaml", "--samples", "3000") == dict.fromkeys(LEAKS, "VIOLATION")
 
 
-@pytest.mark.parametrize(
-    ("seed", "workers"), [(None, "1"), (None, "2"), ("1", "1"), ("24", "2"), ("30", "1")]
-)
+@pytest.mark.parametrize(("seed", "workers"), [(None, "1"), ("24", "2")])
 def test_an_order_that_a_set_has_is_refuted_under_no_hash_seed(
     seed: str | None, workers: str
 ) -> None:
-    found = verdicts("correct.yaml", "--samples", "3000", "--workers", workers, seed=seed)
+    found = verdicts("correct.yaml", "--samples", "2000", "--workers", workers, seed=seed)
     assert found == dict.fromkeys(CORRECT, "NO VIOLATION FOUND")
 
 
@@ -138,29 +136,23 @@ def test_an_order_that_a_set_of_a_program_has_is_not_refuted(folder: Path) -> No
         ((SCRIPT,), None, f"{USUAL} False"),
         ((SCRIPT,), "random", f"{USUAL} False"),
         ((SCRIPT,), "", f"{USUAL} False"),
-        ((SCRIPT,), "7", "7 False"),
         ((SCRIPT,), "0", "0 False"),
         (MODULE, None, f"{USUAL} False"),
         ((sys.executable, "-X", "dev", "-mdpaudit"), None, f"{USUAL} True"),
-        (("./link",), None, f"{USUAL} False"),
         ((sys.executable, "-E", "-m", "dpaudit"), None, "None False"),
-        ((sys.executable, "-c", "from dpaudit.cli.main import main; main()"), None, "None False"),
     ],
 )
 def test_the_command_starts_over_with_a_hash_seed(
     folder: Path, program: tuple[str, ...], seed: str | None, expected: str
 ) -> None:
-    (folder / "link").symlink_to(SCRIPT)
-    result = run(
-        *("run", "m.py:by_noise", *INPUTS, "--samples", "1000"), program=program, seed=seed
-    )
+    result = run(*("run", "m.py:by_noise", *INPUTS, "--samples", "100"), program=program, seed=seed)
     assert result.returncode == 0, result.stderr
     assert (folder / "started").read_text().splitlines() == [expected]
 
 
 def test_a_program_from_standard_input_does_not_start_over(folder: Path) -> None:
     code = "from dpaudit.cli.main import main; main()"
-    words = ("-", "run", "m.py:by_noise", *INPUTS, "--samples", "1000")
+    words = ("-", "run", "m.py:by_noise", *INPUTS, "--samples", "100")
     result = run(*words, program=(sys.executable,), input=code)
     assert result.returncode == 0, result.stderr
     assert (folder / "started").read_text() == "None False\n"
@@ -214,7 +206,7 @@ def test_which_programs_start_over(
 
 
 def test_the_repeat_line_gives_the_same_digits_in_a_plain_shell() -> None:
-    words = ("m.py:by_noise", *INPUTS, "--samples", "1000")
+    words = ("m.py:by_noise", *INPUTS, "--samples", "100")
     (first,) = audits(*words, seed="7").values()
     assert first["command"].startswith("PYTHONHASHSEED=7 dpaudit run ")
     assert first["versions"]["PYTHONHASHSEED"] == "7"
@@ -242,7 +234,7 @@ def test_a_plan_names_the_hash_seed_of_its_audit() -> None:
 
 
 def test_a_journal_is_not_continued_under_another_hash_seed() -> None:
-    words = ("run", "m.py:by_noise", *INPUTS, "--samples", "1000", "--journal", "kept")
+    words = ("run", "m.py:by_noise", *INPUTS, "--samples", "100", "--journal", "kept")
     assert run(*words, seed="7").returncode == 0
     refused = run(*words, "--resume")
     assert refused.returncode == 2
@@ -250,7 +242,7 @@ def test_a_journal_is_not_continued_under_another_hash_seed() -> None:
     assert run(*words, "--resume", seed="7").returncode == 0
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("closed", [">&-", "<&- 2>&-"])
 def test_closed_streams_stay_closed(closed: str) -> None:
     words = f'exec "{SCRIPT}" list definitions {closed}'
     result = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=60)

@@ -90,7 +90,6 @@ def runs(process: Process) -> bool:
     "more",
     [
         (),
-        ("--workers", "2"),
         ("--workers", "2", *ISOLATED),
         ("--executor", "processes"),
         ("--executor", "dask", "--workers", "2"),
@@ -100,14 +99,11 @@ def test_ctrl_c_ends_a_hanging_draw_and_all_processes(
     tmp_path: Path, more: tuple[str, ...]
 ) -> None:
     with auditing(tmp_path, *more) as (process, family):
-        start = time.monotonic()
         os.killpg(family[0].pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
-        seconds = time.monotonic() - start
         assert process.returncode == 130
         assert "interrupted" in said
         assert "Traceback" not in said
-        assert seconds < 5  # a third of one, on a machine that does nothing else
         wait_until(lambda: not any(map(runs, family)), 10)
 
 
@@ -128,10 +124,8 @@ def test_files_of_an_earlier_run_are_not_left_in_the_place_of_this_one(tmp_path:
     ("workers", "is_for_all"),
     [
         ((), False),  # where there is one process, all are this one
-        (("--workers", "2"), True),
         (("--workers", "2"), False),
         (("--workers", "2", *ISOLATED), True),
-        (("--workers", "2", *ISOLATED), False),
     ],
 )
 def test_sigterm_ends_as_ctrl_c_does(

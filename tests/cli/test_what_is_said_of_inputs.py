@@ -118,8 +118,6 @@ def test_several_records_more_are_a_warning(dpaudit: Any, folder: Path) -> None:
     assert "3 records more" in shown(dpaudit, *pair(*several, "--strict", epsilon="3"), code=1)
     for more in (("--group", "3"), ("--adjacency", "add-remove", "--group", "3")):
         shown(dpaudit, *pair(*several, "--strict", *more))
-    result = dpaudit("plan", *pair(*several))
-    assert "warning: d1 has 3 records more than d2" in " ".join(result.stderr.split())
 
 
 def test_the_advice_about_groups_can_be_taken(dpaudit: Any) -> None:
@@ -144,8 +142,15 @@ def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> N
     assert "the first: budget spent (m.py:12)" in dpaudit("report", "r.json").stdout
 
 
-@pytest.mark.parametrize("inputs", [("text", "1"), ("1", "text"), ("null", "1"), ("1", "[2]")])
-@pytest.mark.parametrize("more", [(), ("--isolate",), ("--delta", "0.5", "--full")])
+@pytest.mark.parametrize(
+    ("inputs", "more"),
+    [
+        (("text", "1"), ()),
+        (("1", "null"), ()),
+        (("1", "[2]"), ("--isolate",)),
+        (("text", "1"), ("--delta", "0.5", "--full")),
+    ],
+)
 def test_an_input_of_another_type_that_always_raises_is_an_error(
     dpaudit: Any, folder: Path, inputs: tuple[str, str], more: tuple[str, ...]
 ) -> None:
@@ -206,7 +211,7 @@ def test_equal_seeds_give_equal_lines_with_any_workers() -> None:
                 "d1": 0,
                 "d2": 1,
                 "claim": {"epsilon": 5},
-                "samples": 20_000,
+                "samples": 5_000,
                 "workers": workers,
                 "isolate": isolate,
             }

@@ -1,4 +1,5 @@
-"""The commands and programs in README and docs, run."""
+"""The commands and programs of the README, run by the installed package; `tests/pages` runs those
+of docs."""
 
 from __future__ import annotations
 
@@ -8,22 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
 from tests.documents import ROOT, blocks, follow
 
-DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-# The first commands of a new user are those of the installed package, and pytest is; of the others,
-# a warm process forks the programs.
-STARTED = [ROOT / "README.md", ROOT / "docs/guides/pytest.md"]
 
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_blocks_do_what_they_show(document: Path, tmp_path: Path) -> None:
-    started = document in STARTED
-    here = Path(sys.executable).parent
-    programs = [here] if started else [warm.folder(), here]
-    python = [sys.executable] if started else warm.python()
-    follow(document, tmp_path, python, programs, source=str(ROOT))
+def test_blocks_of_the_readme_do_what_they_show(tmp_path: Path) -> None:
+    programs = [Path(sys.executable).parent]
+    follow(ROOT / "README.md", tmp_path, [sys.executable], programs, source=str(ROOT))
 
 
 @pytest.mark.parametrize("name", ["budget", "guides/journal", "guides/scale"])

@@ -1,8 +1,7 @@
 """Planted leaks have the stated size on the stated pair, and their correct counterparts have none.
 
-Seeds are fixed. With random seeds, this file would fail for correct code with a probability of at
-most `FAILURE_PROBABILITY`: audits that must find nothing share it equally, by their confidence.
-Comparisons of frequencies at six standard errors add less than 10⁻⁷.
+Seeds are fixed. With random seeds, comparisons of frequencies at six standard errors would fail for
+correct code with a probability of less than 10⁻⁷. validity/test_planted.py has the whole audits.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,24 +17,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-import dpaudit
-from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.import_path import resolve
 from mechanisms.neighbours.planted import PLANTED, Planted
+from tests.awkward_pairs import NUMBERS, awkward
 
-FAILURE_PROBABILITY = 1e-3
-AUDITS = 7 * len(PLANTED)  # that must find nothing: of six pairs, and of a harmless one
 BY_NAME = {one.name: one for one in PLANTED}
 
 NAN, INF = math.nan, math.inf
-# The first five of each are audited, all are in the exact tests.
-NUMBERS: Sequence[Any] = (
-    NAN, None, 1e308, -INF, 2**63 - 1, INF, -1e308, 5e-324, -0.0, 0, -(2**63), 10**400, -(10**400),
-    True, -10.0, 0.5, 1.0, 5.0, 30.0, 100.0, 20_000, "text",
-)  # fmt: skip
-TEXTS: Sequence[Any] = ("", 10 * "🙂", None, 1000 * "é", "\ud800", "a", "red", 3, NAN, 10**400)
-USERS: Sequence[Any] = ("Bo", None, NAN, "", 1, True, 10**400)
-CITIES: Sequence[Any] = ("Oslo", "Rome", "rome", "ROME", " rome ", "Paris", "", None, NAN, 3)
 
 
 def ids(planted: Planted) -> str:
@@ -43,94 +31,6 @@ def ids(planted: Planted) -> str:
 
 
 each = pytest.mark.parametrize("planted", PLANTED, ids=ids)
-
-
-# Neighbours, by an enumeration that knows no code of the package.
-
-
-def odd_records(planted: Planted) -> list[Any]:
-    """Return records that the space has not foreseen, or hardly."""
-    usual = planted.harmless[1][-1]
-    if not isinstance(usual, dict):
-        return list(NUMBERS if isinstance(usual, float | int) else TEXTS)
-    values = {"answer": [*TEXTS, "yes", "no"]}
-    odd = [
-        {**usual, column: value}
-        for column in usual
-        for value in itertools.islice(values.get(column, NUMBERS), 30)
-    ]
-    # Both columns by turns, so that the first five are of either.
-    half = len(odd) // 2
-    return [one for two in itertools.zip_longest(odd[:half], odd[half:]) for one in two if one]
-
-
-def pairs_with(planted: Planted, odd: Any) -> Iterator[tuple[Any, Any]]:
-    usual = planted.harmless[1][-1]
-    hosts: list[list[Any]] = [
-        [],
-        [usual],
-        2 * [usual],
-        list(planted.d1),
-        [odd],
-        3 * [odd],
-        [None, None, usual],
-    ]
-    for host in hosts:
-        if isinstance(usual, dict) and None in host:
-            continue
-        if planted.adjacency == "add-remove":
-            yield host, [*host, odd]
-            yield [odd, *host], host
-        else:
-            yield [*host, odd], [*host, usual]
-            yield [planted.d2[-1], *host], [odd, *host]
-
-
-def records_of_users() -> list[list[dict[str, Any]]]:
-    """Return records of one user each: of one city, of two, of all that are known."""
-    cities = [*[(city,) for city in CITIES], ("Oslo", "Rome"), ("Rome", "ROME"), CITIES[:4], CITIES]
-    return [
-        times * [{"who": who, "city": city} for city in some]
-        for who in USERS
-        for some in cities
-        for times in (1, 3)
-    ]
-
-
-def pairs_of_users() -> list[tuple[Any, Any]]:
-    ada = [{"who": "Ada", "city": city} for city in CITIES]
-    hosts: list[list[Any]] = [[], ada[:1], ada]
-    return [(host, [*host, *rows]) for rows in records_of_users() for host in hosts]
-
-
-def pairs_of_answers(length: int) -> list[tuple[Any, Any]]:
-    """Return one odd answer that stays, among others that move by 1 up and down."""
-    odd = (NAN, INF, 1e308, -INF, None, 5e-324, -0.0, 10**400, -5.0)
-    moves = [(-1) ** place for place in range(length - 1)]
-    return [
-        ([one, *(base - move / 2 for move in moves)], [one, *(base + move / 2 for move in moves)])
-        for base in (5.0, 10.0, 0.0)
-        for one in odd
-    ]
-
-
-def awkward(planted: Planted) -> list[tuple[Any, Any]]:
-    if planted.adjacency == "linf:1":
-        return pairs_of_answers(len(planted.d1))
-    if planted.adjacency == "user:who":
-        return pairs_of_users()
-    return [pair for odd in odd_records(planted) for pair in pairs_with(planted, odd)]
-
-
-def five(planted: Planted) -> list[tuple[Any, Any]]:
-    """Return awkward pairs to audit, no two alike: other odd values, in other hosts."""
-    if planted.adjacency == "linf:1":
-        return awkward(planted)[:5]
-    if planted.adjacency == "user:who":
-        both = [(host, more) for host, more in awkward(planted) if len(more) - len(host) >= 4]
-        return both[:: len(both) // 4][:5]
-    odd = odd_records(planted)[:5]
-    return [list(pairs_with(planted, one))[2 * place] for place, one in enumerate(odd)]
 
 
 def are_neighbours(d1: Any, d2: Any, adjacency: str) -> bool:
@@ -398,40 +298,3 @@ def test_the_law_of_the_first_above() -> None:
         seen = answers[: first + 1]
         expected = chance(seen, [*before, True] if first < 3 else before)
         assert np.mean(drawn == first) == pytest.approx(expected, abs=six(expected))
-
-
-# Whole audits: what a user would see.
-
-
-def audited(planted: Planted, path: str, d1: Any, d2: Any, samples: int) -> AuditResult:
-    claim = dpaudit.ApproximateDP(planted.epsilon, planted.delta)
-    pure = dpaudit.PureDP(planted.epsilon)
-    return dpaudit.audit(
-        resolve(path),
-        d1,
-        d2,
-        claim if planted.delta else pure,
-        params=planted.params,
-        samples=samples,
-        confidence=1 - FAILURE_PROBABILITY / AUDITS,
-        seed=11,
-        no_trace=True,  # what a trace says of them is in tests/unit/tracing/test_causes.py
-    )
-
-
-@each
-def test_the_broken_one_is_refuted_on_its_witness_only(planted: Planted) -> None:
-    """By 200,000 draws at most, most of them by some thousand."""
-    refuted = audited(planted, planted.broken, planted.d1, planted.d2, 200_000)
-    assert refuted.verdict is Verdict.VIOLATION
-    harmless = audited(planted, planted.broken, *planted.harmless, samples=5_000)
-    assert harmless.verdict is Verdict.NO_VIOLATION_FOUND
-
-
-@each
-def test_the_correct_one_is_not_refuted(planted: Planted) -> None:
-    pairs = [(planted.d1, planted.d2), *five(planted)]
-    assert len(pairs) == 6
-    for d1, d2 in pairs:
-        result = audited(planted, planted.correct, d1, d2, samples=2_000)
-        assert result.verdict is Verdict.NO_VIOLATION_FOUND

@@ -14,6 +14,12 @@ from dpaudit.auditing.familywise import holm_levels
 from dpaudit.stats.p_values import chi_squared, holm
 
 
+@pytest.fixture(autouse=True)
+def no_search_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """statsmodels searches for garbage in every call, which here takes a tenth of a second."""
+    monkeypatch.setattr("gc.collect", lambda: 0)
+
+
 def closed_testing(p_values: Sequence[float], alpha: float) -> list[bool]:
     """Return what the closure of Bonferroni's test rejects: a hypothesis is rejected if every
     intersection of hypotheses that contains it has a p-value of at most alpha over its size."""

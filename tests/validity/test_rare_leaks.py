@@ -135,7 +135,7 @@ def only(result: AuditResult) -> Certificate:
 
 
 @pytest.mark.parametrize("name", LEAKS)
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_rare_leak_beside_noise_that_attains_a_pure_claim_is_refuted(
     name: str, seed: int
 ) -> None:
@@ -160,7 +160,7 @@ def test_most_are_missed_without_the_rare_rule(name: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", LEAKS)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_the_noise_alone_is_not_refuted(name: str, seed: int) -> None:
     mechanism, d1, d2, _ = LEAKS[name]
     clean = partial(mechanism, p=0.0)
@@ -172,7 +172,7 @@ def test_the_noise_alone_is_not_refuted(name: str, seed: int) -> None:
 
 
 def test_workers_and_a_journal_that_is_cut_short_change_no_portfolio(tmp_path: Path) -> None:
-    name = "tests.audits.test_rare:among_columns"
+    name = "tests.validity.test_rare_leaks:among_columns"
 
     def audited(**more: Any) -> AuditResult:
         return dpaudit.audit(name, 0, 1, PURE, samples=100_000, seed=1, **more)
@@ -212,7 +212,7 @@ VARIATION = FunctionalDP([[0, 0.9999], [0.9999, 0], [1, 0]])
 @pytest.mark.parametrize(("claim", "shift"), [
     (ApproximateDP(1.0, 1e-4), 1.0), (TotalVariation(1e-4), 0.0), (VARIATION, 0.0),
 ])  # fmt: skip
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1])
 def test_a_rare_leak_is_refuted_under_claims_with_delta(
     claim: Any, shift: float, seed: int
 ) -> None:
@@ -283,7 +283,7 @@ def test_under_a_gaussian_claim_an_output_of_one_input_is_refuted() -> None:
 
 
 @pytest.mark.parametrize("tossed", [False, True])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1])
 def test_recorded_draws_with_a_rare_leak_refute_a_pure_claim(seed: int, tossed: bool) -> None:
     rng = np.random.default_rng(seed)
     of_d1 = int(rng.binomial(100_000, 0.5)) if tossed else 50_000
@@ -298,7 +298,7 @@ def test_recorded_draws_with_a_rare_leak_refute_a_pure_claim(seed: int, tossed: 
     assert recheck(from_json(to_json([result]))[0]) == []
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1])
 def test_recorded_draws_without_a_leak_do_not(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d1, d2 = (both_sides(one, 50_000, rng, p=0.0) for one in (0, 1))
@@ -322,7 +322,7 @@ def vectors(dataset: int, size: int, rng: np.random.Generator) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", [texts, numbers, vectors])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_outputs_that_are_all_rare_or_new_are_not_refuted(mechanism: Any, seed: int) -> None:
     result = dpaudit.audit(mechanism, 0, 1, PureDP(0.1), samples=30_000, seed=seed, full=True)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND

@@ -109,7 +109,7 @@ def test_a_run_that_goes_on_from_a_journal_says_the_same(tmp_path: Path) -> None
     def run(*, resume: bool) -> Unseen:
         journal = tmp_path / "journal"
         given: Any = {"samples": 20_000, "journal": journal, "resume": resume}
-        return unseen(dpaudit.audit("tests.audits.test_unseen:seldom_new", 0, 1, CLAIM, **given))
+        return unseen(dpaudit.audit("tests.validity.test_unseen:seldom_new", 0, 1, CLAIM, **given))
 
     assert run(resume=False) == run(resume=True)
 

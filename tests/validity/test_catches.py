@@ -1,6 +1,6 @@
 """What the outcome's kind, length, keys or time give away is caught, and said in plain words.
 
-Leaks in outcomes of other shapes are in test_outcomes_audited.py.
+Leaks in outcomes of other shapes are in test_outcomes.py.
 """
 
 from __future__ import annotations
