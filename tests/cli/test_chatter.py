@@ -59,8 +59,7 @@ def run(folder: Path, function: str, *more: str) -> subprocess.CompletedProcess[
     return subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("function", ["prints", "writes"])
+@pytest.mark.parametrize(("function", "workers"), [("prints", "1"), ("writes", "2")])
 def test_what_a_mechanism_prints_is_no_result(tmp_path: Path, function: str, workers: str) -> None:
     ended = run(tmp_path, function, "--json", "-", "--quiet", "--workers", workers)
     assert ended.returncode == 0

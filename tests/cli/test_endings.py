@@ -171,12 +171,11 @@ def test_children_of_a_mechanism_may_leave(folder: Path) -> None:
     assert ended.stdout.startswith("NO VIOLATION FOUND")
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize(
-    ("function", "what"),
+    ("function", "what", "workers"),
     [
-        ("raises_interrupt", "KeyboardInterrupt: mine (this was not Ctrl-C), which"),
-        ("raises_odd", "Odd: of its own, which"),
+        ("raises_interrupt", "KeyboardInterrupt: mine (this was not Ctrl-C), which", "1"),
+        ("raises_odd", "Odd: of its own, which", "2"),
     ],
 )
 def test_what_ends_a_program_does_not_end_the_others(
@@ -201,7 +200,7 @@ def test_ctrl_c_in_a_mechanism_is_still_ctrl_c(folder: Path, function: str) -> N
     assert "0 of 2 audits finished" in ended.stderr
 
 
-@pytest.mark.parametrize("function", ["leaves", "exits_in_c", "aborts"])
+@pytest.mark.parametrize("function", ["leaves", "aborts"])
 def test_workers_that_end_are_no_verdict_either(function: str) -> None:
     ended = audit(function, "--workers", "2")
     assert ended.returncode == 3
@@ -209,7 +208,7 @@ def test_workers_that_end_are_no_verdict_either(function: str) -> None:
     assert "with isolate: true its crash counts as an outcome" in ended.stdout
 
 
-@pytest.mark.parametrize("to", ["results.json", "-"])
+@pytest.mark.parametrize("to", ["results.json"])
 def test_a_batch_survives_os_exit(folder: Path, to: str) -> None:
     file = batch(folder, "laplace", "leaves", "has_children")
     ended = dpaudit("run", file, "--json", to)
@@ -288,7 +287,7 @@ NOTHING_MAY_GROW = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (
 COMMANDS = [("run", "m.py:laplace", *INPUTS), ("list", "definitions"), ("--version",)]
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=["run", "list", "version"])
+@pytest.mark.parametrize("words", COMMANDS[:2], ids=["run", "list"])
 def test_a_closed_standard_output(words: tuple[str, ...]) -> None:
     ended = started(*words, preexec_fn=_closed(1))
     assert ended.returncode == 2
@@ -322,8 +321,10 @@ def test_nothing_is_open() -> None:
     assert ended.stderr.startswith("error: standard input is closed")
 
 
-@pytest.mark.parametrize("command", ["run", "list"])
-@pytest.mark.parametrize("module", ["click", "dpaudit.cli.process.parent", "numpy", "scipy"])
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [("list", "click"), ("run", "dpaudit.cli.process.parent"), ("run", "numpy")],
+)
 def test_ctrl_c_while_the_program_starts(module: str, command: str) -> None:
     setup = (
         "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *more):\n"
@@ -379,8 +380,9 @@ READS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["device", "pipe"])
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, ("device", "pipe")[n % 2]) for n, name in enumerate(READS)]
+)
 def test_what_is_no_file_is_not_waited_for(folder: Path, name: str, kind: str) -> None:
     for suffix in ("json", "yaml", "py", "csv", "npy", "jsonl"):
         if kind == "pipe":
