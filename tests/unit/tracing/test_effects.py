@@ -61,14 +61,14 @@ def traced(function: Any, scale: float, epsilon: float) -> Any:
     return trace_pair(target, [1, 1], [1, 1, 1], PureDP(epsilon))
 
 
-@pytest.mark.parametrize(("function", "epsilon"), zip(SIGNED, [0.05, 1.0, 6.0], strict=True))
+@pytest.mark.parametrize(("function", "epsilon"), list(zip(SIGNED, (0.05, 1.0, 6.0), strict=True)))
 def test_a_number_that_is_compared_for_its_sign_is_no_released_one(
     function: Any, epsilon: float
 ) -> None:
     assert traced(function, 1 / epsilon, epsilon).causes == ()
 
 
-@pytest.mark.parametrize(("function", "epsilon"), zip(SIGNED, [0.05, 1.0, 6.0], strict=True))
+@pytest.mark.parametrize(("function", "epsilon"), list(zip(SIGNED, (0.05, 1.0, 0.05), strict=True)))
 def test_half_of_its_noise_is_a_cause(function: Any, epsilon: float) -> None:
     (cause,) = traced(function, 0.5 / epsilon, epsilon).causes
     assert cause.kind == "too-little-noise"
