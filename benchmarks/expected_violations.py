@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Verdict
+from dpaudit.composed import replace
 from dpaudit.config.loading import load_config
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "seeds"
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = 0
     with ProcessPoolExecutor(given.workers) as pool:
         for spec in (one for file in files for one in load_config(file)):
-            if spec.expect != "violation" or spec.exact:
+            if spec.requirements.expect != "violation" or spec.statistics.exact:
                 continue
             shares = list(pool.map(partial(refuted_after, spec), range(given.runs)))
             missed += shares.count(None)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
 from typing import cast
@@ -68,6 +68,7 @@ from dpaudit.certificates.evidence import (
 from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.wealth import block_of
 from dpaudit.claims import ProfilePoint
+from dpaudit.composed import replace
 from dpaudit.draws import SelectionDraws, Tally, by_arm
 from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, CellCounts, Scorer, UnorderedCells

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -23,6 +23,7 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.schedule import Plan, limits_for
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import PureDP
+from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.chunks import Chunk, Counted, Measure, ToCount
 from dpaudit.sampling.executors.pools import Done
@@ -200,7 +201,8 @@ def audit(path: str, draws: int, workers: int | None = WORKERS) -> Sequence[str]
 
 def spec(path: str, draws: int, executor: Executor | None = None) -> AuditSpec:
     """Return the same audit for this process."""
-    return AuditSpec(
+    return composed(
+        AuditSpec,
         name=path,
         target=ImportedTarget(path=path),
         pairs=(PAIR,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -29,6 +29,7 @@ from dpaudit.claims import (
     PureDP,
     RenyiDP,
 )
+from dpaudit.composed import composed, replace
 from dpaudit.draws import SelectionDraws
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.outcomes import Outcomes
@@ -262,7 +263,8 @@ def false_alarm_of_any(nominal: float, seeds: Sequence[int], *, corrected: bool)
 
 
 def _spec(setting: Setting, nominal: float, seed: int) -> AuditSpec:
-    return AuditSpec(
+    return composed(
+        AuditSpec,
         name=setting.name,
         target=repeated(CallableTarget(function=setting.mechanism), setting.repeat),
         pairs=(NeighbouringPair(0, 1, label="d1 = 0, d2 = 1"),),

@@ -28,6 +28,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
+from dpaudit.composed import composed
 from dpaudit.errors import UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
@@ -417,7 +418,8 @@ def _run(
     target = _target(mechanism, options)
     given = {one.name: options[one.name] for one in owned("audit", "run") if one.name in more}
     is_whole = isinstance(samples, float) and samples.is_integer()  # such as 1e6
-    spec = AuditSpec(
+    spec = composed(
+        AuditSpec,
         name=options["name"] or target.name,
         target=repeated(target, options["repeat"]),
         pairs=pairs,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from dpaudit.certificates.certificate import ExactCertificate
 from dpaudit.certificates.result import AuditResult, Exact
+from dpaudit.composed import replace
 from dpaudit.reports.json import _canonical, _digest
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpaudit.certificates.certificate import (
@@ -25,6 +25,7 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim, PureDP
+from dpaudit.composed import replace
 from dpaudit.levels.portfolio import ScoreDistributions, Tried
 from tests.cli.made_results import CERTIFICATE, ERROR, PASS, VIOLATION
 

@@ -165,7 +165,7 @@ class DrawChecks:
 def is_timed(spec: AuditSpec) -> bool:
     """Return whether outputs depend on elapsed times, which differ between blocks."""
     limits = getattr(spec.target, "limits", None)
-    return spec.timing or getattr(limits, "timeout", None) is not None
+    return spec.statistics.timing or getattr(limits, "timeout", None) is not None
 
 
 def certifying_tallies(ledger: Ledger) -> list[Tally]:

@@ -152,7 +152,7 @@ class Ledger:
     def _can_confirm(self, coming: int) -> bool:
         """Return whether the budget has room for a confirmation after `coming` more draws."""
         room = self.plan.budget - self.spent - coming
-        return not self.spec.full and room >= self.plan.limits.confirming
+        return not self.spec.sampling.full and room >= self.plan.limits.confirming
 
 
 # Maximum number of draws with rare outputs in memory.

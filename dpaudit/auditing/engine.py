@@ -15,7 +15,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -46,6 +46,7 @@ from dpaudit.certificates.result import (
     Searched,
     Verdict,
 )
+from dpaudit.composed import replace
 from dpaudit.errors import MechanismError
 from dpaudit.float_errors import auditor_errstate
 from dpaudit.hash_seed import USUAL, VARIABLE
@@ -145,7 +146,7 @@ def check_attacks(spec: AuditSpec) -> None:
 
     Raises the same errors as an audit whose attacks cannot be loaded.
     """
-    load_attacks(spec.attacks, travels=spec.draws_ahead)
+    load_attacks(spec.statistics.attacks, travels=spec.sampling.draws_ahead)
 
 
 def check_mechanism(spec: AuditSpec) -> None:
@@ -153,7 +154,7 @@ def check_mechanism(spec: AuditSpec) -> None:
 
     Raises the same errors as an audit whose mechanism cannot be loaded.
     """
-    if spec.exact:
+    if spec.statistics.exact:
         stated_law(spec.target)
         return
     with closing(_sampler_maker(spec)()) as sampler:
@@ -188,7 +189,7 @@ def versions(certificates: Iterable[Certificate] = ()) -> dict[str, str]:
 
 def _run(spec: AuditSpec, on_progress: Notify | None) -> AuditResult:
     """Return the result of an audit whose pairs are known."""
-    is_kept = spec.journal is not None and not spec.exact
+    is_kept = spec.journaling.journal is not None and not spec.statistics.exact
     with opened_journal(spec) if is_kept else nullcontext(Journal(spec)) as journal:
         result = AuditRun(journal, on_progress).run()
     return _traced(spec, result)
@@ -244,17 +245,17 @@ def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
         name=spec.name,
         claim=spec.tested,
         target=spec.target.describe(),
-        confidence=spec.confidence,
-        seed=spec.seed,
+        confidence=spec.statistics.confidence,
+        seed=spec.sampling.seed,
         ending=ending,
-        expect=spec.expect,
+        expect=spec.requirements.expect,
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
         grouped=spec.grouped,
-        request=spec.request,
+        request=spec.origin.request,
         source=source_of(spec.target),
-        command=spec.command,
-        family=spec.family,
-        strict=spec.strict,
+        command=spec.origin.command,
+        family=spec.statistics.family,
+        strict=spec.requirements.strict,
         **run,
     )
 
@@ -269,12 +270,12 @@ def _sampler_maker(spec: AuditSpec) -> Callable[[], Sampler]:
         Sampler,
         spec.target,
         spec.pairs,
-        spec.seed,
-        fail_on_error=spec.on_error == "fail",
+        spec.sampling.seed,
+        fail_on_error=spec.sampling.on_error == "fail",
         adversary=spec.claim.adversary,
-        timing=spec.timing,
+        timing=spec.statistics.timing,
         # Workers on other machines may have another hash seed, which changes the order of sets.
-        text_orders=spec.executor in _LOCAL,
+        text_orders=spec.sampling.executor in _LOCAL,
     )
 
 
@@ -312,28 +313,34 @@ class AuditRun:
         spec, journal = self._spec, self._journal
         ending: Ending
         try:
-            ending = Exact(exact_certificates(spec)) if spec.exact else self._sample()
+            ending = Exact(exact_certificates(spec)) if spec.statistics.exact else self._sample()
         except MechanismError as failure:
             ending = Failed(str(failure), tuple(self._certificates), failure.code)
         why = why_underpowered(spec, self._certificates)
-        allowed = (why,) if why is not None and spec.allow_underpowered else ()
+        allowed = (why,) if why is not None and spec.requirements.allow_underpowered else ()
         return _result(
             spec,
             ending,
             seconds=journal.now(),
             versions=versions(self._certificates),
-            warnings=(*journal.warnings, *self._late_warning, *(() if spec.strict else allowed)),
+            warnings=(
+                *journal.warnings,
+                *self._late_warning,
+                *(() if spec.requirements.strict else allowed),
+            ),
             underpowered=None if allowed else why,
             resumed=journal.resumed,
             workers=self._workers,
             # A note, since a warning would fail a strict audit that is allowed to be underpowered.
-            notes=(*self._notes, *(allowed if spec.strict else ())),
+            notes=(*self._notes, *(allowed if spec.requirements.strict else ())),
         )
 
     def _sample(self) -> Sampled:
         spec = self._spec
         warnings = [check_pair(pair, spec.group) for pair in spec.pairs]
-        self._users_attacks = load_attacks(spec.attacks, travels=spec.draws_ahead)
+        self._users_attacks = load_attacks(
+            spec.statistics.attacks, travels=spec.sampling.draws_ahead
+        )
         self._sampler = sampler = self._make()
         check_uncached(sampler.mechanism.name, sampler.mechanism.parts)
         self._state = kept_state(*sampler.mechanism.parts)
@@ -341,7 +348,7 @@ class AuditRun:
             closing(sampler),
             preserved(sampler.carried),
             closing(self._processes),
-            drawing(spec.executor, self._setup()) as self._pool,
+            drawing(spec.sampling.executor, self._setup()) as self._pool,
         ):
             try:
                 for number in range(len(spec.pairs)):
@@ -361,11 +368,15 @@ class AuditRun:
         change the duration of calls.
         """
         spec = self._spec
-        is_auto = spec.workers == "auto"
-        if is_auto and spec.executor is None:
-            left = None if spec.timing else self._seconds_left
+        is_auto = spec.sampling.workers == "auto"
+        if is_auto and spec.sampling.executor is None:
+            left = None if spec.statistics.timing else self._seconds_left
             return Setup(self._sampler, self._make, left=left)
-        workers = 1 if is_auto and spec.timing else resolved(spec.executor, spec.workers)
+        workers = (
+            1
+            if is_auto and spec.statistics.timing
+            else resolved(spec.sampling.executor, spec.sampling.workers)
+        )
         return Setup(self._sampler, self._make, workers)
 
     def _audit_pair(self) -> Certificate:
@@ -374,7 +385,7 @@ class AuditRun:
         single_draws = self._sampler.mechanism.interleaved
         # The process that draws makes the first calls, too: a mechanism may end its process.
         (first,) = drawer([FirstCalls((number, PROBING, 1), FIRST_CALLS)])
-        if single_draws and spec.executor in _LOCAL and spec.time is not None:
+        if single_draws and spec.sampling.executor in _LOCAL and spec.sampling.time is not None:
             self._check_time(self._most_workers() / max(first.seconds, 1e-9), -4 * PROBE)
         (probe,) = drawer([ToProbe((number, PROBING, 0), PROBE)])
         limits = limits_for(
@@ -383,9 +394,11 @@ class AuditRun:
             by_outputs=spec.tested.counts_single_outputs,
         )
         seconds = None
-        if spec.time is not None:  # the remaining time is divided equally among remaining pairs
-            seconds = max(0.0, spec.time - journal.clock()) / (len(spec.pairs) - number)
-        plan = Plan(spec.samples, seconds, limits, journal.clock, self._check_time)
+        if (
+            spec.sampling.time is not None
+        ):  # the remaining time is divided equally among remaining pairs
+            seconds = max(0.0, spec.sampling.time - journal.clock()) / (len(spec.pairs) - number)
+        plan = Plan(spec.sampling.samples, seconds, limits, journal.clock, self._check_time)
         show = partial(self._show, journal.now(), seconds)
         self._ledger = ledger = Ledger(spec, number, plan, drawer, show)
         audit = PairAudit(ledger, self._users_attacks, partial(self._compared, first.seconds))
@@ -408,7 +421,7 @@ class AuditRun:
         spec, redrawn, mechanism = self._spec, certificate.redrawn, self._sampler.mechanism
         pair = spec.pairs[self._number]
         texts = [*warnings, *filter(None, [getattr(mechanism, "doubt", None)])]
-        texts += [_TIMED] if spec.timing else []
+        texts += [_TIMED] if spec.statistics.timing else []
         is_doubted = certificate.refuted or spec.may_refute(certificate.p_value)
         is_reproducible = certificate.reproducible
         names = self._changed_variables() if is_doubted or not is_reproducible else []
@@ -435,7 +448,7 @@ class AuditRun:
             return MechanismError(words, code="mechanism-exhausted")
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
         names = self._changed_variables() if has_failures or is_dependent else []
-        is_here = spec.executor in _LOCAL and not runs_in_another_process(spec.target)
+        is_here = spec.sampling.executor in _LOCAL and not runs_in_another_process(spec.target)
         if is_dependent and not names and is_here:  # workers may have made all calls so far
             self._make_few_calls()
             names = self._changed_variables()
@@ -451,12 +464,14 @@ class AuditRun:
     def _exhausted(self) -> str | None:
         """Return an error message if calls exhaust the mechanism, else None."""
         spec, number = self._spec, self._number
-        look = partial(checks.exhausted, self._make, spec.target, spec.pairs[number], spec.samples)
+        look = partial(
+            checks.exhausted, self._make, spec.target, spec.pairs[number], spec.sampling.samples
+        )
         return self._journal.once(f"used up {number}", look)
 
     def _changed_variables(self) -> list[str]:
         """Return the names of the mechanism's variables that its calls have changed."""
-        if self._spec.resume and not runs_in_another_process(self._spec.target):
+        if self._spec.journaling.resume and not runs_in_another_process(self._spec.target):
             self._make_few_calls()  # interrupted runs may have made all other calls
         sampler = self._sampler
         names = list(changed(self._state, kept_state(*sampler.mechanism.parts)))
@@ -480,7 +495,9 @@ class AuditRun:
         is_asked = processes is not self._processes or can_be_sent or self._pool.others_drew
         if not (is_asked and new_processes.PROCESSES):
             return None
-        if self._spec.executor not in _LOCAL and not runs_in_another_process(self._spec.target):
+        if self._spec.sampling.executor not in _LOCAL and not runs_in_another_process(
+            self._spec.target
+        ):
             return Redrawn(0, 0, _AFAR)
         redrawing = checks.Redrawing(self._spec, processes, self._make, seconds, self._show_waiting)
 
@@ -500,18 +517,20 @@ class AuditRun:
         """Estimate the seconds of drawing that are left for all pairs. rate: draws per second."""
         spec, later = self._spec, len(self._spec.pairs) - self._number - 1
         left = None if self._ledger is None else self._ledger.left
-        if spec.time is not None:
-            seconds = spec.time - self._journal.now()
+        if spec.sampling.time is not None:
+            seconds = spec.sampling.time - self._journal.now()
             return seconds if later or left is None else min(seconds, left / rate)
-        return ((spec.samples if left is None else left) + later * spec.samples) / rate
+        return (
+            (spec.sampling.samples if left is None else left) + later * spec.sampling.samples
+        ) / rate
 
     def _most_workers(self) -> int:
         """Return the largest number of processes that may draw in the course of the audit."""
         spec = self._spec
-        is_short = spec.executor is None and (spec.time or 0.0) <= WORTHWHILE
-        if spec.workers == "auto" and (spec.timing or is_short):
+        is_short = spec.sampling.executor is None and (spec.sampling.time or 0.0) <= WORTHWHILE
+        if spec.sampling.workers == "auto" and (spec.statistics.timing or is_short):
             return 1
-        return resolved(spec.executor, spec.workers)
+        return resolved(spec.sampling.executor, spec.sampling.workers)
 
     def _check_time(self, rate: float, spent: int) -> None:
         """Warn once if `MINIMUM_SAMPLES` draws of each pair will take longer than the time limit.
@@ -520,14 +539,14 @@ class AuditRun:
         spent: number of draws of the present pair so far. A negative number means that this many
             draws are needed in addition to the minimum.
         """
-        if self._spec.time is None:
+        if self._spec.sampling.time is None:
             return
         pairs = len(self._spec.pairs)
         coming = (pairs - self._number) * MINIMUM_SAMPLES - spent
         # The clock is read on every call: a journal replays the recorded readings one by one.
         takes = self._journal.clock() + coming / rate
-        if takes > _LATE * self._spec.time and not self._late_warning:
-            self._late_warning = (late_words(self._spec.time, rate, pairs, takes),)
+        if takes > _LATE * self._spec.sampling.time and not self._late_warning:
+            self._late_warning = (late_words(self._spec.sampling.time, rate, pairs, takes),)
             _log.warning("%s: %s", self._spec.name, self._late_warning[0])
 
     def _show(self, start: float, seconds: float | None, ledger: Ledger) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from dpaudit.certificates.result import (
     Family,
     Verdict,
 )
+from dpaudit.composed import replace
 from dpaudit.errors import Name, UsageError
 
 
@@ -34,8 +34,8 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     name: name of the family.  Raises UsageError for audits of different confidence, and for shares
     that are too small for a float, and for more than 100,000 audits.
     """
-    drawn = [spec for spec in specs if not spec.exact]
-    confidences = sorted({spec.confidence for spec in drawn})
+    drawn = [spec for spec in specs if not spec.statistics.exact]
+    confidences = sorted({spec.statistics.confidence for spec in drawn})
     if len(drawn) > LARGEST_FAMILY:
         why = f" is for at most {LARGEST_FAMILY:,} audits, here are {len(drawn):,}"
         raise UsageError(Name("familywise"), why, "; use several files", code="option-invalid")
@@ -54,7 +54,7 @@ def together(specs: Sequence[AuditSpec], name: str) -> list[AuditSpec]:
     family = Family(name, size, all_of_them, 1 - own)
     # Before any draw: a signal that interrupts the import leaves statsmodels half loaded.
     _multipletests()
-    return [spec if spec.exact else _shared(spec, own, family) for spec in specs]
+    return [spec if spec.statistics.exact else _shared(spec, own, family) for spec in specs]
 
 
 def share_of(confidence: float, size: int) -> float:
@@ -150,7 +150,7 @@ def _settled(result: AuditResult, family: Family, level: float) -> AuditResult:
 
 
 def _shared(spec: AuditSpec, own: float, family: Family) -> AuditSpec:
-    request = spec.request
+    request = spec.origin.request
     if request is not None:  # the request has to repeat this audit alone
         request = {**request, "settings": {**request["settings"], "confidence": own}}
     return replace(spec, confidence=own, family=family, request=request)

@@ -21,7 +21,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from itertools import chain
@@ -43,6 +43,7 @@ from dpaudit.auditing.journal_file import (
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.claims import ProfilePoint
+from dpaudit.composed import replace
 from dpaudit.errors import Given, JournalError, MechanismError, UsageError
 from dpaudit.sampling.chunks import Chunk, Drawn, Key, Probe, ToCount, ToTime
 from dpaudit.sampling.executors import Drawer
@@ -290,7 +291,7 @@ class FileJournal(Journal):
         The state is the number of clock readings since the last record, and the bettors' state.
         """
         # Without a time limit, readings of the clock decide nothing.
-        is_unread = bool(self._times_due) and self.spec.time is not None
+        is_unread = bool(self._times_due) and self.spec.sampling.time is not None
         if is_unread or record["state"] != self._state:
             raise self._disagreement()
         self._elapsed = float(record["at"])
@@ -376,11 +377,11 @@ class History:
 def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
     """Open the journal of an audit, or begin a new journal; close it at the end of the block.
 
-    Raises JournalError if a journal exists although `spec.resume` is false; if the journal was
-    begun with other options, by another release of dpaudit or in another format; and if another
-    process has the journal open.
+    Raises JournalError if a journal exists although `resume` is false; if the journal was begun
+    with other options, by another release of dpaudit or in another format; and if another process
+    has the journal open.
     """
-    with closing(JournalFile(journal_path(spec.journal or "", spec.name))) as file:
+    with closing(JournalFile(journal_path(spec.journaling.journal or "", spec.name))) as file:
         history = History.of(file.read())
         if history.header:
             spec = _continued(spec, history.header, file.path)
@@ -389,9 +390,9 @@ def opened_journal(spec: AuditSpec) -> Iterator[Journal]:
                 _HEADER: FORMAT,
                 "dpaudit": __version__,
                 "audit": spec.name,
-                "seed": int(spec.seed),
+                "seed": int(spec.sampling.seed),
                 "request": request(spec),
-                _RESTARTED: spec.resume and file.existed,
+                _RESTARTED: spec.journaling.resume and file.existed,
             }
             file.append(header)
             history = replace(history, header=header)
@@ -416,15 +417,15 @@ def check_free(specs: Sequence[AuditSpec]) -> None:
     """
     taken: set[Path] = set()
     for spec in specs:
-        if spec.journal is None or spec.exact:
+        if spec.journaling.journal is None or spec.statistics.exact:
             continue
-        path = journal_path(spec.journal, spec.name)
+        path = journal_path(spec.journaling.journal, spec.name)
         if path in taken:
             why = f"two audits have the name {spec.name!r}; with a journal, give each its own name"
             raise UsageError(why, code="name-not-unique")
         taken.add(path)
         with guarded(path):
-            if not spec.resume and path.exists() and path.stat().st_size > 0:
+            if not spec.journaling.resume and path.exists() and path.stat().st_size > 0:
                 raise _not_free(path)
 
 
@@ -465,7 +466,7 @@ def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
 
     header: first record of the journal.  path: path of the journal.
     """
-    if not spec.resume:
+    if not spec.journaling.resume:
         raise _not_free(path)
     if header[_HEADER] != FORMAT:
         raise unknown_format(path, header[_HEADER])
@@ -473,7 +474,7 @@ def _continued(spec: AuditSpec, header: Record, path: Path) -> AuditSpec:
         why = f"was started by dpaudit {header['dpaudit']}, this is {__version__}; "
         remedy = "continue it with that release, or start again in another folder"
         raise unusable(path, why, remedy, code="journal-of-another-release")
-    if isinstance(spec.seed, DrawnSeed):
+    if isinstance(spec.sampling.seed, DrawnSeed):
         spec = replace(spec, seed=header["seed"])
     changes = differences(header["request"], request(spec))
     if changes:

@@ -11,7 +11,6 @@ fresh draws instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -43,6 +42,7 @@ from dpaudit.certificates.fixed_test import FrozenRule, accused
 from dpaudit.certificates.interval import STOPPED, FiniteRange
 from dpaudit.certificates.wealth import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.composed import replace
 from dpaudit.draws import FreshDraws, SelectionDraws, Tally, by_arm, pool
 from dpaudit.errors import MechanismError
 from dpaudit.levels.candidates import Scorer
@@ -93,7 +93,9 @@ class PairAudit:
         self._ledger, self._spec, self._plan = ledger, spec, ledger.plan
         self._claim, self._checks, self._compare = spec.tested, DrawChecks(ledger), compare
         self._attacks = scorers_for(
-            floating_point=spec.floating_point, timing=spec.timing, repeated=spec.runs > 1
+            floating_point=spec.statistics.floating_point,
+            timing=spec.statistics.timing,
+            repeated=spec.runs > 1,
         )
         self._users_attacks = users_attacks
         # Whether the point (ε, δ) to bet against is fixed. A claim that is a curve has several
@@ -101,12 +103,16 @@ class PairAudit:
         self._has_point = len(self._claim.points()) == 1
         # Whether bettors reserve a part of their stake for rare outputs, which only many draws
         # show. The shares of the stake have to be fixed before the first bet.
-        self._reserves = spec.time is not None or self._plan.freeze_at > self._plan.buffer_until
+        self._reserves = (
+            spec.sampling.time is not None or self._plan.freeze_at > self._plan.buffer_until
+        )
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
         self._learned_from = 0
         self._warnings: list[str] = []
-        self._range = None if spec.range is None else FiniteRange.of(spec.range)
+        self._range = (
+            None if spec.statistics.range is None else FiniteRange.of(spec.statistics.range)
+        )
 
     def run(self) -> Certificate:
         """Return the certificate: the counts, bounds and warnings of the pair.
@@ -181,7 +187,7 @@ class PairAudit:
         chunks = (ToLearn((ledger.number, LEARNING, place), size) for place, size in sizes)
         # With a time limit, the budget and the size of the buffer are not known yet. Rules are then
         # refitted as often as in a run without --full, which ends with a refutation.
-        full = self._spec.full and self._spec.time is None
+        full = self._spec.sampling.full and self._spec.sampling.time is None
         for drawn in ledger.drawer(chunks):
             released = self._bet_and_release(drawn.fresh, learned)
             self._buffer.append(released)
@@ -341,7 +347,7 @@ class PairAudit:
         Inputs that a search made are not checked: they have the type that the user asked for.
         """
         failures = self._ledger.failures
-        if self._spec.on_error == "auto" and self._spec.search is None and failures.total:
+        if self._spec.sampling.on_error == "auto" and self._spec.search is None and failures.total:
             arms = sum((without_levels(part) for part in self._buffer), Tally.empty(1)).arms
             check_inputs(self._spec.pairs[self._ledger.number], failures, arms)
 
@@ -354,7 +360,11 @@ class PairAudit:
         guesses = np.array(certificate.guesses, dtype=np.int64)
         texts = [*certificate.warnings, *self._checks.doubted(measure, guesses)]
         columns = self._selection.outcomes.columns
-        is_number = len(columns) == 1 and columns[0].codes is None and not self._spec.floating_point
+        is_number = (
+            len(columns) == 1
+            and columns[0].codes is None
+            and not self._spec.statistics.floating_point
+        )
         if is_number:  # the sum of a set may be rounded otherwise in another process
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
@@ -381,10 +391,10 @@ class PairAudit:
         return Evidence(
             point=ledger.point,
             alpha=self._spec.alpha,
-            confidence=self._spec.confidence,
+            confidence=self._spec.statistics.confidence,
             blocks=tuple(ledger.blocks),
             stage=stage,
-            method=self._spec.bound if atoms is None else "probabilistic",
+            method=self._spec.statistics.bound if atoms is None else "probabilistic",
             rules=frozen_rules(portfolio, is_one=atoms is not None),
             rounds=tuple(map(round_of, ledger.rounds)),
             accused=accused(atoms, total.atoms) if atoms and total.atoms else (),
@@ -397,7 +407,11 @@ class PairAudit:
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
         ledger, limits, selection = self._ledger, self._plan.limits, self._selection
         first, counts = ledger.failures.first, ledger.failures.counts
-        kept = [] if self._spec.floating_point else low_bits(selection.outcomes, "floating_point")
+        kept = (
+            []
+            if self._spec.statistics.floating_point
+            else low_bits(selection.outcomes, "floating_point")
+        )
         dropped = [] if self._counts is None else self._counts.rare.dropped()
         learning = sum(block.draws for block in ledger.blocks if block.stage == "learning")
         return certificate(
@@ -421,8 +435,8 @@ class PairAudit:
             schedule=Schedule(
                 learned=limits.learned,
                 block=limits.block,
-                by_clock=self._spec.time is not None,
-                full=self._spec.full,
+                by_clock=self._spec.sampling.time is not None,
+                full=self._spec.sampling.full,
                 counted=learning - selection.size,
                 confirming=limits.confirming,
             ),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
 from dpaudit.auditing.schedule import Limits, Plan
@@ -19,6 +19,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import fewest_draws, foreseen, limits_of, most_powerful
 from dpaudit.certificates.certificate import Certificate, FixedTest
 from dpaudit.certificates.result import AuditResult
+from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import clopper_pearson_lower, upper_tail
@@ -262,7 +263,7 @@ def speed(result: AuditResult) -> float:
 
 def _why_not(spec: AuditSpec) -> str | None:
     """Return the reason why an audit cannot be planned, or None."""
-    if spec.exact:
+    if spec.statistics.exact:
         return "an exact audit makes no draws, so there are none to plan"
     if all(point.epsilon == 0 for point in spec.tested.points()):
         return "a leak is planned for as a multiple of the claimed ε, which is 0 here"
@@ -279,7 +280,7 @@ def _trial_of(spec: AuditSpec, draws: int, number: int) -> AuditSpec:
         spec,
         samples=draws,
         time=None,
-        seed=spec.seed + _SEED_OFFSET + number,
+        seed=spec.sampling.seed + _SEED_OFFSET + number,
         full=True,
         workers=1,
         executor=None,

@@ -21,6 +21,7 @@ import numpy as np
 
 from dpaudit.auditing.options import DEFAULTS
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.composed import flat_fields, value_of
 from dpaudit.errors import DpauditError
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.import_path import is_file, resolve
@@ -40,7 +41,7 @@ from dpaudit.wording import shown
 # messages, and a digest of the whole value.
 Request = dict[str, list[str]]
 
-# Fields of an `AuditSpec` that influence neither the draws nor the bounds of an audit.
+# Fields of an `AuditSpec` and of its parts that influence neither draws nor bounds.
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
@@ -56,12 +57,12 @@ _FIXED = (
 def request(spec: AuditSpec) -> Request:
     """Return the options, inputs and source files that decide the draws and bounds of an audit."""
     asked = {
-        field.name: [_words(spec, field.name), digest(getattr(spec, field.name))]
-        for field in fields(spec)
-        if field.name not in _FREE
+        name: [_words(spec, name), digest(value_of(spec, name))]
+        for name in flat_fields(type(spec))
+        if name not in _FREE
     }
     # The confidence of the family decides which p-values lead to a comparison with new processes.
-    whole = False if spec.family is None else spec.family.confidence
+    whole = False if spec.statistics.family is None else spec.statistics.family.confidence
     asked["familywise"] = ["off" if whole is False else f"at {whole!r}", digest(whole)]
     seed = hash_seed()
     if seed is not None:
@@ -147,7 +148,7 @@ def _function(function: Callable[..., Any]) -> str:
 
 
 def _words(spec: AuditSpec, name: str) -> str:
-    value = getattr(spec, name)
+    value = value_of(spec, name)
     if name == "target":
         return spec.target.describe()
     if name == "pairs":
@@ -161,7 +162,7 @@ def _words(spec: AuditSpec, name: str) -> str:
 
 def _files(spec: AuditSpec) -> Iterator[tuple[str, Path]]:
     """Yield (name, file) pairs of the modules and programs that the audit runs."""
-    own = [*spec.attacks, spec.claim.adversary]
+    own = [*spec.statistics.attacks, spec.claim.adversary]
     for name in dict.fromkeys([*_named(spec.target), *own]):
         file = _file(name) if isinstance(name, str) else None
         if file is not None and file.is_file():

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dpaudit.auditing.options import DEFAULTS, BoundMethod, Expectation, OnError, owned, verify
+from dpaudit.auditing.options import (
+    DEFAULTS,
+    OPTIONS,
+    BoundMethod,
+    Expectation,
+    OnError,
+    verify,
+)
 from dpaudit.certificates.result import Family, Grouped, Progress, Searched
 from dpaudit.claims import PrivacyClaim, compose
+from dpaudit.composed import part
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors import Workers, check_executor, is_serial
@@ -54,8 +62,111 @@ def _conflict(*parts: str) -> UsageError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How an audit draws: the options of docs/options.md with the names of the fields."""
+
+    samples: int = DEFAULTS["samples"]
+    time: float | None = DEFAULTS["time"]
+    full: bool = DEFAULTS["full"]
+    seed: int = DEFAULTS["seed"]
+    workers: Workers = DEFAULTS["workers"]
+    executor: Executor | str | None = DEFAULTS["executor"]
+    on_error: OnError = DEFAULTS["on_error"]
+
+    def __post_init__(self) -> None:
+        _verify(self)
+        check_executor(self.executor, self.workers)
+
+    @property
+    def draws_ahead(self) -> bool:
+        """Whether worker processes draw from the start of the audit, while this process learns."""
+        return not is_serial(self.executor, self.workers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """How draws become evidence: options, and the family of the audit.
+
+    family: the audits with which this audit shares one false-alarm probability (docs/method.md §9).
+        `confidence` is then 1 minus this audit's share of that probability.
+    """
+
+    confidence: float = DEFAULTS["confidence"]
+    bound: BoundMethod = DEFAULTS["bound"]
+    range: tuple[Any, ...] | None = DEFAULTS["range"]
+    exact: bool = DEFAULTS["exact"]
+    floating_point: bool = DEFAULTS["floating_point"]
+    timing: bool = DEFAULTS["timing"]
+    attacks: tuple[Any, ...] = DEFAULTS["attacks"]
+    family: Family | None = None
+
+    def __post_init__(self) -> None:
+        _verify(self)
+        for name in ("floating_point", "timing", "attacks"):
+            if self.exact and getattr(self, name):
+                why = " makes no draws; give one of them"
+                raise _conflict(Name(name), " needs draws, and ", Name("exact"), why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """When the result of an audit counts as passed: options."""
+
+    require_power: float | None = DEFAULTS["require_power"]
+    require_rare: float | None = DEFAULTS["require_rare"]
+    allow_underpowered: bool = DEFAULTS["allow_underpowered"]
+    strict: bool = DEFAULTS["strict"]
+    expect: Expectation | None = DEFAULTS["expect"]
+
+    def __post_init__(self) -> None:
+        _verify(self)
+        for name in ("require_power", "require_rare"):
+            if getattr(self, name) is not None and self.allow_underpowered:
+                allowed, why = Name("allow_underpowered"), ", not both: they ask for opposites"
+                raise _conflict("give ", Name(name), " or ", allowed, why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journaling:
+    """Where the draws of an audit are kept, and whether to continue from there: options."""
+
+    journal: str | os.PathLike[str] | None = DEFAULTS["journal"]
+    resume: bool = DEFAULTS["resume"]
+
+    def __post_init__(self) -> None:
+        _verify(self)
+        if self.resume and self.journal is None:
+            why = " needs the journal to continue from; give "
+            raise UsageError(
+                Name("resume"), why, Name("journal"), " DIR as well", code="option-missing"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the settings of an audit come from.
+
+    request: the settings of the user, which the result file keeps.
+    command: command line that repeats this audit alone.
+    files: files that the settings name; no result may overwrite them.
+    """
+
+    request: Mapping[str, Any] | None = None
+    command: str | None = None
+    files: tuple[Path, ...] = ()
+
+
+def _verify(options: Any) -> None:
+    """Raise UsageError for the first option of a record whose value is outside its range."""
+    names = [field.name for field in fields(options) if field.name in OPTIONS]
+    verify(**{name: getattr(options, name) for name in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSpec:
     """One audit: does a pair of inputs refute the privacy claim for the target?
+
+    `composed(AuditSpec, ...)` and `replace` (composed.py) take the fields of all parts by name.
 
     target: the mechanism, and how to call it.
     pairs: pairs of neighbouring inputs, each of which is audited.
@@ -65,12 +176,7 @@ class AuditSpec:
     group: maximum number of records in which d1 and d2 differ. `claim` is the claim for inputs that
         differ in this number of records.
     grouped: the claim for inputs that differ in one record, if `group` is larger than 1.
-    request: the settings of the user, which the result file keeps.
-    command: command line that repeats this audit alone.
-    files: files that the settings name; no result may overwrite them.
-    family: the audits with which this audit shares one false-alarm probability (docs/method.md §9).
-        `confidence` is then 1 minus this audit's share of that probability.
-    The other fields are options, described in dpaudit/auditing/options.py and docs/options.md.
+    no_trace: as the option.
 
     Raises UsageError for a value outside its range, and for options that exclude each other.
     """
@@ -80,57 +186,26 @@ class AuditSpec:
     pairs: tuple[NeighbouringPair, ...]
     claim: PrivacyClaim
     search: PairSearch | None = None
-    samples: int = DEFAULTS["samples"]
-    time: float | None = DEFAULTS["time"]
-    confidence: float = DEFAULTS["confidence"]
-    seed: int = DEFAULTS["seed"]
-    workers: Workers = DEFAULTS["workers"]
-    executor: Executor | str | None = DEFAULTS["executor"]
-    bound: BoundMethod = DEFAULTS["bound"]
-    full: bool = DEFAULTS["full"]
-    allow_underpowered: bool = DEFAULTS["allow_underpowered"]
-    require_power: float | None = DEFAULTS["require_power"]
-    require_rare: float | None = DEFAULTS["require_rare"]
-    strict: bool = DEFAULTS["strict"]
-    on_error: OnError = DEFAULTS["on_error"]
-    range: tuple[Any, ...] | None = DEFAULTS["range"]
-    exact: bool = DEFAULTS["exact"]
-    floating_point: bool = DEFAULTS["floating_point"]
-    timing: bool = DEFAULTS["timing"]
-    attacks: tuple[Any, ...] = DEFAULTS["attacks"]
-    expect: Expectation | None = DEFAULTS["expect"]
-    no_trace: bool = DEFAULTS["no_trace"]
     group: int = DEFAULTS["group"]
     grouped: Grouped | None = None
-    journal: str | os.PathLike[str] | None = DEFAULTS["journal"]
-    resume: bool = DEFAULTS["resume"]
-    request: Mapping[str, Any] | None = None
-    command: str | None = None
-    files: tuple[Path, ...] = ()
-    family: Family | None = None
+    no_trace: bool = DEFAULTS["no_trace"]
+    sampling: Sampling = field(default_factory=Sampling, metadata=part(Sampling))
+    statistics: Statistics = field(default_factory=Statistics, metadata=part(Statistics))
+    requirements: Requirements = field(default_factory=Requirements, metadata=part(Requirements))
+    journaling: Journaling = field(default_factory=Journaling, metadata=part(Journaling))
+    origin: Origin = field(default_factory=Origin, metadata=part(Origin))
 
     def __post_init__(self) -> None:
-        verify(claim=self.claim)
+        verify(claim=self.claim, no_trace=self.no_trace)
         if not self.pairs and self.search is None:
             why = f"audit {self.name!r} has no pair of datasets; give d1 and d2"
             raise UsageError(why, code="option-missing")
-        exact = Name("exact")
-        if self.search is not None and self.exact:
-            raise _conflict("a search draws, and ", exact, " makes no draws; give one of them")
-        verify(**{one.name: getattr(self, one.name) for one in owned("audit")})
-        check_executor(self.executor, self.workers)
-        if self.resume and self.journal is None:
-            why = " needs the journal to continue from; give "
-            raise UsageError(
-                Name("resume"), why, Name("journal"), " DIR as well", code="option-missing"
-            )
+        if self.search is not None and self.statistics.exact:
+            why = " makes no draws; give one of them"
+            raise _conflict("a search draws, and ", Name("exact"), why)
         for name in ("require_power", "require_rare"):
-            if getattr(self, name) is not None:
+            if getattr(self.requirements, name) is not None:
                 self._check_required(Name(name))
-        for name in ("floating_point", "timing", "attacks"):
-            if self.exact and getattr(self, name):
-                why = " makes no draws; give one of them"
-                raise _conflict(Name(name), " needs draws, and ", exact, why)
         try:
             compose([self.claim] * self.runs)
         except ClaimError as error:
@@ -142,21 +217,22 @@ class AuditSpec:
 
         name: the option to check, `require_power` or `require_rare`.
         """
-        if self.allow_underpowered:
-            allowed, why = Name("allow_underpowered"), ", not both: they ask for opposites"
-            raise _conflict("give ", name, " or ", allowed, why)
         claim, points = self.tested, self.tested.points()
         if name == "require_power":
             if all(point.epsilon == 0 for point in points):
                 why = " is a multiple of the claimed ε, which is 0 here; leave it out"
                 raise _conflict(name, why)
             return
-        probability, least = self.require_rare or 0.0, min(point.delta for point in points)
+        probability, least = (
+            self.requirements.require_rare or 0.0,
+            min(point.delta for point in points),
+        )
         if claim.counts_single_outputs:
             why = " is not known for the probabilistic definition; claim approximate DP, which it "
             raise _conflict(name, why, "implies, or leave it out")
-        if self.bound != "game":
-            why = f" is not known for {self.bound}; leave one of them out"
+        bound = self.statistics.bound
+        if bound != "game":
+            why = f" is not known for {bound}; leave one of them out"
             raise _conflict(name, " with ", Name("bound"), why)
         if probability <= least:
             raise _conflict(
@@ -164,11 +240,6 @@ class AuditSpec:
                 f"={probability:g} is at most the δ of the claim, {least:.3g}, which allows such "
                 "outputs, so that no number of draws refutes them; give a larger probability",
             )
-
-    @property
-    def draws_ahead(self) -> bool:
-        """Whether worker processes draw from the start of the audit, while this process learns."""
-        return not is_serial(self.executor, self.workers)
 
     @property
     def runs(self) -> int:
@@ -186,7 +257,7 @@ class AuditSpec:
     @property
     def alpha(self) -> float:
         """Probability of a false alarm allowed for one pair: (1 - confidence) / number of pairs."""
-        return (1 - self.confidence) / max(1, len(self.pairs))
+        return (1 - self.statistics.confidence) / max(1, len(self.pairs))
 
     def may_refute(self, p_value: float) -> bool:
         """Return whether Holm's procedure may refute the claim with this p-value of one pair.
@@ -195,5 +266,5 @@ class AuditSpec:
         family, the result is always False. The certificate of the pair says whether the pair
         refutes the claim alone.
         """
-        family = self.family
+        family = self.statistics.family
         return family is not None and p_value * len(self.pairs) <= 1 - family.confidence

@@ -37,13 +37,17 @@ def why_underpowered(spec: AuditSpec, certificates: Sequence[Certificate]) -> st
     """
     if any(one.refuted for one in certificates):
         return None
-    budgets = [one.budget for one in certificates if spec.time is not None]
+    budgets = [one.budget for one in certificates if spec.sampling.time is not None]
     reason = foreseen(spec) or (too_few(spec, max(budgets)) if budgets else None)
     if reason is not None or not certificates:
         return reason
-    factor, rare, points = spec.require_power, spec.require_rare, spec.tested.points()
+    factor, rare, points = (
+        spec.requirements.require_power,
+        spec.requirements.require_rare,
+        spec.tested.points(),
+    )
     weak = None if factor is None else too_weak(certificates, factor)
-    missed = None if rare is None else misses_rare(certificates, rare, points, spec.command)
+    missed = None if rare is None else misses_rare(certificates, rare, points, spec.origin.command)
     return "; ".join(filter(None, (weak, missed))) or None
 
 
@@ -57,7 +61,11 @@ def foreseen(spec: AuditSpec) -> str | None:
     same = [are_equal(pair.d1, pair.d2) and repr(pair.d1) == repr(pair.d2) for pair in spec.pairs]
     if same and all(same):
         return EQUAL_INPUTS
-    return None if spec.exact or spec.time is not None else too_few(spec, spec.samples)
+    return (
+        None
+        if spec.statistics.exact or spec.sampling.time is not None
+        else too_few(spec, spec.sampling.samples)
+    )
 
 
 def too_few(spec: AuditSpec, samples: int) -> str | None:

@@ -12,11 +12,12 @@ draws by level and input. The point of a claim is the inequality P(E) ≤ e^ε Q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from dpaudit.claims import ProfilePoint
+from dpaudit.composed import part
 from dpaudit.levels.portfolio import ScoreDistributions, Tried
 from dpaudit.stats.witness import Witness
 
@@ -25,6 +26,8 @@ Stage = Literal["learning", "certification", "confirmation", "recorded"]
 FixedStage = Literal["certification", "confirmation", "recorded"]
 Method = Literal["game", "clopper-pearson", "probabilistic"]
 RuleKind = Literal["main", "rare", "other"]
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +317,158 @@ class Redrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """The draws of one pair, with their counts.
+
+    Attributes
+    ----------
+    draws, budget : int
+        Number of draws made, and number of draws allowed, of both inputs together.
+    failures : mapping of str to pair of int
+        Draws of d1 and of d2 that were exceptions, by kind of exception.
+    reproducible : bool
+        Whether equal seeds gave equal outcomes. If not, a note or a warning says so.
+    blocks : tuple of Block
+        Tallies of all draws, in order.
+    recording : Recording or None
+        Origin of recorded outputs. These have no betting: `alpha_betting` is 0 and `wealth` 1.
+    schedule : Schedule or None
+        Settings that determine the sizes of the blocks; None for recorded outputs, and in files of
+        older versions.
+    first_failures : mapping of str to FirstFailure
+        The first exception of each kind.
+    """
+
+    draws: int
+    budget: int
+    failures: Mapping[str, tuple[int, int]]
+    reproducible: bool
+    blocks: tuple[Block, ...] = field(repr=False)
+    recording: Recording | None = None
+    schedule: Schedule | None = None
+    first_failures: Mapping[str, FirstFailure] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Betting:
+    """Bets against the claim while draws were made (docs/method.md §4).
+
+    Attributes
+    ----------
+    refuted_after : int or None
+        Number of draws when betting refuted the claim; None if it did not.
+    alpha_betting : float
+        The part of `Certificate.alpha` that betting spends.
+    wealth : float
+        Betting refutes the claim if this wealth is at least 1 / alpha_betting. It is the smallest,
+        over the claimed ε and all smaller values of a grid, of the largest wealth at the end of any
+        block.
+    epsilon_betting : float
+        Lower bound for ε by betting. All bounds during the run are valid together with probability
+        at least 1 - alpha_betting.
+    rounds : tuple of Round
+        Beliefs of the bettors, one entry for each time of learning.
+    bet_against : ProfilePoint or None
+        The point that was bet against; None if it is `Certificate.point`.
+    """
+
+    refuted_after: int | None
+    alpha_betting: float
+    wealth: float
+    epsilon_betting: float
+    rounds: tuple[Round, ...] = field(repr=False)
+    bet_against: ProfilePoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExactTests:
+    """The exact tests of one pair, all on the same draws, and how their rules were chosen.
+
+    Attributes
+    ----------
+    fixed : FixedTest
+        The exact test of the rule that is shown: the rule with the best bound.
+    others : tuple of FixedTest
+        The exact tests of the other rules.
+    attacks : tuple of Tried
+        The attacks that were considered for the exact test, with their predicted bounds.
+    scores : ScoreDistributions or None
+        Distributions of the score of the shown rule on selection draws, if the rule uses a score.
+    divergence : DivergenceTest or None
+        The test of a divergence, for Rényi and zero-concentrated DP, if it was predicted to show
+        something.
+    interval : EpsilonInterval or None
+        Interval for ε, if all possible outputs were declared and the run reached its planned end.
+    unseen : Unseen or None
+        Counts of outputs that rules could not learn of, if the run reached its planned end. None
+        also for outputs of more than 256 columns, and in files of older versions.
+    detectable_rare : float or None
+        Smallest probability of an output that only one input gives at which this run would have
+        refuted the claim with probability 0.9 (docs/method.md §8); inf if there is none. The output
+        is a value, a label, a key, a length or an exception that repeats. None after a
+        confirmation, for the methods `probabilistic` and `clopper-pearson`, and in files of older
+        versions.
+    """
+
+    fixed: FixedTest
+    others: tuple[FixedTest, ...] = field(default=(), repr=False)
+    attacks: tuple[Tried, ...] = field(default=(), repr=False)
+    scores: ScoreDistributions | None = field(default=None, repr=False)
+    divergence: DivergenceTest | None = None
+    interval: EpsilonInterval | None = None
+    unseen: Unseen | None = None
+    detectable_rare: float | None = None
+
+    @property
+    def rules(self) -> tuple[FixedTest, ...]:
+        """The exact tests of all rules, in the order main, rare, other."""
+        order = ("main", "rare", "other")
+        return tuple(sorted((self.fixed, *self.others), key=lambda test: order.index(test.kind)))
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What a reader should know about a pair and its draws.
+
+    Attributes
+    ----------
+    warnings : tuple of str
+        Reasons to doubt the result.
+    notes : tuple of str
+        Remarks on the pair and its draws that are no reason for doubt.
+    ignored : tuple of str
+        Properties of the outputs that no attack looked at, each with the remedy.
+    adjacency : str or None
+        The stated relation between the inputs, or `not stated`; None for recorded outputs.
+    redrawn : Redrawn or None
+        The comparison with new processes after a refutation; None without a refutation, and for
+        callables that a Python program audits (docs/guides/mechanism.md).
+    """
+
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    adjacency: str | None = None
+    # Not compared: the number of processes depends on the time that was left.
+    redrawn: Redrawn | None = field(default=None, compare=False)
+
+
+class _Of(Generic[Value]):
+    """An attribute of a certificate that reads a field of one of its parts."""
+
+    def __init__(self, read: Callable[[Certificate], Value]) -> None:
+        self._read = read
+
+    def __get__(self, certificate: Certificate | None, kind: type[Any] | None = None) -> Value:
+        return cast(Value, self) if certificate is None else self._read(certificate)
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The result for one pair of inputs, with the counts from which all numbers follow.
+
+    The fields of `drawn`, `betting`, `tests` and `remarks` are also attributes of the certificate,
+    as in result files.
 
     Attributes
     ----------
@@ -325,75 +478,22 @@ class Certificate:
         The point of the claim that the shown rule tests.
     refuted : bool
         Whether the claim was refuted on this pair.
-    draws, budget : int
-        Number of draws made, and number of draws allowed, of both inputs together.
-    refuted_after : int or None
-        Number of draws when betting refuted the claim; None if it did not.
-    alpha, alpha_betting : float
-        Error probability of this pair, and the part of it that betting spends.
-    wealth : float
-        Betting refutes the claim if this wealth is at least 1 / alpha_betting. It is the smallest,
-        over the claimed ε and all smaller values of a grid, of the largest wealth at the end of any
-        block.
-    epsilon_betting : float
-        Lower bound for ε by betting. All bounds during the run are valid together with probability
-        at least 1 - alpha_betting.
+    alpha : float
+        Error probability of this pair.
     epsilon_lower, delta_lower : float
         Lower bounds for ε at the δ of the point, and for δ at the ε of the point; each valid with
         probability at least 1 - alpha. The bound for ε is the best of `epsilon_betting` and the
         bounds of all rules.
     p_value : float
         p-value of the claim, by betting and the exact test together.
-    fixed : FixedTest
-        The exact test of the rule that is shown: the rule with the best bound.
-    failures : mapping of str to pair of int
-        Draws of d1 and of d2 that were exceptions, by kind of exception.
-    reproducible : bool
-        Whether equal seeds gave equal outcomes. If not, a note or a warning says so.
-    rounds : tuple of Round
-        Beliefs of the bettors, one entry for each time of learning.
-    blocks : tuple of Block
-        Tallies of all draws, in order.
-    warnings : tuple of str
-        Reasons to doubt the result.
-    interval : EpsilonInterval or None
-        Interval for ε, if all possible outputs were declared and the run reached its planned end.
-    recording : Recording or None
-        Origin of recorded outputs. These have no betting: `alpha_betting` is 0 and `wealth` 1.
-    ignored : tuple of str
-        Properties of the outputs that no attack looked at, each with the remedy.
-    attacks : tuple of Tried
-        The attacks that were considered for the exact test, with their predicted bounds.
-    scores : ScoreDistributions or None
-        Distributions of the score of the shown rule on selection draws, if the rule uses a score.
-    schedule : Schedule or None
-        Settings that determine the sizes of the blocks; None for recorded outputs, and in files of
-        older versions.
-    first_failures : mapping of str to FirstFailure
-        The first exception of each kind.
-    adjacency : str or None
-        The stated relation between the inputs, or `not stated`; None for recorded outputs.
-    notes : tuple of str
-        Remarks on the pair and its draws that are no reason for doubt.
-    divergence : DivergenceTest or None
-        The test of a divergence, for Rényi and zero-concentrated DP, if it was predicted to show
-        something.
-    unseen : Unseen or None
-        Counts of outputs that rules could not learn of, if the run reached its planned end. None
-        also for outputs of more than 256 columns, and in files of older versions.
-    others : tuple of FixedTest
-        The exact tests of the other rules, on the same draws.
-    detectable_rare : float or None
-        Smallest probability of an output that only one input gives at which this run would have
-        refuted the claim with probability 0.9 (docs/method.md §8); inf if there is none. The output
-        is a value, a label, a key, a length or an exception that repeats. None after a
-        confirmation, for the methods `probabilistic` and `clopper-pearson`, and in files of older
-        versions.
-    bet_against : ProfilePoint or None
-        The point that was bet against; None if it is `point`.
-    redrawn : Redrawn or None
-        The comparison with new processes after a refutation; None without a refutation, and for
-        callables that a Python program audits (docs/guides/mechanism.md).
+    drawn : Drawn
+        The draws and their counts.
+    betting : Betting
+        The bets against the claim.
+    tests : ExactTests
+        The exact tests.
+    remarks : Remarks
+        Warnings and notes.
 
     Notes
     -----
@@ -404,59 +504,53 @@ class Certificate:
     pair: str
     point: ProfilePoint
     refuted: bool
-    draws: int
-    budget: int
-    refuted_after: int | None
     alpha: float
-    alpha_betting: float
-    wealth: float
-    epsilon_betting: float
     epsilon_lower: float
     delta_lower: float
     p_value: float
-    fixed: FixedTest
-    failures: Mapping[str, tuple[int, int]]
-    reproducible: bool
-    rounds: tuple[Round, ...] = field(repr=False)
-    blocks: tuple[Block, ...] = field(repr=False)
-    warnings: tuple[str, ...] = ()
-    interval: EpsilonInterval | None = None
-    recording: Recording | None = None
-    ignored: tuple[str, ...] = ()
-    attacks: tuple[Tried, ...] = field(default=(), repr=False)
-    scores: ScoreDistributions | None = field(default=None, repr=False)
-    schedule: Schedule | None = None
-    first_failures: Mapping[str, FirstFailure] = field(default_factory=dict)
-    adjacency: str | None = None
-    notes: tuple[str, ...] = ()
-    divergence: DivergenceTest | None = None
-    unseen: Unseen | None = None
-    others: tuple[FixedTest, ...] = field(default=(), repr=False)
-    detectable_rare: float | None = None
-    bet_against: ProfilePoint | None = None
-    # Not compared: the number of processes depends on the time that was left.
-    redrawn: Redrawn | None = field(default=None, compare=False)
+    drawn: Drawn = field(metadata=part(Drawn))
+    betting: Betting = field(metadata=part(Betting))
+    tests: ExactTests = field(metadata=part(ExactTests))
+    remarks: Remarks = field(metadata=part(Remarks))
+
+    draws = _Of(lambda one: one.drawn.draws)
+    budget = _Of(lambda one: one.drawn.budget)
+    failures = _Of(lambda one: one.drawn.failures)
+    reproducible = _Of(lambda one: one.drawn.reproducible)
+    blocks = _Of(lambda one: one.drawn.blocks)
+    recording = _Of(lambda one: one.drawn.recording)
+    schedule = _Of(lambda one: one.drawn.schedule)
+    first_failures = _Of(lambda one: one.drawn.first_failures)
+
+    refuted_after = _Of(lambda one: one.betting.refuted_after)
+    alpha_betting = _Of(lambda one: one.betting.alpha_betting)
+    wealth = _Of(lambda one: one.betting.wealth)
+    epsilon_betting = _Of(lambda one: one.betting.epsilon_betting)
+    rounds = _Of(lambda one: one.betting.rounds)
+    bet_against = _Of(lambda one: one.betting.bet_against)
+
+    fixed = _Of(lambda one: one.tests.fixed)
+    others = _Of(lambda one: one.tests.others)
+    attacks = _Of(lambda one: one.tests.attacks)
+    scores = _Of(lambda one: one.tests.scores)
+    divergence = _Of(lambda one: one.tests.divergence)
+    interval = _Of(lambda one: one.tests.interval)
+    unseen = _Of(lambda one: one.tests.unseen)
+    detectable_rare = _Of(lambda one: one.tests.detectable_rare)
+    rules = _Of(lambda one: one.tests.rules)
+    attack = _Of(lambda one: one.tests.fixed.attack)
+    guesses = _Of(lambda one: one.tests.fixed.guesses)
+
+    warnings = _Of(lambda one: one.remarks.warnings)
+    notes = _Of(lambda one: one.remarks.notes)
+    ignored = _Of(lambda one: one.remarks.ignored)
+    adjacency = _Of(lambda one: one.remarks.adjacency)
+    redrawn = _Of(lambda one: one.remarks.redrawn)
 
     @property
     def betting_point(self) -> ProfilePoint:
         """The point of the claim that was bet against."""
-        return self.bet_against or self.point
-
-    @property
-    def attack(self) -> str:
-        """The attack that found the shown rule."""
-        return self.fixed.attack
-
-    @property
-    def guesses(self) -> tuple[int, ...]:
-        """The guesses of the shown rule, by level."""
-        return self.fixed.guesses
-
-    @property
-    def rules(self) -> tuple[FixedTest, ...]:
-        """The exact tests of all rules, in the order main, rare, other."""
-        order = ("main", "rare", "other")
-        return tuple(sorted((self.fixed, *self.others), key=lambda test: order.index(test.kind)))
+        return self.betting.bet_against or self.point
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from dpaudit.certificates.fixed_test import (
 )
 from dpaudit.certificates.wealth import Wealth, beliefs_of, replay, tally
 from dpaudit.claims import ProfilePoint
+from dpaudit.composed import composed
 from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import RARE_SHARE
 from dpaudit.stats.binomial import TOSSED_AGAIN, clopper_pearson_upper
@@ -147,7 +148,8 @@ def certificate(evidence: Evidence, followed: Wealth | None = None, **about: Any
 
     followed: as in `numbers`. about: the fields of `Certificate` that do not follow from evidence.
     """
-    return Certificate(
+    return composed(
+        Certificate,
         **numbers(evidence, followed),
         rounds=evidence.rounds,
         blocks=evidence.blocks,

@@ -86,7 +86,7 @@ def run_one(
     from dpaudit.auditing.underpowered import foreseen
 
     # Before the first draw, since drawing may take hours. With -q, only the verdict says it.
-    reason = None if spec.allow_underpowered or quiet else foreseen(spec)
+    reason = None if spec.requirements.allow_underpowered or quiet else foreseen(spec)
     if reason is not None:
         click.echo(folded(visible(f"warning: {spec.name}: under-powered: {reason}")), err=True)
     display = make_display(spec, title, quiet=quiet)
@@ -111,10 +111,10 @@ def run_one(
     finally:
         watching.say(watching.AUDIT, "")
         display.close()
-    if result.command is None or result.seed == spec.seed:
+    if result.command is None or result.seed == spec.sampling.seed:
         return result
     # A resumed audit has the seed of its journal.
-    command = result.command.replace(f"--seed {spec.seed}", f"--seed {result.seed}")
+    command = result.command.replace(f"--seed {spec.sampling.seed}", f"--seed {result.seed}")
     return replace(result, command=command)
 
 
@@ -136,13 +136,13 @@ def _not_run(spec: AuditSpec, error: Exception, start: float) -> AuditResult:
         name=spec.name,
         claim=spec.tested,
         target=spec.target.describe(),
-        confidence=spec.confidence,
-        seed=spec.seed,
+        confidence=spec.statistics.confidence,
+        seed=spec.sampling.seed,
         ending=Failed(describe_error(error).removeprefix("error: "), code=code_of(error)),
         seconds=time.monotonic() - start,
         versions={"python": sys.version.split()[0]},
-        expect=spec.expect,
-        command=spec.command,
-        family=spec.family,
-        strict=spec.strict,
+        expect=spec.requirements.expect,
+        command=spec.origin.command,
+        family=spec.statistics.family,
+        strict=spec.requirements.strict,
     )

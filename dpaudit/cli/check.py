@@ -126,6 +126,6 @@ def _underpowered(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[str]:
     from dpaudit.auditing.underpowered import foreseen
 
     for locate, spec in specs:
-        reason = None if spec.allow_underpowered else foreseen(spec)
+        reason = None if spec.requirements.allow_underpowered else foreseen(spec)
         if reason is not None:
             yield f"warning: {locate(())}{spec.name}: under-powered: {reason}"

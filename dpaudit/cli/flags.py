@@ -274,7 +274,7 @@ def _parsed(text: str, param: click.Parameter, name: str = "") -> Any:
 def refuse_misread(ctx: click.Context, specs: Iterable[AuditSpec]) -> None:
     """Raise UsageError if an audit is strict and reading the flags gave a warning."""
     warnings = ctx.meta.get(_MISREAD, ())
-    if warnings and any(spec.strict for spec in specs):
+    if warnings and any(spec.requirements.strict for spec in specs):
         raise UsageError(
             f"{warnings[0]} (strict: this warning fails the run)", code="strict-warning"
         )

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ from dpaudit.cli.starting.signature import (
     guess,
     read,
 )
+from dpaudit.composed import replace
 from dpaudit.config.building import build_claims, build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.config.settings import FILL_IN

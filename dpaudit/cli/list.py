@@ -89,7 +89,7 @@ def audits(files: tuple[Path, ...]) -> None:
     specs = [spec for file in files for spec in load_config(file, project=project)]
     width = min(_COLUMN, max(width_of(spec.name) for spec in specs))
     for spec in specs:
-        expected = f", expect {spec.expect}" if spec.expect else ""
+        expected = f", expect {spec.requirements.expect}" if spec.requirements.expect else ""
         said = f"{spec.tested.describe()}, {spec.target.describe()}{expected}"
         line = f"{padded(spec.name, width)}  {' '.join(said.split())}"
         click.echo(_cut(visible(in_a_line(line))))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,7 @@ from dpaudit.cli.flags import check_complete, given_settings, some_flags, warn_o
 from dpaudit.cli.options import NUMBER, AuditCommand, command_line, option, repeating
 from dpaudit.cli.process.ending import Requests, kept_from_leaving
 from dpaudit.cli.process.streams import kept, set_apart
+from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import here
 from dpaudit.errors import MechanismError, UsageError
@@ -248,13 +249,13 @@ def _result(
     began = time.monotonic()
 
     def check(progress: Progress) -> None:
-        spent = time.monotonic() - began
-        if spent <= seconds or progress.draws >= spec.samples:
+        spent, samples = time.monotonic() - began, spec.sampling.samples
+        if spent <= seconds or progress.draws >= samples:
             return
-        whole = duration(spent * spec.samples / max(1, progress.draws))
+        whole = duration(spent * samples / max(1, progress.draws))
         raise UsageError(
             f"the mechanism is slow: {progress.draws:,} draws took {duration(spent)}; --trial "
-            f"{spec.samples} waits for the fewest that a plan can be made from, about {whole}",
+            f"{samples} waits for the fewest that a plan can be made from, about {whole}",
             code="mechanism-slow",
         )
 
@@ -316,7 +317,7 @@ def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float, rate
 
 def _command(ctx: click.Context, target: str | None, spec: AuditSpec) -> str:
     """Return the command of the audit, without the options of a plan."""
-    words = shlex.split(repeating(ctx, [] if target is None else [target], spec.seed))
+    words = shlex.split(repeating(ctx, [] if target is None else [target], spec.sampling.seed))
     kept, skipped = list[str](), False
     for word in words:
         if skipped:

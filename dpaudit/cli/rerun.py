@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli.batch import auditing, run_one
+from dpaudit.composed import flat_fields, replace
 from dpaudit.config.building import located_spec
 from dpaudit.errors import UsageError
 from dpaudit.reports.records import as_lists, encode
@@ -87,7 +87,7 @@ def _compared(recorded: AuditResult, again: AuditResult) -> Iterator[str]:
 
 
 def _names(record: AuditResult | Certificate) -> list[str]:
-    return [field.name for field in fields(record) if field.name not in _ANOTHERS]
+    return [name for name in flat_fields(type(record)) if name not in _ANOTHERS]
 
 
 def _differences(where: str, names: Iterable[str], one: Any, other: Any) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from dpaudit.cli.options import AuditCommand, command_line, repeating
 from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.saving import Results, destinations
+from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.errors import ConfigurationError, UsageError
@@ -81,7 +81,10 @@ def run(
     specs = _selected(requested, pattern)
     refuse_misread(ctx, specs)
     specs = journaled(specs, journal, resume, settings.get("seed"), project)
-    inputs: list[str | Path] = [*targets, *(file for spec in requested for file in spec.files)]
+    inputs: list[str | Path] = [
+        *targets,
+        *(file for spec in requested for file in spec.origin.files),
+    ]
     results = Results(destinations(json, report, inputs), stdout, planned=len(specs))
     if not specs:
         listed = list_names(spec.name for spec in requested)
@@ -144,7 +147,7 @@ def finished(
             if is_open(before):  # as it stands, by its share alone where audits are missing
                 printer.show(after)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
-        if specs[0].journal is not None:
+        if specs[0].journaling.journal is not None:
             again = () if "--resume" in sys.argv else ("--resume",)
             line = command_line([*sys.argv[1:], *again])
             click.echo(f"continue with: {line}", err=True)
@@ -213,7 +216,7 @@ def _requested(
     check_complete(settings, ("d1", "d2"), "one mechanism", example)
     named = {"mechanism": targets[0]} if targets else {}
     spec = build_spec({**named, **settings}, project)
-    return [replace(spec, command=repeating(ctx, targets, spec.seed))]
+    return [replace(spec, command=repeating(ctx, targets, spec.sampling.seed))]
 
 
 def _are_files(targets: Sequence[str]) -> bool:
@@ -274,7 +277,7 @@ def _from_files(
         for spec in specs:
             # The command line that repeats it alone.
             name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
-            command = repeating(ctx, [str(path)], spec.seed, name)
+            command = repeating(ctx, [str(path)], spec.sampling.seed, name)
             loaded.append((path, replace(spec, command=command)))
     names = [spec.name for _, spec in loaded]
     shared = {name for name in names if names.count(name) > 1}
@@ -309,10 +312,10 @@ def journaled(
 def forget(specs: Sequence[AuditSpec]) -> None:
     """Remove the journals of a run that has ended, so that the next run makes new draws."""
     for spec in specs:
-        if spec.journal is not None:
+        if spec.journaling.journal is not None:
             from dpaudit.auditing.journal import remove
 
-            remove(spec.journal, spec.name)
+            remove(spec.journaling.journal, spec.name)
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
+from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.config.project import Project, here
 from dpaudit.errors import UsageError
@@ -98,7 +98,7 @@ def search(
     spec = _spec(ctx, target, {**settings, **({"search": how} if space else {})}, project)
     refuse_misread(ctx, [spec])
     specs = journaled([spec], journal, resume, settings.get("seed"), project)
-    inputs: list[str | Path] = [*([] if target is None else [target]), *spec.files]
+    inputs: list[str | Path] = [*([] if target is None else [target]), *spec.origin.files]
     results = Results(destinations(json, report, inputs), stdout, planned=1)
     printer = Printer([spec.name], quiet=quiet, verbose=verbose, to=results.beside)
     with auditing() as requests:
@@ -131,4 +131,6 @@ def _spec(
     check_complete(said, ("space", "adjacency"), "one mechanism", example)
     named = {} if target is None else {"mechanism": target}
     spec = build_spec({**named, **settings}, project)
-    return replace(spec, command=repeating(ctx, [] if target is None else [target], spec.seed))
+    return replace(
+        spec, command=repeating(ctx, [] if target is None else [target], spec.sampling.seed)
+    )

@@ -10,7 +10,6 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -29,6 +28,7 @@ from dpaudit.auditing.options import (
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed, PairSearch
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
+from dpaudit.composed import composed, replace
 from dpaudit.config.problems import (
     Locate,
     Path,
@@ -139,7 +139,8 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     search = _search(given, base)
     pairs = _pairs(given, base) if search is None else ()
     try:
-        return AuditSpec(
+        return composed(
+            AuditSpec,
             name=given.get("name") or _name(target),
             target=target,
             pairs=pairs,

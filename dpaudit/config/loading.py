@@ -138,7 +138,7 @@ class Document:
 
     def strict_problems(self, specs: Iterable[AuditSpec]) -> list[ConfigurationError]:
         """Return an error for each ambiguous value, if one of the audits is strict."""
-        if not any(spec.strict for spec in specs):
+        if not any(spec.requirements.strict for spec in specs):
             return []
         failing = "(strict: this warning fails the run)"
         return [

@@ -85,6 +85,14 @@ _SINCE = {
     },
 }
 
+# Fields of a certificate and of its parts, in the order of the file. Its blocks stand in the audit.
+CERTIFICATE = (
+    *("pair", "point", "refuted", "draws", "budget", "refuted_after", "alpha", "alpha_betting"),
+    *("wealth", "epsilon_betting", "epsilon_lower", "delta_lower", "p_value", "fixed", "failures"),
+    *("reproducible", "rounds", "warnings", "interval", "recording", "ignored", "attacks"),
+    *("scores", "schedule", "first_failures", "adjacency", "notes", "divergence", "unseen"),
+    *("others", "detectable_rare", "bet_against", "redrawn"),
+)
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 
 
@@ -181,7 +189,8 @@ def _with_ending(result: AuditResult) -> dict[str, Any]:
     for key in [one.name for one in dataclasses.fields(result)]:
         if key == "ending":
             fields["certificates"] = [
-                encode_record(one, without="blocks") for one in result.certificates
+                {name: values[name] for name in CERTIFICATE}
+                for values in map(encode_record, result.certificates)
             ]
         else:
             fields[key] = encoded[key]

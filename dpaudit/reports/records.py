@@ -12,13 +12,14 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from itertools import repeat
 from typing import Any, Literal, Union
 
 from dpaudit.claims import DEFINITIONS, PrivacyClaim, make_claim
+from dpaudit.composed import composed, flat_fields, flat_hints, value_of
 from dpaudit.errors import ClaimError
 from dpaudit.wording import did_you_mean, shown
 
@@ -72,9 +73,9 @@ def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
     """Return the fields of a dataclass, as `encode` has them. without: one to leave out."""
     # `request` is the one field whose entries have no declared type.
     return {
-        one.name: encode(getattr(value, one.name), typed="Any" not in str(one.type))
-        for one in fields(value)
-        if one.name != without
+        name: encode(value_of(value, name), typed="Any" not in str(one.type))
+        for name, one in flat_fields(type(value)).items()
+        if name != without
     }
 
 
@@ -155,8 +156,8 @@ class _Record:
 
     def __init__(self, kind: type[Any]) -> None:
         self.kind = kind
-        self.hints = typing.get_type_hints(kind)
-        self.known = {one.name: one for one in fields(kind)}
+        self.hints = flat_hints(kind)
+        self.known = flat_fields(kind)
         self.needed = [
             name
             for name, one in self.known.items()
@@ -174,7 +175,7 @@ class _Record:
                 raise DamagedRecord(f": the key {name!r} is missing")
         given = {key: self._part(key, part) for key, part in mapping.items()}
         try:
-            return self.kind(**given, **made)
+            return composed(self.kind, **given, **made)
         except ValueError as error:  # a part that no computation gives
             raise DamagedRecord(f": {error}") from None
 

@@ -19,7 +19,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union
 
@@ -27,7 +27,8 @@ from dpaudit.certificates.certificate import Block, Certificate, ExactCertificat
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import DEFINITIONS, PrivacyClaim
 from dpaudit.claims.registry import described
-from dpaudit.reports.json import VERSION
+from dpaudit.composed import flat_fields, flat_hints, parts
+from dpaudit.reports.json import CERTIFICATE, VERSION
 from dpaudit.reports.records import SPECIAL
 
 Schema = dict[str, Any]
@@ -138,8 +139,10 @@ class _Definitions:
 
     def record(self, kind: type, *without: str) -> Schema:
         """Return the schema of a dataclass; without some of its fields."""
-        said, hints = _said(kind), typing.get_type_hints(kind)
-        names = [one.name for one in fields(kind) if one.name not in without]
+        hints, said = flat_hints(kind), _said(kind)
+        for part in parts(kind).values():
+            said |= _said(part)
+        names = [name for name in flat_fields(kind) if name not in without]
         summary = (inspect.getdoc(kind) or "").partition("\n\n")[0]
         return _object(
             {name: {**self._field(name, hints[name]), **said.get(name, {})} for name in names},
@@ -157,6 +160,8 @@ def _audit(found: _Definitions) -> Schema:
     (json.py)."""
     audit = found.record(AuditResult, "ending")
     certificate = found.record(Certificate, "blocks")
+    certificate["properties"] = {name: certificate["properties"][name] for name in CERTIFICATE}
+    certificate["required"] = list(CERTIFICATE)
     block = found.record(Block)
     block["properties"] = {"certificate": _COUNT, **block["properties"]}
     block["required"] = ["certificate", *block["required"]]

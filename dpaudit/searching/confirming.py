@@ -51,12 +51,14 @@ class Judge:
 
     def __init__(self, spec: AuditSpec, drawing: Drawing, *, is_of_answers: bool) -> None:
         scorers = scorers_for(
-            floating_point=spec.floating_point, timing=False, repeated=spec.runs > 1
+            floating_point=spec.statistics.floating_point, timing=False, repeated=spec.runs > 1
         )
-        users = load_attacks(spec.attacks, travels=False) if spec.attacks else ()
+        users = (
+            load_attacks(spec.statistics.attacks, travels=False) if spec.statistics.attacks else ()
+        )
         self._scorers: tuple[Scorer, ...] = (*scorers, *users)
         self._points, self._drawing = spec.tested.points(), drawing
-        self._objective = Objective(self._points[0], spec.samples)
+        self._objective = Objective(self._points[0], spec.sampling.samples)
         self._is_of_answers = is_of_answers
         self._known: dict[tuple[Any, ...], tuple[float, float, float]] = {}
 
@@ -154,7 +156,7 @@ class Confirming:
             return replace(one, evidence=-1.0)
         if tried.d1.only_raises and tried.d2.only_raises:
             self._refused[one.key] = tried.d1.words
-        elif self._spec.on_error == "fail" and (tried.d1.raised or tried.d2.raised):
+        elif self._spec.sampling.on_error == "fail" and (tried.d1.raised or tried.d2.raised):
             self._refused[one.key] = tried.d1.words or tried.d2.words
             return replace(tried, evidence=-1.0)
         tried = replace(tried, has_wrong_type=self._has_wrong_type(tried))

@@ -95,9 +95,9 @@ class Gathering:
         """
         contenders: list[Contender] = []
         source = proposals(
-            self._relation, seed=self._spec.seed, inside_only=not self._settings.outside
+            self._relation, seed=self._spec.sampling.seed, inside_only=not self._settings.outside
         )
-        places, limit = self._budget.places(PROPOSED), self._spec.time
+        places, limit = self._budget.places(PROPOSED), self._spec.sampling.time
         for one in islice(self._contenders(chain(self._by_traces(), source)), WIDTH):
             is_late = limit is not None and self._budget.elapsed() > _GATHERING * SHARE * limit
             is_full = len(contenders) >= places and one.proposal.origin == "random"
@@ -128,7 +128,9 @@ class Gathering:
             lambda d1, d2: scorer(settings.formed(d1), settings.formed(d2)),
             scores=scores,
             inside_only=not settings.outside,
-            seconds=math.inf if spec.time is None else _TRACING * SHARE * spec.time,
+            seconds=math.inf
+            if spec.sampling.time is None
+            else _TRACING * SHARE * spec.sampling.time,
         )
 
     def like(self, ranked: Sequence[Contender], turn: int) -> list[Contender]:
@@ -142,7 +144,7 @@ class Gathering:
         }
         if not values:
             return []
-        rng = np.random.default_rng([self._spec.seed, SEARCHING, turn])
+        rng = np.random.default_rng([self._spec.sampling.seed, SEARCHING, turn])
         source = around(centres, list(values.values())[:_VALUES], self._relation, rng)
         wanted = islice((one for one in source if one.inside), _GUIDED_PROPOSALS)
         return list(islice(self._contenders(wanted), _GUIDED_WIDTH))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dpaudit.auditing.journal_file import guarded
 from dpaudit.auditing.request import differences, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Leader, Searched
+from dpaudit.composed import replace
 from dpaudit.errors import JournalError
 from dpaudit.version import __version__
 
@@ -32,7 +33,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
     if path is None:
         return spec, None
     check_free([spec])  # a new search would overwrite the record of a journal
-    if not spec.resume:
+    if not spec.journaling.resume:
         return spec, None
     if not path.exists():
         journal = path.with_suffix(".journal")
@@ -51,7 +52,7 @@ def read(spec: AuditSpec) -> tuple[AuditSpec, Searched | None]:
             "it with that release, or start again in another folder",
             code="journal-of-another-release",
         )
-    if isinstance(spec.seed, DrawnSeed):
+    if isinstance(spec.sampling.seed, DrawnSeed):
         spec = replace(spec, seed=int(kept["seed"]))
     if difference := differences(kept["request"], request(spec)):
         raise JournalError(
@@ -96,7 +97,7 @@ def write(spec: AuditSpec, searched: Searched) -> None:
         return
     kept = {
         "dpaudit": __version__,
-        "seed": int(spec.seed),
+        "seed": int(spec.sampling.seed),
         "request": request(spec),
         "searched": {
             **asdict(replace(searched, found=())),
@@ -114,9 +115,9 @@ def write(spec: AuditSpec, searched: Searched) -> None:
 
 
 def _path(spec: AuditSpec) -> Path | None:
-    if spec.journal is None:
+    if spec.journaling.journal is None:
         return None
-    return journal_path(spec.journal, spec.name).with_suffix(SEARCH_SUFFIX)
+    return journal_path(spec.journaling.journal, spec.name).with_suffix(SEARCH_SUFFIX)
 
 
 def _written(value: Any) -> Any:

@@ -8,7 +8,7 @@ random streams. Its pairs are fixed, and written to the journal, before its firs
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Searched
+from dpaudit.composed import replace
 from dpaudit.errors import DatasetError, MechanismError, Name, UsageError
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import record
@@ -104,15 +105,17 @@ class NeighbourSearch(SearchSettings):
         spec = spec if alone is None else alone
         pairs = tuple(self.pair(d1, d2) for d1, d2 in searched.found)
         left: dict[str, Any]
-        if spec.time is None:
+        if spec.sampling.time is None:
             in_addition = COMPARING if self.relation.is_of_answers else 0.0
-            spent = min(searched.draws, int((1 + in_addition) * SHARE * spec.samples))
+            spent = min(searched.draws, int((1 + in_addition) * SHARE * spec.sampling.samples))
             # The simpler form of a pair leaks as the pair does, so it gets no share of the draws of
             # its own.
             several = len(pairs) - searched.shrunk
-            left = {"samples": max(MINIMUM_SAMPLES, (spec.samples - spent) // several)}
+            left = {"samples": max(MINIMUM_SAMPLES, (spec.sampling.samples - spent) // several)}
         else:
-            left = {"time": max(spec.time / 2, spec.time - (time.monotonic() - began))}
+            left = {
+                "time": max(spec.sampling.time / 2, spec.sampling.time - (time.monotonic() - began))
+            }
         return replace(spec, pairs=pairs, **left), searched
 
 
@@ -138,7 +141,7 @@ class _Search:
                 f"{self._inputs.unformed}",
                 code="form-impossible",
             )
-        if self._spec.time is not None:
+        if self._spec.sampling.time is not None:
             self._budget.plan_by_clock(lambda draws: confirming.tried(contenders[0], draws, 0))
         inside = [one for one in contenders if one.proposal.inside]
         outside = [one for one in contenders if not one.proposal.inside]
@@ -191,7 +194,7 @@ class _Search:
     def _with_raising(self, best: list[Contender]) -> list[Contender]:
         """Return the contenders. If some raise for both inputs, add pairs in which only one input
         raises."""
-        if self._spec.on_error == "fail" or self._confirming.is_over():
+        if self._spec.sampling.on_error == "fail" or self._confirming.is_over():
             return best
         raising = self._gathering.raising(best, self._confirming.always_raises)
         return self._ranking.among(best, self._ranking.halved(raising, GUIDED)) if raising else best

@@ -71,10 +71,10 @@ class Budget:
     tried."""
 
     def __init__(self, spec: AuditSpec) -> None:
-        self._limit, self._seconds = Limit(), SHARE * (spec.time or 0.0)
+        self._limit, self._seconds = Limit(), SHARE * (spec.sampling.time or 0.0)
         self._began = Limit()
-        self.draws = max(2 * FEWEST, int(SHARE * spec.samples))
-        self._is_planned = spec.time is None
+        self.draws = max(2 * FEWEST, int(SHARE * spec.sampling.samples))
+        self._is_planned = spec.sampling.time is None
 
     def elapsed(self) -> float:
         """Return the seconds since the search began."""
@@ -243,7 +243,7 @@ class Drawing:
     def __init__(self, spec: AuditSpec) -> None:
         """Load the mechanism. Raises the exceptions of `load_mechanism`."""
         self.draws = 0
-        self._seed = spec.seed
+        self._seed = spec.sampling.seed
         self._mechanism = add_adversary(load_mechanism(spec.target), spec.claim.adversary)
         alone = one_by_one(spec)
         self._alone = None
@@ -315,7 +315,7 @@ def one_by_one(spec: AuditSpec) -> AuditSpec | None:
     the audit: these have no such audit.
     """
     target = spec.target
-    if spec.on_error == "fail" or not isinstance(target, CallableTarget | ImportedTarget):
+    if spec.sampling.on_error == "fail" or not isinstance(target, CallableTarget | ImportedTarget):
         return None
     return replace(spec, target=replace(target, batch_arg=NONE))
 

@@ -11,6 +11,7 @@ import dpaudit
 from dpaudit.adapters.loading import load_mechanism
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget, ComposedTarget, ImportedTarget
 
@@ -21,7 +22,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def composed(*functions: Any) -> Any:
+def joined(*functions: Any) -> Any:
     return load_mechanism(
         ComposedTarget(parts=tuple(CallableTarget(function=one) for one in functions))
     )
@@ -35,8 +36,14 @@ def test_privacy_losses_add_up() -> None:
         pair = NeighbouringPair(0, 1, None, "0 and 1")
         claim = dpaudit.PureDP(epsilon)
         return run_audit(
-            AuditSpec(
-                name="two", target=target, pairs=(pair,), claim=claim, samples=20_000, full=True
+            composed(
+                AuditSpec,
+                name="two",
+                target=target,
+                pairs=(pair,),
+                claim=claim,
+                samples=20_000,
+                full=True,
             )
         )
 
@@ -50,7 +57,7 @@ def test_outputs_of_any_shape_are_entries() -> None:
     def histogram(dataset: int) -> dict[str, int]:
         return {"bread": dataset}
 
-    drawn = composed(histogram, lambda x: [x, x], lambda x, size: np.full((size, 2), x)).sample(
+    drawn = joined(histogram, lambda x: [x, x], lambda x, size: np.full((size, 2), x)).sample(
         1, 2, rng()
     )
     assert [(one[0], one[1], one[2].tolist()) for one in drawn] == [
@@ -60,7 +67,9 @@ def test_outputs_of_any_shape_are_entries() -> None:
         parts=(CallableTarget(function=lambda x: [0] * 3), CallableTarget(function=histogram))
     )
     pair = NeighbouringPair(0, 1, None, "0 and 1")
-    spec = AuditSpec(name="it", target=leaks, pairs=(pair,), claim=dpaudit.PureDP(1), samples=5_000)
+    spec = composed(
+        AuditSpec, name="it", target=leaks, pairs=(pair,), claim=dpaudit.PureDP(1), samples=5_000
+    )
     result = run_audit(spec)
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert 'output[1]["bread"]' in result.certificates[0].fixed.events[0].words

@@ -7,7 +7,6 @@ import math
 import pickle
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +23,7 @@ from dpaudit.auditing.schedule import Limits, Plan, limits_for, look_stride, wan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Certificate, Round
 from dpaudit.certificates.result import Progress
+from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
@@ -186,7 +186,9 @@ def test_a_changed_result_fails_its_recheck(name: str) -> None:
 def test_several_pairs_share_the_error_probability() -> None:
     pairs = (NeighbouringPair(0, 0.1, label="near"), NeighbouringPair(0, 1, label="far"))
     target = CallableTarget(function=batch)
-    spec = AuditSpec(name="two", target=target, pairs=pairs, claim=PureDP(0.5), samples=5_000)
+    spec = composed(
+        AuditSpec, name="two", target=target, pairs=pairs, claim=PureDP(0.5), samples=5_000
+    )
     result = run_audit(spec)
     assert [one.pair for one in result.certificates] == ["near", "far"]
     assert [one.refuted for one in result.certificates] == [False, True]
@@ -214,7 +216,8 @@ def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed:
 
 
 def test_workers_are_sent_nothing_that_imports_what_audits() -> None:
-    spec = AuditSpec(
+    spec = composed(
+        AuditSpec,
         name="sent",
         target=CallableTarget(function=batch),
         pairs=(NeighbouringPair(0, 1),),

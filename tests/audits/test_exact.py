@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from dpaudit.claims import (
     PureDP,
     TotalVariation,
 )
+from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.batch import render_summary
@@ -38,7 +38,9 @@ LIKELY = 0.9 * math.e / (1 + math.e)
 
 def audit(target: AnyTarget, claim: PrivacyClaim, **options: Any) -> AuditResult:
     pairs = options.pop("pairs", (NeighbouringPair(0, 1, None, "0 and 1"),))
-    spec = AuditSpec(name="it", target=target, pairs=pairs, claim=claim, exact=True, **options)
+    spec = composed(
+        AuditSpec, name="it", target=target, pairs=pairs, claim=claim, exact=True, **options
+    )
     return run_audit(spec)
 
 

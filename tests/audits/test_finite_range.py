@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.interval import FiniteRange
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
+from dpaudit.composed import replace
 from dpaudit.draws import AtomTally, RangeTally
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Raised, from_raw

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from dpaudit.auditing import schedule
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress
+from dpaudit.composed import composed, replace
 from dpaudit.errors import MechanismError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.processes import cores
@@ -70,7 +70,8 @@ class Cut(BaseException):
 
 
 def spec_of(function: Callable[..., Any], epsilon: float = 1.0, **more: Any) -> AuditSpec:
-    return AuditSpec(
+    return composed(
+        AuditSpec,
         **{
             "name": "audit",
             "target": CallableTarget(function=function),
@@ -79,7 +80,7 @@ def spec_of(function: Callable[..., Any], epsilon: float = 1.0, **more: Any) -> 
             "samples": SAMPLES,
             "workers": "auto",
             **more,
-        }
+        },
     )
 
 

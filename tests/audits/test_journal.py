@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from dpaudit.auditing.journal import journal_path
 from dpaudit.auditing.journal_file import FORMAT, JournalFile
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Progress
+from dpaudit.composed import composed, replace
 from dpaudit.errors import JournalError, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.text import render
@@ -72,7 +72,8 @@ def atoms(x: int, size: int, rng: np.random.Generator) -> Any:
 
 def spec_of(function: Callable[..., Any], claim: Any = None, **more: Any) -> AuditSpec:
     pair = NeighbouringPair(0, 1, None, "0, 1")
-    return AuditSpec(
+    return composed(
+        AuditSpec,
         **{
             "name": "audit",
             "target": CallableTarget(function=function),
@@ -80,7 +81,7 @@ def spec_of(function: Callable[..., Any], claim: Any = None, **more: Any) -> Aud
             "claim": claim or PureDP(1.0),
             "samples": SAMPLES,
             **more,
-        }
+        },
     )
 
 

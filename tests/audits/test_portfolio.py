@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +24,7 @@ from dpaudit.certificates.evidence import (
 )
 from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.claims import ProfilePoint
+from dpaudit.composed import replace
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from dpaudit.certificates import wealth
 from dpaudit.certificates.certificate import Block, Certificate, Schedule
 from dpaudit.certificates.evidence import numbers
 from dpaudit.certificates.result import AuditResult
+from dpaudit.composed import replace
 from mechanisms import laplace
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json

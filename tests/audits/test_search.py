@@ -9,7 +9,6 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import dpaudit
 from dpaudit import DpauditError, PureDP, Verdict
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.composed import composed, replace
 from dpaudit.config.building import build_spec
 from dpaudit.inputs.adjacency import Adjacency
 from dpaudit.searching import confirming, proposals
@@ -384,7 +384,8 @@ def test_draws_of_the_search_are_not_in_the_certificates(monkeypatch: pytest.Mon
     searched = result.searched
     assert searched is not None
     ((d1, d2),) = searched.found
-    spec = AuditSpec(
+    spec = composed(
+        AuditSpec,
         name="correct",
         target=CallableTarget(function=correct),
         pairs=(searching.NeighbourSearch.pair(_searching(), d1, d2),),

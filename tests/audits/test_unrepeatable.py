@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dpaudit import AuditResult, PureDP
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress, Verdict
+from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.batch import document
 from dpaudit.reports.text import render
@@ -48,7 +48,8 @@ def seeded(x: float, rng: np.random.Generator) -> float:
 
 
 def spec_of(function: Callable[..., Any], **more: Any) -> AuditSpec:
-    return AuditSpec(
+    return composed(
+        AuditSpec,
         name=more.pop("name", "audit"),
         target=CallableTarget(function=function),
         pairs=(NeighbouringPair(0, 1, None, "0, 1"),),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.ui import WebDriverWait
 
 from dpaudit.claims import make_claim
+from dpaudit.composed import replace
 from tests.browser.conftest import DESKTOP, PHONE, Browser
 from tests.cli.made_results import PASS, VIOLATION
 from tests.hostile import EVERY_KIND

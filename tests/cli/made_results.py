@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from dpaudit.auditing.spec import AuditSpec
@@ -19,6 +18,7 @@ from dpaudit.certificates.certificate import (
 )
 from dpaudit.certificates.result import AuditResult, Failed, Progress, Sampled
 from dpaudit.claims import PureDP
+from dpaudit.composed import composed, replace
 
 Engine = Callable[[AuditSpec, Callable[[Progress], None] | None], AuditResult]
 
@@ -40,7 +40,8 @@ FIXED = FixedTest(
     attack="one-dimensional thresholds",
     guesses=(-1, 1),
 )
-CERTIFICATE = Certificate(
+CERTIFICATE = composed(
+    Certificate,
     pair="d1 = 0, d2 = 1",
     point=PureDP(0.5).point(),
     refuted=True,
@@ -123,8 +124,9 @@ def answer(spec: AuditSpec, on_progress: Callable[[Progress], None] | None = Non
     """Return a violation for names with `wrong`, an error for `broken`, else a pass."""
     made = VIOLATION if "wrong" in spec.name else ERROR if "broken" in spec.name else PASS
     return replace(
-        made, name=spec.name, claim=spec.claim, seed=spec.seed, expect=spec.expect,
-        confidence=spec.confidence, command=spec.command,
+        made, name=spec.name, claim=spec.claim, seed=spec.sampling.seed,
+        expect=spec.requirements.expect, confidence=spec.statistics.confidence,
+        command=spec.origin.command,
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +14,7 @@ import pytest
 
 import dpaudit as dp
 from dpaudit.certificates.result import AuditResult, Sampled
+from dpaudit.composed import replace
 from dpaudit.reports.badge import badge, markdown, short, statement, svg
 from mechanisms import pdp
 from tests.cli.made_results import CLEARED, ERROR, PASS, VIOLATION

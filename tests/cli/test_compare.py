@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import dpaudit as dp
 from dpaudit.certificates.certificate import EpsilonInterval
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims import PureDP
+from dpaudit.composed import replace
 from dpaudit.reports.comparison import compare, render
 from dpaudit.reports.json import document, entry
 from dpaudit.reports.numbers import unglued

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Sampled
 from dpaudit.claims import PureDP
 from dpaudit.cli.output import Printer
+from dpaudit.composed import replace
 from dpaudit.reports.json import read_document
 from tests.cli.made_results import CLEARED, answer
 from tests.result_files import from_json
@@ -61,7 +61,7 @@ def p_values(install_engine: Callable[[Any], None]) -> list[AuditSpec]:
         if spec.name == "stop":
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(60)
-        made = replace(answer(spec), family=spec.family)
+        made = replace(answer(spec), family=spec.statistics.family)
         if not spec.name.replace(".", "").isdigit():
             return made
         p = float(spec.name)
@@ -91,7 +91,7 @@ def test_the_verdicts_are_those_of_holms_procedure(
         tmp_path / "a.yaml", "0.006", "0.9", "0.001", "0.003", more="familywise: true\n"
     )
     ran = dpaudit("run", file, "--json", tmp_path / "r.json", "-q")
-    assert [one.confidence for one in p_values] == [0.9975] * 4
+    assert [one.statistics.confidence for one in p_values] == [0.9975] * 4
     lines = [line.split()[:4] for line in ran.stdout.splitlines()[:4]]
     # What the others decide on is printed when they are known.
     assert [line[-1] if line[0] == "NO" else line[1] for line in lines] == [
@@ -120,14 +120,14 @@ def test_only_what_others_refute_changes_the_exit_code(
     assert ran.exit_code == 1
     assert "VIOLATION           0.004" in ran.stdout
     assert "--familywise -k 0.004" in ran.stdout
-    assert {one.confidence for one in p_values} == {p_values[0].confidence}
+    assert {one.statistics.confidence for one in p_values} == {p_values[0].statistics.confidence}
 
 
 def test_each_file_is_a_family(dpaudit: Any, p_values: list[AuditSpec], tmp_path: Path) -> None:
     first = in_a_file(tmp_path / "a.yaml", "0.9", "0.8", more="familywise: true\n")
     second = in_a_file(tmp_path / "b.yaml", "0.7")
     said = words(dpaudit("run", first, second).stdout)
-    assert [one.confidence for one in p_values] == [0.995, 0.995, 0.99]
+    assert [one.statistics.confidence for one in p_values] == [0.995, 0.995, 0.99]
     name = f"at most 1 % for the 2 audits of {first} (Holm), 2 % for all audits of the run together"
     assert words(name).replace(" ", "") in said.replace(" ", "")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from dpaudit.auditing import engine
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult
+from dpaudit.composed import replace
 
 MECHANISMS = """
 import time
@@ -54,7 +54,7 @@ def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn_for = engine.run_audit
 
     def run_audit(spec: AuditSpec, *more: Any) -> AuditResult:
-        if spec.target.name not in QUICK or spec.time is not None:
+        if spec.target.name not in QUICK or spec.sampling.time is not None:
             return drawn_for(spec, *more)
         settings = repr(replace(spec, request=None, command=None, files=()))
         if settings not in _DRAWN:

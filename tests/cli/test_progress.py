@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,11 +14,13 @@ from dpaudit.certificates.evidence import BETTING_SHARE
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
 from dpaudit.cli.output import make_display, status
+from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget
 from tests.cli.made_results import answer
 
-SPEC = AuditSpec(
+SPEC = composed(
+    AuditSpec,
     name="laplace",
     target=CallableTarget(function=float),
     pairs=(NeighbouringPair(0, 1),),

@@ -230,7 +230,7 @@ def test_the_number_of_draws_may_be_said_in_another_way_than_in_the_file(
     ):
         (folder / "b.yaml").write_text(f"version: 1\naudits:\n  - {audit}, {more}}}\n")
         assert dpaudit("run", "b.yaml", *flags).exit_code == 0
-        assert (asked[-1].samples, asked[-1].time) == (samples, time)
+        assert (asked[-1].sampling.samples, asked[-1].sampling.time) == (samples, time)
     (folder / "b.yaml").write_text(
         f"version: 1\ndefaults: {{samples: 5000}}\naudits:\n  - {audit}, time: 1s}}\n"
     )
@@ -305,7 +305,7 @@ def test_a_flag_that_says_the_same_twice_and_one_that_repeats(dpaudit: Any, aske
     assert dpaudit("run", "m.py:laplace", *ASKED, *same, *more).exit_code == 0
     assert asked[0].claim.epsilon == 1
     assert asked[0].target.params == {"a": 1, "b": 2}
-    assert asked[0].attacks == ("x:a", "x:b")
+    assert asked[0].statistics.attacks == ("x:a", "x:b")
 
 
 def test_every_option_of_every_command_says_one_thing() -> None:

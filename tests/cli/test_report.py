@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from dpaudit import PureDP, audit, bound_guesses
 from dpaudit.auditing.recheck import recheck
+from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.reports.batch import render_row
 from dpaudit.reports.json import document, entry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from click.testing import CliRunner
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Failed
 from dpaudit.cli.commands import cli
+from dpaudit.composed import replace
 from dpaudit.errors import MechanismError, TargetError
 from tests.cli.made_results import answer
 
@@ -261,9 +261,9 @@ def test_the_command_repeats_one_audit_alone(
     path = config("a", "A a", "not c", "ab", "b") if name != "b" else config("a", "b", "c")
     dpaudit("run", path, "-q", "--epsilon", "3")
     (spec,) = (one for one in asked if one.name == name)
-    assert spec.command == f"dpaudit run {path} --epsilon 3 -k {pattern}"
+    assert spec.origin.command == f"dpaudit run {path} --epsilon 3 -k {pattern}"
     asked.clear()
-    dpaudit(*shlex.split(spec.command)[1:])
+    dpaudit(*shlex.split(spec.origin.command)[1:])
     assert [(one.name, one.claim) for one in asked] == [(name, spec.claim)]
 
 
@@ -275,9 +275,9 @@ def test_the_command_has_the_flags_of_the_audit_and_a_seed_that_was_drawn(
     given = ["run", "my.module:f", *flags, "--seed", "random", "--full", *shown]
     dpaudit(*given, "--journal", tmp_path / "j")
     (spec,) = asked
-    assert spec.command == (
+    assert spec.origin.command == (
         "dpaudit run my.module:f --d1 -1 --d2 '[1, 2]' --param x=1 --param y=2 --epsilon 1 --full "
-        f"--seed {spec.seed}"
+        f"--seed {spec.sampling.seed}"
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
+from dpaudit.composed import value_of
 from dpaudit.targets.target import ImportedTarget
 
 TARGET = ("run", "my.module:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
@@ -19,9 +20,21 @@ def test_a_target_alone_takes_the_defaults_of_an_audit(dpaudit: Any, asked: Any)
     spec = asked[0]
     assert (spec.name, spec.target.path) == ("laplace", "my.module:laplace")
     assert (spec.pairs[0].d1, spec.pairs[0].d2) == (0, 1)
-    assert (spec.samples, spec.confidence, spec.seed) == (1_000_000, 0.99, 0)
-    assert (spec.workers, spec.bound, spec.full) == ("auto", "game", False)
-    assert (spec.on_error, spec.expect, spec.claim) == ("auto", None, PureDP(1.0))
+    assert (spec.sampling.samples, spec.statistics.confidence, spec.sampling.seed) == (
+        1_000_000,
+        0.99,
+        0,
+    )
+    assert (spec.sampling.workers, spec.statistics.bound, spec.sampling.full) == (
+        "auto",
+        "game",
+        False,
+    )
+    assert (spec.sampling.on_error, spec.requirements.expect, spec.claim) == (
+        "auto",
+        None,
+        PureDP(1.0),
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +72,7 @@ def test_flags_of_the_audit(
     dpaudit: Any, asked: list[AuditSpec], flags: list[str], field: str, value: Any
 ) -> None:
     assert dpaudit(*TARGET, *flags).exit_code == 0
-    assert getattr(asked[0], field) == value
+    assert value_of(asked[0], field) == value
 
 
 @pytest.mark.parametrize(
@@ -99,10 +112,10 @@ def test_flags_of_the_pair(dpaudit: Any, asked: list[AuditSpec], tmp_path: Path)
 
 def test_a_random_seed_is_drawn_and_printed(dpaudit: Any, asked: list[AuditSpec]) -> None:
     result = dpaudit(*TARGET, "--seed", "random")
-    assert f"--seed {asked[0].seed} repeats this run" in result.stderr
-    assert f"--epsilon 1 --seed {asked[0].seed}\n" in result.stdout
+    assert f"--seed {asked[0].sampling.seed} repeats this run" in result.stderr
+    assert f"--epsilon 1 --seed {asked[0].sampling.seed}\n" in result.stdout
     assert dpaudit(*TARGET, "--seed", "random").exit_code == 0
-    assert asked[0].seed != asked[1].seed
+    assert asked[0].sampling.seed != asked[1].sampling.seed
 
 
 def test_flags_override_a_file_only_where_they_are_given(
@@ -111,7 +124,11 @@ def test_flags_override_a_file_only_where_they_are_given(
     path = config("a", more=", samples: 5000, claim: {epsilon: 2, delta: 0.1}, params: {x: 1}")
     assert dpaudit("run", path, "--epsilon", "3", "--param", "y=2", "--seed", "4").exit_code == 0
     spec = asked[0]
-    assert (spec.samples, spec.seed, spec.claim) == (5_000, 4, ApproximateDP(3.0, 0.1))
+    assert (spec.sampling.samples, spec.sampling.seed, spec.claim) == (
+        5_000,
+        4,
+        ApproximateDP(3.0, 0.1),
+    )
     assert isinstance(spec.target, ImportedTarget)
     assert spec.target.params == {"x": 1, "y": 2}
 

@@ -145,8 +145,8 @@ def test_a_batch_has_a_file_for_each_audit(dpaudit: Any, tmp_path: Path) -> None
 def test_the_flags_reach_the_audit(dpaudit: Any, asked: list[AuditSpec], tmp_path: Path) -> None:
     assert dpaudit(*SHORT, "--journal", tmp_path / "kept", "--resume").exit_code == 0
     (spec,) = asked
-    assert spec.journal == str(tmp_path / "kept")
-    assert spec.resume
+    assert spec.journaling.journal == str(tmp_path / "kept")
+    assert spec.journaling.resume
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import saving
+from dpaudit.composed import replace
 from dpaudit.errors import DpauditError, UsageError
 from tests.cli.made_results import PASS, answer
 from tests.result_files import from_json

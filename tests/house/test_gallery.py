@@ -63,8 +63,8 @@ def environment(spec: AuditSpec) -> str:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_file_has_a_catch_and_a_neighbour_that_is_none(file: Path) -> None:
     loaded = load_config(file)
-    assert {spec.expect for spec in loaded} == {"violation", "pass"}
-    assert {spec.confidence for spec in loaded} == {0.9999}
+    assert {spec.requirements.expect for spec in loaded} == {"violation", "pass"}
+    assert {spec.statistics.confidence for spec in loaded} == {0.9999}
 
 
 @pytest.mark.usefixtures("environments")
@@ -96,10 +96,10 @@ def test_the_record_is_of_these_audits_and_met_all_expectations() -> None:
         spec = audits[result.name]
         assert result.claim == spec.tested
         assert result.target == spec.target.describe()
-        assert result.confidence == spec.confidence
-        assert result.expect == spec.expect
+        assert result.confidence == spec.statistics.confidence
+        assert result.expect == spec.requirements.expect
         assert result.meets_expectation
-        assert result.certificates[0].budget == spec.samples
+        assert result.certificates[0].budget == spec.sampling.samples
 
 
 def test_the_document_shows_the_record() -> None:

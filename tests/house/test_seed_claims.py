@@ -37,7 +37,7 @@ def test_claims_that_pass_are_tight_and_the_others_false(spec: AuditSpec) -> Non
             allowed, needed = point.delta, truth.profile(pair.d1, pair.d2, point.epsilon, **params)
         else:
             allowed, needed = point.epsilon, _epsilon(truth, spec, params)
-        if spec.expect == "pass":
+        if spec.requirements.expect == "pass":
             assert needed * (1 - 1e-12) <= allowed <= needed * (1 + LOOSE)
         else:
             assert needed > 1.05 * allowed

@@ -32,7 +32,7 @@ def test_expectations_are_met(config: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
 def test_every_audit_says_what_it_expects(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert all(spec.expect is not None for spec in load_config(config))
+    assert all(spec.requirements.expect is not None for spec in load_config(config))
 
 
 def test_both_libraries_of_others_are_audited() -> None:

@@ -1,7 +1,6 @@
 """Learning from counts: leaks that only many draws show."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from dpaudit.attacks.sequences import NAME as SEQUENCES
 from dpaudit.auditing import counting, schedule
 from dpaudit.auditing.counting import Counts
 from dpaudit.auditing.recheck import recheck
+from dpaudit.composed import replace
 from dpaudit.reports.text import render
 from tests.forging import with_certificates
 from tests.result_files import from_json, to_json

@@ -6,7 +6,6 @@ import functools
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +24,7 @@ from dpaudit.certificates.evidence import CERTIFICATION_SHARE, CONFIRMATION_SHAR
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim, group
 from dpaudit.claims.renyi import ApproximateZCDP
+from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import refutation
@@ -205,7 +205,9 @@ def test_where_no_divergence_is_bounded_the_exact_test_has_all(
 def test_several_pairs_share_it_and_the_best_bound_is_reported() -> None:
     pairs = tuple(NeighbouringPair(0, x, label=str(x)) for x in (0.5, 1, 0.25))
     claim, target = RenyiDP(2, 0.8), CallableTarget(function=shifted)
-    spec = AuditSpec(name="three", target=target, pairs=pairs, claim=claim, samples=100_000)
+    spec = composed(
+        AuditSpec, name="three", target=target, pairs=pairs, claim=claim, samples=100_000
+    )
     result = run_audit(spec)
     assert [one.refuted for one in result.certificates] == [False, True, False]
     tests = [one.divergence for one in result.certificates if one.divergence is not None]

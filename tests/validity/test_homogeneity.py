@@ -15,6 +15,7 @@ import dpaudit
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.sampling.executors.new_processes import NewProcesses, compared_with
 from dpaudit.targets.target import ImportedTarget
@@ -194,7 +195,8 @@ def in_no_hurry(rows, rng):
 def in_a_file(folder: Path, name: str, **options: Any) -> AuditResult:
     """As the command line audits it."""
     (folder / "m.py").write_text(_KEEPS, "utf-8")
-    spec = AuditSpec(
+    spec = composed(
+        AuditSpec,
         name="audit",
         target=ImportedTarget(path=f"{folder / 'm.py'}:{name}"),
         pairs=(NeighbouringPair([1, 2], [1], None, "[1, 2], [1]"),),

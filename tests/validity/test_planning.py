@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.planning import plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 
 Interval = Callable[[int, int], tuple[float, float]]

@@ -22,6 +22,7 @@ from dpaudit.auditing import engine
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.claims import compose, group
+from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import CallableTarget, ComposedTarget
 from mechanisms.floating_point import textbook_laplace
@@ -258,7 +259,15 @@ def test_several_mechanisms_are_audited_as_one() -> None:
     target = ComposedTarget(parts=(CallableTarget(function=response),) * 2)
     pair = NeighbouringPair(0, 1, None, "0 and 1")
     result = run_audit(
-        AuditSpec(name="two", target=target, pairs=(pair,), claim=claim, samples=20_000, full=True)
+        composed(
+            AuditSpec,
+            name="two",
+            target=target,
+            pairs=(pair,),
+            claim=claim,
+            samples=20_000,
+            full=True,
+        )
     )
     assert claim == dpaudit.PureDP(1.6 * LN3)
     assert result.verdict is Verdict.VIOLATION

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 import dpaudit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.certificate import Unseen
+from dpaudit.composed import replace
 from dpaudit.reports.json import document, entry
 from dpaudit.reports.text import render
 from mechanisms import randomized_response

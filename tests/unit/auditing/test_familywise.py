@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpaudit.auditing.recheck import recheck_families
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Failed, Family, Sampled, Verdict
 from dpaudit.claims import ApproximateDP, PureDP
+from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.reports.batch import render_summary
@@ -51,7 +51,7 @@ def verdicts(results: list[AuditResult]) -> list[bool]:
 def spec(name: str, **options: Any) -> AuditSpec:
     pair = NeighbouringPair(0, 1, None, "d1 = 0, d2 = 1")
     options.setdefault("target", CallableTarget(function=lambda x: x))
-    return AuditSpec(name=name, pairs=(pair,), claim=PureDP(1.0), **options)
+    return composed(AuditSpec, name=name, pairs=(pair,), claim=PureDP(1.0), **options)
 
 
 def test_shares_add_up_to_no_more_than_the_whole() -> None:
@@ -64,9 +64,9 @@ def test_shares_add_up_to_no_more_than_the_whole() -> None:
 
 def test_an_exact_audit_has_no_share() -> None:
     specs = together([spec("a"), spec("b", exact=True), spec("c", confidence=0.99)], "audits.yaml")
-    assert [one.confidence for one in specs] == [0.995, 0.99, 0.995]
-    assert [one.family and one.family.size for one in specs] == [2, None, 2]
-    assert together([spec("b", exact=True)], "x")[0].family is None
+    assert [one.statistics.confidence for one in specs] == [0.995, 0.99, 0.995]
+    assert [one.statistics.family and one.statistics.family.size for one in specs] == [2, None, 2]
+    assert together([spec("b", exact=True)], "x")[0].statistics.family is None
 
 
 def test_two_confidences_are_refused() -> None:
@@ -77,7 +77,9 @@ def test_two_confidences_are_refused() -> None:
 
 def test_a_confidence_whose_shares_are_no_numbers_is_refused() -> None:
     almost = 1 - 2**-53
-    assert together([spec("a", confidence=almost)], "audits.yaml")[0].confidence == almost
+    assert (
+        together([spec("a", confidence=almost)], "audits.yaml")[0].statistics.confidence == almost
+    )
     with pytest.raises(UsageError) as error:
         together([spec("a", confidence=almost), spec("b", confidence=almost)], "audits.yaml")
     assert error.value.code == "option-invalid"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +22,7 @@ from dpaudit.auditing.schedule import Limits, Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import rounded
 from dpaudit.certificates.result import AuditResult
+from dpaudit.composed import replace
 from dpaudit.config.building import build_spec
 from dpaudit.errors import UsageError
 
@@ -34,7 +34,9 @@ def spec(**more: object) -> AuditSpec:
 
 def test_a_trial_has_other_draws_than_the_audit() -> None:
     audit = spec()
-    seeds = {_trial_of(audit, 1_000, number).seed for number in range(9)} | {audit.seed}
+    seeds = {_trial_of(audit, 1_000, number).sampling.seed for number in range(9)} | {
+        audit.sampling.seed
+    }
     assert len(seeds) == 10
 
 
@@ -68,9 +70,11 @@ def _planned_on(slowness: float) -> tuple[AuditPlan, list[str]]:
     loading, said = [0.3], list[str]()
 
     def timed(audit: AuditSpec) -> AuditResult:
-        learning = 0.02 + 0.08 * min(1, audit.samples / 10_000)
-        seconds = (loading.pop() if loading else 0) + learning + 3e-7 * audit.samples
-        return replace(_of_laplace(audit.samples, audit.seed), seconds=slowness * seconds)
+        learning = 0.02 + 0.08 * min(1, audit.sampling.samples / 10_000)
+        seconds = (loading.pop() if loading else 0) + learning + 3e-7 * audit.sampling.samples
+        return replace(
+            _of_laplace(audit.sampling.samples, audit.sampling.seed), seconds=slowness * seconds
+        )
 
     return plan(spec(), 1.03, 0.9, timed, say=said.append), said
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from dpaudit.claims import (
     ProbabilisticDP,
     PureDP,
 )
+from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.reports.text import render
 from dpaudit.stats.binomial import TOSSED_AGAIN

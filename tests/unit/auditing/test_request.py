@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from dpaudit import ApproximateDP, ComputationalDP, PureDP
 from dpaudit.auditing.request import differences, digest, request
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import Family
+from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.targets.target import (
     CallableTarget,
@@ -43,8 +43,8 @@ SCRIPT = (
 
 
 def spec_of(target: Any, **more: Any) -> AuditSpec:
-    return AuditSpec(
-        **{"name": "a", "target": target, "pairs": (PAIR,), "claim": PureDP(1), **more}
+    return composed(
+        AuditSpec, **{"name": "a", "target": target, "pairs": (PAIR,), "claim": PureDP(1), **more}
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from dpaudit.claims import (
     RenyiDP,
     TotalVariation,
 )
+from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.stats.game import Game, p_value
@@ -38,7 +38,8 @@ def identity(x: Any) -> Any:
 
 def spec_of(claim: PrivacyClaim, samples: int, **more: Any) -> AuditSpec:
     pairs = more.pop("pairs", ((0, 1),))
-    return AuditSpec(
+    return composed(
+        AuditSpec,
         name="identity",
         target=CallableTarget(function=identity),
         pairs=tuple(NeighbouringPair(d1, d2, None, f"{d1}, {d2}") for d1, d2 in pairs),

@@ -38,7 +38,7 @@ def test_point_and_curve_are_audited_apart(tmp_path: Path) -> None:
     point, curve = load_config(write(tmp_path, claim, "    expect: pass\n"))
     assert (point.name, curve.name) == ("noisy", "noisy (curve)")
     assert (point.claim, curve.claim) == (ApproximateDP(4, 1e-4), GaussianDP(0.8))
-    assert (point.expect, curve.expect) == ("pass", "violation")
+    assert (point.requirements.expect, curve.requirements.expect) == ("pass", "violation")
     verdicts = [run_audit(one).verdict for one in (point, curve)]
     assert verdicts == [Verdict.NO_VIOLATION_FOUND, Verdict.VIOLATION]
 
@@ -46,7 +46,7 @@ def test_point_and_curve_are_audited_apart(tmp_path: Path) -> None:
 def test_a_curve_expects_what_its_audit_does_unless_it_says_so(tmp_path: Path) -> None:
     claim = "{epsilon: 1, curve: {zcdp: {rho: 0.5}}}"
     specs = load_config(write(tmp_path, claim, "    expect: pass\n"))
-    assert [one.expect for one in specs] == ["pass", "pass"]
+    assert [one.requirements.expect for one in specs] == ["pass", "pass"]
 
 
 def test_flags_change_the_point_and_not_the_curve(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_flags_change_the_point_and_not_the_curve(tmp_path: Path) -> None:
     point, curve = load_config(path, {"claim": {"epsilon": 2.0}, "samples": 5000})
     assert point.claim.point().epsilon == 2.0
     assert curve.claim == GaussianDP(1.0)
-    assert (point.samples, curve.samples) == (5000, 5000)
+    assert (point.sampling.samples, curve.sampling.samples) == (5000, 5000)
 
 
 def test_what_is_no_curve_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -51,14 +51,19 @@ def test_smallest_audit(load: Any) -> None:
     assert (spec.pairs[0].d1, spec.pairs[0].d2) == (0, 1)
     assert spec.pairs[0].label == "d1 = 0, d2 = 1"
     assert spec.claim == PureDP(1.0)
-    assert (spec.samples, spec.confidence, spec.seed, spec.time) == (1_000_000, 0.99, 0, None)
-    assert spec.workers == "auto"
+    assert (
+        spec.sampling.samples,
+        spec.statistics.confidence,
+        spec.sampling.seed,
+        spec.sampling.time,
+    ) == (1_000_000, 0.99, 0, None)
+    assert spec.sampling.workers == "auto"
 
 
 @pytest.mark.parametrize(("written", "wanted"), [("auto", "auto"), ("3", 3), ("1e1", 10)])
 def test_workers(load: Any, written: str, wanted: int | str) -> None:
     (spec,) = load(audit_with(f"workers: {written}"))
-    assert spec.workers == wanted
+    assert spec.sampling.workers == wanted
 
 
 def test_what_is_no_number_of_workers(load: Any) -> None:
@@ -108,9 +113,13 @@ audits:
     assert [pair.label for pair in spec.pairs] == ["d1 = [0, 1], d2 = [0, 2]", "far"]
     assert all(isinstance(pair.d1, np.ndarray) for pair in spec.pairs)
     assert spec.claim == ProbabilisticDP(1.0, 1e-5)
-    assert (spec.time, spec.confidence, spec.seed) == (120.0, 0.95, 7)
-    assert (spec.workers, spec.bound, spec.full) == (2, "clopper-pearson", True)
-    assert (spec.on_error, spec.expect) == ("fail", "violation")
+    assert (spec.sampling.time, spec.statistics.confidence, spec.sampling.seed) == (120.0, 0.95, 7)
+    assert (spec.sampling.workers, spec.statistics.bound, spec.sampling.full) == (
+        2,
+        "clopper-pearson",
+        True,
+    )
+    assert (spec.sampling.on_error, spec.requirements.expect) == ("fail", "violation")
 
 
 @pytest.mark.parametrize(
@@ -122,12 +131,12 @@ def test_durations(load: Any, text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["100000", "100_000", "1e5", "1.0e+5"])
 def test_numbers_of_draws(load: Any, text: str) -> None:
-    samples = load(audit_with(f"samples: {text}"))[0].samples
+    samples = load(audit_with(f"samples: {text}"))[0].sampling.samples
     assert (samples, type(samples)) == (100_000, int)
 
 
 def test_random_seed_is_drawn(load: Any) -> None:
-    seeds = {load(audit_with("seed: random"))[0].seed for _ in range(3)}
+    seeds = {load(audit_with("seed: random"))[0].sampling.seed for _ in range(3)}
     assert len(seeds) == 3
 
 
@@ -147,7 +156,7 @@ audits:
         PureDP(2),
         ApproximateDP(1, 0.1),
     ]
-    assert [spec.samples for spec in specs] == [5000, 6000, 5000]
+    assert [spec.sampling.samples for spec in specs] == [5000, 6000, 5000]
     assert [spec.pairs[0].d1 for spec in specs] == [0, 0, 5]
 
 
@@ -158,7 +167,7 @@ def test_overrides_win_and_add_to_claim_and_params(load: Any) -> None:
     (spec,) = load(text, claim={"epsilon": 3}, params={"shift": 9}, samples=2000, seed=5)
     assert spec.claim == ApproximateDP(3, 0.2)
     assert spec.target.params == {"epsilon": 1, "shift": 9}
-    assert (spec.samples, spec.seed) == (2000, 5)
+    assert (spec.sampling.samples, spec.sampling.seed) == (2000, 5)
     pairs = AUDIT.replace("d1: 0", "pairs: [{d1: 0, d2: 1}]").replace("    d2: 1\n", "")
     assert load(pairs, d1=8, d2=9)[0].pairs[0].d1 == 8
 
@@ -172,7 +181,7 @@ def test_null_is_a_dataset_and_no_value_elsewhere(load: Any) -> None:
     text = AUDIT.replace("d1: 0", "d1: null") + "    samples: null\n"
     (spec,) = load(text)
     assert spec.pairs[0].d1 is None
-    assert spec.samples == 1_000_000
+    assert spec.sampling.samples == 1_000_000
 
 
 def test_name_is_that_of_the_mechanism_unless_given(load: Any) -> None:
@@ -301,7 +310,7 @@ def test_flags_use_the_same_keys() -> None:
         }
     )
     assert spec.name == "laplace"
-    assert spec.time == 30
+    assert spec.sampling.time == 30
     assert spec.pairs[0].d2 is None
     assert code(build_spec, {"sample": 3}) == "key-unknown"
     assert code(build_spec, {"d1": 0}) == "option-missing"
@@ -337,7 +346,7 @@ READABLE = sorted(path for path in CONFIGS.rglob("*.yaml") if path.parent.name !
 def test_configurations_of_the_project_can_be_read(path: Path) -> None:
     specs = load_config(path)
     assert specs
-    assert all(spec.expect for spec in specs)
+    assert all(spec.requirements.expect for spec in specs)
 
 
 def test_a_claim_may_be_for_a_group() -> None:

@@ -65,7 +65,7 @@ def test_name_may_refer_to_the_axes_itself(load: Any) -> None:
 
 def test_any_key_may_refer(load: Any) -> None:
     specs = load("  - {matrix: {n: [2000, 3000]}, samples: '${n}', claim: {epsilon: 1}}\n")
-    assert [spec.samples for spec in specs] == [2000, 3000]
+    assert [spec.sampling.samples for spec in specs] == [2000, 3000]
 
 
 def test_matrix_among_the_defaults(load: Any) -> None:

@@ -152,14 +152,14 @@ def test_expectations_agree_with_the_exact_truth(spec: AuditSpec) -> None:
     specimen, point = resolve(spec.target.path), spec.claim.point()
     if specimen in (fresh_key, unpadded):
         # No law is stated: AES is taken for what it is thought to be.
-        assert (spec.expect == "pass") == (specimen is fresh_key)
+        assert (spec.requirements.expect == "pass") == (specimen is fresh_key)
         return
     deltas = [exact_delta(truth_of(specimen), spec, pair) for pair in spec.pairs]
-    if spec.expect == "pass":
+    if spec.requirements.expect == "pass":
         assert max(deltas) <= point.delta + 1e-12
     else:
         assert max(deltas) > point.delta + 1e-3
-    assert spec.confidence == 0.9999
+    assert spec.statistics.confidence == 0.9999
 
 
 def test_every_row_has_its_configuration() -> None:

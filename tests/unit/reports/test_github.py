@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpaudit.certificates.result import AuditResult
+from dpaudit.composed import replace
 from dpaudit.reports import github
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 

@@ -9,10 +9,10 @@ import html
 import re
 from collections.abc import Callable
 from contextlib import chdir
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from dpaudit.composed import replace
 from dpaudit.reports import trace
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import render

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from dpaudit.certificates.result import AuditResult
+from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.reports.findings import UNPROVEN
 from dpaudit.reports.html import page

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from dpaudit.certificates.result import AuditResult
+from dpaudit.composed import replace
 from dpaudit.reports.html.page import _prose, _whole
 from dpaudit.reports.html.view import row_of, view_of
 from tests.cli.made_results import CERTIFICATE, PASS, VIOLATION

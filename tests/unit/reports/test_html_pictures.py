@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +15,7 @@ from dpaudit.certificates.result import AuditResult, Exact, Sampled, Verdict
 from dpaudit.certificates.wealth import Wealth, beliefs_of, course, tally
 from dpaudit.claims import PrivacyClaim, PureDP, make_claim
 from dpaudit.claims.tradeoff import tradeoff
+from dpaudit.composed import replace
 from dpaudit.levels.portfolio import ScoreDistributions
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import HEIGHT, WIDTH, Canvas, Picture, Scale

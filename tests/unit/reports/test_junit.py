@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import pytest
 
 from dpaudit.auditing.engine import run_audit
 from dpaudit.certificates.result import AuditResult, Failed
+from dpaudit.composed import replace
 from dpaudit.config.loading import load_config
 from dpaudit.reports import junit
 from dpaudit.reports.text import render

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dpaudit.certificates.result import AuditResult, Failed
+from dpaudit.composed import replace
 from dpaudit.reports import markdown
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from dpaudit.certificates.result import AuditResult, Failed
+from dpaudit.composed import replace
 from dpaudit.reports.batch import name_width, render_remarks, render_row, render_summary
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import render, render_line, render_warnings
@@ -38,7 +38,7 @@ _COMMANDS = re.compile(r"^\s*::|##\[", re.MULTILINE)
 def odd(base: AuditResult, text: str) -> AuditResult:
     ending = Failed(text) if base is ERROR else base.ending
     more = {"target": text, "source": text, "command": text, "warnings": (text,), "notes": (text,)}
-    return replace(base, name=text, ending=ending, **more)  # type: ignore[arg-type]
+    return replace(base, name=text, ending=ending, **more)
 
 
 @pytest.mark.parametrize("kind", NASTY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from dpaudit.auditing.familywise import share_of
 from dpaudit.auditing.recheck import recheck, recheck_families
 from dpaudit.certificates.result import AuditResult, Failed, Family
+from dpaudit.composed import replace
 from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.json import VERSION, document, entry, read_document
 from dpaudit.reports.registry import FORMATS

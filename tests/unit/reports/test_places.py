@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
@@ -12,6 +11,7 @@ import pytest
 from jsonschema import Draft4Validator
 
 from dpaudit.certificates.traced import SourceLine
+from dpaudit.composed import replace
 from dpaudit.reports.places import Location, located, root, uri
 from tests.cli.made_results import VIOLATION
 from tests.hostile import TRACE

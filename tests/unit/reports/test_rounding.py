@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 import dpaudit
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import ApproximateDP, GaussianDP, PureDP
+from dpaudit.composed import replace
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import refutation

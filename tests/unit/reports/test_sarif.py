@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from jsonschema import Draft4Validator
 
 from dpaudit.certificates.result import AuditResult, Failed
+from dpaudit.composed import replace
 from dpaudit.reports import sarif
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import with_certificates

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 import dpaudit
 from dpaudit import AuditResult, PureDP
+from dpaudit.composed import replace
 from dpaudit.import_path import resolve
 from dpaudit.reports import searched
 from dpaudit.reports.html.view import view_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from dpaudit.certificates.certificate import DivergenceTest, RuleKind
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims.base import ProfilePoint
 from dpaudit.claims.renyi import ApproximateZCDP
+from dpaudit.composed import replace
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers
 from dpaudit.reports.batch import document, render_remarks
@@ -55,7 +55,7 @@ def shifted(x: float, size: int, rng: Any) -> Any:
 
 def at(claim: dpaudit.PrivacyClaim, **values: float) -> AuditResult:
     """Return the violation of another claim, with other bounds."""
-    certificate = replace(CERTIFICATE, point=claim.point(), **values)  # type: ignore[arg-type]
+    certificate = replace(CERTIFICATE, point=claim.point(), **values)
     return replace(with_certificates(VIOLATION, certificate), claim=claim)
 
 

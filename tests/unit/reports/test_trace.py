@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from dpaudit import PureDP
 from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.traced import Excerpt, Finding, SourceLine, Trace
+from dpaudit.composed import replace
 from dpaudit.reports import github, sarif, trace
 from dpaudit.reports.batch import render_summary
 from dpaudit.reports.html.view import view_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -19,6 +18,7 @@ from dpaudit.auditing.recorded import FixedSplit, TossedSplit, audit_recorded, c
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PureDP
+from dpaudit.composed import replace
 from dpaudit.errors import MechanismError
 from dpaudit.outcomes import from_raw
 from dpaudit.sampling import row_order

@@ -9,6 +9,7 @@ import pytest
 from dpaudit import PureDP
 from dpaudit.auditing.journal import SEARCH_SUFFIX, journal_path
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.composed import composed
 from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching import record
 from dpaudit.targets.target import CallableTarget
@@ -17,7 +18,8 @@ from tests.raising import code
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe{}", b'{"seed": "\xe9"}'])
 def test_a_damaged_file_is_an_error_with_a_code(tmp_path: Path, content: bytes) -> None:
-    spec = AuditSpec(
+    spec = composed(
+        AuditSpec,
         name="audit",
         target=CallableTarget(function=float),
         pairs=(NeighbouringPair(0, 1, None, "0, 1"),),
