@@ -180,3 +180,17 @@ def is_imported(name: str) -> bool:
 
 def padded(_: bytes, make: Any) -> Any:
     return make()
+
+
+# Numbers of draws for which `compiled` was called in this process.
+sizes_of_calls: list[int] = []
+
+
+def compiled(x: float, size: int, rng: np.random.Generator) -> Any:
+    """Names jax in its code, as a mechanism does whose calls are compiled for each size."""
+    sizes_of_calls.append(size)
+    if size < 0:
+        import jax  # type: ignore[import-not-found]
+
+        return jax
+    return x + rng.laplace(size=size)

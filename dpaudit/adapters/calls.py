@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat, takewhile
+from itertools import chain, repeat, takewhile
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +34,13 @@ from dpaudit.wording import counted
 ONE_BY_ONE = Given(f"batch_arg={NONE!r}", f"--batch-arg {NONE} (YAML: batch_arg: {NONE})")
 
 Function = Callable[..., Any]
+
+# Numbers of draws of the calls of a mechanism that is compiled again for each number: nine powers
+# of 4, from 1 to 65,536.
+BATCH_SIZES = tuple(4**power for power in range(9))
+# A number of draws is rounded up to a size if that drops at most an eighth of the outputs, or at
+# most 4 outputs.
+_MOST_DROPPED, _FEW_DROPPED = 1 / 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,10 @@ class Batches(_Calls):
         )
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Outputs:
-        outputs = _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
+        def draw(size: int) -> Outputs:
+            return _as_batch(self._called(dataset, size, rng), self.name, self.batch, size)
+
+        outputs = draw_in_few_sizes(draw, size) if self.how.few_sizes else draw(size)
         if self.post_process is None:
             return outputs
         return apply_post_process(self.post_process, list(as_python(outputs)), self.watch)
@@ -261,6 +271,34 @@ def _as_batch(outputs: Any, name: str, batch: str, size: int) -> Outputs:
         return np.asarray(outputs) if is_array else list(outputs)
     got = type(outputs).__name__ if count is None else counted(count, "output")
     raise batch_wrong(name, batch, size, got)
+
+
+def draw_in_few_sizes(draw: Callable[[int], Outputs], size: int) -> Outputs:
+    """Return `size` outputs from calls whose sizes all are in `BATCH_SIZES`.
+
+    Outputs that a call returned in excess are dropped.
+
+    draw: makes a call for a number of draws, and returns its outputs.
+    """
+    parts = [draw(each) for each in batch_sizes(size)]
+    if len(parts) == 1:
+        return parts[0][:size]
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if len(arrays) == len(parts) and len({(one.dtype, one.shape[1:]) for one in arrays}) == 1:
+        return np.concatenate(arrays)[:size]
+    return list(chain.from_iterable(map(as_python, parts)))[:size]
+
+
+def batch_sizes(size: int) -> list[int]:
+    """Return the sizes of the calls that make `size` draws or a few more, the largest first."""
+    sizes, left = list[int](), size
+    while left > 0:
+        above = min((each for each in BATCH_SIZES if each >= left), default=None)
+        if above is not None and above - left <= max(_MOST_DROPPED * size, _FEW_DROPPED):
+            return [*sizes, above]
+        sizes.append(max(each for each in BATCH_SIZES if each <= left))
+        left -= sizes[-1]
+    return sizes
 
 
 def batch_failed(name: str, batch: str, size: int, what: str) -> MechanismError:

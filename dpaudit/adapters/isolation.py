@@ -19,6 +19,7 @@ import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -27,7 +28,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.adapters.calls import Outputs, as_python, batch_failed, batch_wrong
+from dpaudit.adapters.calls import (
+    Outputs,
+    as_python,
+    batch_failed,
+    batch_wrong,
+    draw_in_few_sizes,
+)
 from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.processes import worker
 from dpaudit.processes.child import (
@@ -41,6 +48,7 @@ from dpaudit.processes.child import (
     countdown,
 )
 from dpaudit.processes.exchange import array, parsed, pickled, request
+from dpaudit.targets.compiled import COMPILERS
 from dpaudit.targets.construction import is_missing, lacks, needs_init, not_found
 from dpaudit.targets.parameters import Calling, calling, check_post_process
 from dpaudit.targets.target import (
@@ -289,11 +297,13 @@ class ByProcess(Succession[Process]):
     interleaved: whether each draw is a call of its own.
     label: name of the mechanism in messages about calls for many draws.
     batch: name of the parameter for the number of draws of a call.
+    has_few_sizes: whether calls for many draws ask only for a few different numbers of draws.
     """
 
     parts = ()  # a process re-seeds the generators in its objects itself
     label: str
     batch: str
+    has_few_sizes = False
 
     def __init__(
         self,
@@ -315,6 +325,8 @@ class ByProcess(Succession[Process]):
         if self.interleaved:
             return self.sample_each(repeat(dataset, size), rng)
         try:
+            if self.has_few_sizes:
+                return draw_in_few_sizes(lambda each: self.draw_batch(dataset, each, rng), size)
             return self.draw_batch(dataset, size, rng)
         except (Ended, TimedOut) as end:
             self.close()
@@ -346,6 +358,7 @@ class Isolated(ByProcess[Worker]):
             )
         super().__init__(target, partial(Worker, target), lambda known: known.batch is None)
         self.how, self.label, self.batch = self.known, target.name, str(self.known.batch)
+        self.has_few_sizes = self.known.few_sizes
         self._datasets: list[Any] = []
         self._numbers: dict[int, int] = {}
 
@@ -496,14 +509,15 @@ def _calling(reply: Any, target: PythonTarget) -> Calling:
     """Return how to call the mechanism of a target.
 
     reply: reply of the worker, with the signature of the mechanism ("parameters") and of the
-        function for post-processing ("process").
+        function for post-processing ("process"), and the imported packages ("modules").
 
     Raises TargetError if the signatures do not fit the options of the target.
     """
     if target.post_process is not None:
         check_post_process(_stub(reply["process"]), f"of {target.name}")
     made = isinstance(target, ImportedTarget) and (target.factory or target.call is not None)
-    return calling(_stub(reply["parameters"]), target, is_made=made)
+    how = calling(_stub(reply["parameters"]), target, is_made=made)
+    return replace(how, few_sizes=not COMPILERS.isdisjoint(reply["modules"]))
 
 
 def _stub(parameters: Sequence[Any] | None) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.inputs.values import resolved
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES
+from dpaudit.targets.compiled import is_compiled_by_size
 from dpaudit.targets.construction import applied, functions, is_made, post_processing
 from dpaudit.targets.parameters import calling
 from dpaudit.targets.target import (
@@ -71,6 +72,7 @@ def load_mechanism(target: AnyTarget) -> Mechanism:
     function, post_process = functions(target)
     how = calling(function, target, is_made=is_made(target), unpacks=True)
     kind = SingleDraws if how.batch is None else Batches
+    how = replace(how, few_sizes=how.batch is not None and is_compiled_by_size(function))
     return kind(target.name, function, how, resolved(target.params), post_process)
 
 

@@ -127,7 +127,7 @@ class Service:
     def set_up(
         self, target: bytes, memory: int, path: list[str], main: str | None, is_first: bool
     ) -> Any:
-        """Make the mechanism; reply with the parameters of the mechanism and of post-processing.
+        """Make the mechanism; reply with parameters and imported packages.
 
         target: pickle that says how to make the mechanism.
         memory: file descriptor of the shared memory.
@@ -149,7 +149,9 @@ class Service:
         self._maker = None if asked["function"] else resolved(asked["path"])
         self._process = resolved(process) if isinstance(process, str) else process
         parts = {"parameters": self._function, "process": self._process}
-        return {name: _signature(one) for name, one in parts.items() if is_first}
+        reply: dict[str, Any] = {name: _signature(one) for name, one in parts.items() if is_first}
+        reply["modules"] = [name for name in list(sys.modules) if "." not in name]
+        return reply
 
     def take(self, number: int, dataset: bytes) -> Any:
         self._datasets[number] = loaded(dataset, "a dataset")

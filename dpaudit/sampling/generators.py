@@ -213,6 +213,8 @@ def _named(function: FunctionType, home: set[str]) -> Iterator[Any]:
 
 
 _CODE = (ModuleType, FunctionType, MethodType, BuiltinFunctionType, type)
+# Slots that are not data. Reading `__weakref__` raises TypeError for arrays of JAX.
+_NO_DATA = ("__weakref__", "__dict__")
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), np.ndarray, np.generic, CodeType)
 
 
@@ -278,6 +280,8 @@ def slots_of(kind: type) -> Iterator[str]:
     for base in kind.__mro__:
         slots = vars(base).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
+            if name in _NO_DATA:
+                continue
             # Python stores the private slot __x of class C as the attribute _C__x.
             is_private = name.startswith("__") and not name.endswith("__")
             yield f"_{base.__name__.lstrip('_')}{name}" if is_private else name

@@ -56,6 +56,7 @@ class Calling:
         always given as 1; None if there is no such parameter.
     usual: default of the parameter `batch`, if it is an integer and the user did not name the
         parameter; else None.
+    few_sizes: whether calls for many outputs ask only for a few different numbers of outputs.
     """
 
     batch: str | None
@@ -63,6 +64,7 @@ class Calling:
     data: str | None = None
     alone: str | None = None
     usual: int | None = None
+    few_sizes: bool = False
 
 
 def calling(

@@ -1,0 +1,86 @@
+"""Detect mechanisms that are compiled again for each number of draws of a call.
+
+JAX and TensorFlow compile a function for each shape of its arrays. A mechanism that uses them, and
+makes many draws in a call, is called with few numbers of draws (`adapters/calls.py`). The answer
+follows from the code of the mechanism, so it is the same in every process that draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+# Top-level packages of libraries that compile a function for each shape of its arrays.
+COMPILERS = frozenset({"jax", "jaxlib", "flax", "tensorflow"})
+# Limits of the search: attributes, closures and globals are followed for 3 steps, and at most 2,000
+# objects are looked at.
+_DEPTH, _LIMIT = 3, 2_000
+
+
+def is_compiled_by_size(mechanism: Any) -> bool:
+    """Return whether the code of a mechanism uses a library of `COMPILERS`.
+
+    Looks at the names in the code of the function and of the functions that it refers to in its
+    module, at closures, and at attributes of its object.
+    """
+    level, seen = [mechanism], set[int]()
+    for _ in range(_DEPTH):
+        following: list[Any] = []
+        for value in level:
+            if id(value) in seen or len(seen) > _LIMIT:
+                continue
+            seen.add(id(value))
+            if _is_of_compiler(value):
+                return True
+            if isinstance(value, FunctionType) and COMPILERS & set(_names(value.__code__)):
+                return True
+            following.extend(_parts(value))
+        level = following
+    return False
+
+
+def _is_of_compiler(value: Any) -> bool:
+    of = value.__name__ if isinstance(value, ModuleType) else type(value).__module__
+    return str(of).partition(".")[0] in COMPILERS
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield the objects to which a function, method, partial object or other object refers."""
+    if isinstance(value, FunctionType):
+        named = set(_names(value.__code__))
+        yield from (value.__globals__[name] for name in named & value.__globals__.keys())
+        for cell in value.__closure__ or ():
+            yield from _contents(cell)
+        yield from (value.__defaults__ or (), getattr(value, "__wrapped__", None))
+    elif isinstance(value, MethodType):
+        yield from (value.__func__, value.__self__)
+    elif isinstance(value, partial):
+        yield from (value.func, *value.args, *value.keywords.values())
+    elif not isinstance(value, type | ModuleType):
+        yield from (vars(type(value)).get("__call__"), *islice(_data(value), _LIMIT))
+
+
+def _contents(cell: Any) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # a variable that has not been assigned yet
+        return ()
+
+
+def _data(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from list(value.values())
+    elif isinstance(value, list | tuple):
+        yield from value
+    else:
+        yield from list(getattr(value, "__dict__", {}).values())
