@@ -87,15 +87,13 @@ class Piece:
         if self.law == "uniform" and not self.released:
             return None  # a uniform number that is only compared picks one of several outcomes
         if self.has_two_scales:
-            return _cauchy_ratio(*self.scales, self.shift) if self.law == "cauchy" else math.inf
+            return None if self.law == "cauchy" else math.inf
         if self.shift == 0:
             return 0.0
         if scale == 0:
             return math.inf
         if self.law in ("discrete", "geometric") and not _is_whole(self.shift):
             return math.inf
-        if self.law == "cauchy":
-            return _cauchy_ratio(scale, scale, self.shift)
         if self.law in (*_BY_SCALE, "normal"):
             return self.shift / scale
         if self.law in _COMPARED:
@@ -234,21 +232,6 @@ def _is_whole(value: float) -> bool:
     return math.isclose(value, round(value), abs_tol=1e-9)
 
 
-def _cauchy_ratio(one: float, other: float, shift: float) -> float:
-    """Return the largest log-ratio of two Cauchy densities, in nats, computed on a grid."""
-    if one <= 0 or other <= 0:
-        return math.inf
-    x = np.concatenate([_spread(0.0, one), _spread(shift, other)])
-    difference = _log_density(x, 0.0, one) - _log_density(x, shift, other)
-    ends = abs(math.log(one / other))
-    return max(float(np.max(np.abs(difference))), ends)
-
-
-def _spread(center: float, scale: float) -> Floats:
-    wide = np.geomspace(1e-3, 1e6, 4_000)
-    return np.concatenate([center - scale * wide, [center], center + scale * wide])
-
-
 def _normal_divergence(order: float, one: float, other: float, shift: float) -> float:
     """Return the Rényi divergence of N(0, one²) from N(shift, other²) (Gil et al. 2013)."""
     mixed = (1 - order) * one**2 + order * other**2
@@ -275,7 +258,7 @@ def _profile(law: str, scales: tuple[float, float], shift: float, epsilon: float
         x = np.arange(-int(many), int(many) + 1, dtype=float)
         one, other = _masses(law, x, 0.0, scales[0]), _masses(law, x, round(shift), scales[1])
     elif law in _TAILS:
-        wide = np.linspace(0, _FAR, _CELLS) if law != "cauchy" else np.geomspace(1e-3, 1e9, _CELLS)
+        wide = np.linspace(0, _FAR, _CELLS)
         pairs = ((0.0, scales[0]), (shift, scales[1]))
         ends = [center + sign * each * wide for center, each in pairs for sign in (-1, 1)]
         edges = np.unique(np.concatenate([*ends, [-math.inf, math.inf]]))
@@ -309,7 +292,6 @@ _TAILS: dict[str, Callable[[Floats], Floats]] = {
     "laplace": lambda z: np.exp(-z) / 2,
     "normal": lambda z: np.asarray(ndtr(-z)),
     "logistic": lambda z: np.asarray(expit(-z)),
-    "cauchy": lambda z: np.arctan2(1.0, z) / math.pi,
 }
 
 
@@ -323,8 +305,3 @@ def tail(law: str, scale: float, margin: float) -> float | None:
         return None
     upper = float(_TAILS[law](np.asarray(abs(margin) / scale)))
     return upper if margin >= 0 else 1 - upper
-
-
-def _log_density(x: Floats, center: float, scale: float) -> Floats:
-    """Return the logarithm of a Cauchy density at x, without the constant -log(π)."""
-    return np.asarray(-np.log1p(((x - center) / scale) ** 2) - math.log(scale))

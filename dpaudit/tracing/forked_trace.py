@@ -27,7 +27,7 @@ from dpaudit.targets.target import (
     IsolatedTarget,
     runs_in_another_process,
 )
-from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT
+from dpaudit.tracing.findings.words import GIVE_AN_OUTPUT
 from dpaudit.tracing.trace import trace_pair
 
 # Time limit in seconds: the user waits for a report and did not ask for its trace.

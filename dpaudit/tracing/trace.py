@@ -1,5 +1,5 @@
-"""Traces a mechanism: runs it on two inputs with the same noise, and reports the differences. Also
-scores pairs of inputs for a search by the same comparison."""
+"""Traces a mechanism, in this process or in its own: runs it on two inputs with the same noise, and
+reports the differences. Also scores pairs of inputs for a search by the same comparison."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from dpaudit.adapters.isolation import Patience, Worker
 from dpaudit.certificates.traced import CUT, Excerpt, Finding, Site, SourceLine, Trace
 from dpaudit.claims import PrivacyClaim
-from dpaudit.errors import TargetError, UsageError
+from dpaudit.errors import MechanismError, TargetError, UsageError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import resolve
 from dpaudit.inputs.pairs import describe_pair
 from dpaudit.inputs.records import are_equal
 from dpaudit.inputs.values import resolved
+from dpaudit.processes import worker
+from dpaudit.processes.child import Ended, TimedOut, countdown
+from dpaudit.processes.exchange import pickled
 from dpaudit.targets.construction import functions, is_made
 from dpaudit.targets.parameters import calling
 from dpaudit.targets.target import (
@@ -32,18 +36,18 @@ from dpaudit.targets.target import (
     runs_in_another_process,
     what_to_check,
 )
+from dpaudit.tracing import tracer
 from dpaudit.tracing.costs import Piece, coin_cost
 from dpaudit.tracing.findings import judge
-from dpaudit.tracing.findings.remedies import changes
 from dpaudit.tracing.findings.sites import unexplained
-from dpaudit.tracing.remote_trace import couple_elsewhere
+from dpaudit.tracing.findings.words import changes, number, shown
 from dpaudit.tracing.runs.comparing import Comparison, compare
-from dpaudit.tracing.runs.coupling import Runs, couple
+from dpaudit.tracing.runs.coupling import Runs, couple, read
 from dpaudit.tracing.runs.patching import Primitives
 from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.replaying import TooLong
 from dpaudit.tracing.runs.running import OVER, Subject, followed_for, run
-from dpaudit.tracing.source import number, shown
+from dpaudit.watching import Watch
 
 # Default number of seeds of the noise in a trace.
 SEEDS = 3
@@ -270,6 +274,109 @@ def _ranges(numbers: Sequence[int], last: int) -> Iterator[tuple[int, int]]:
         elif start <= end:
             pieces.append([start, end])
     yield from ((start, end) for start, end in pieces)
+
+
+# Seconds that a process gets after its time limit to send its runs.
+_GRACE = 1.0
+# Additional seconds for the first run, which may import modules.
+_IMPORTS = 20.0
+
+
+def couple_elsewhere(
+    target: IsolatedTarget,
+    d1: Any,
+    d2: Any,
+    *,
+    seeds: int,
+    seconds: float = math.inf,
+    follow: Sequence[str] = (),
+    primitives: Sequence[str | Callable[..., Any]] = (),
+) -> Runs:
+    """Run a mechanism in its own process on two inputs with the same noise; return the runs. The
+    time-out of the target applies to each run. Raises TargetError, and UsageError if the mechanism
+    cannot be traced.
+
+    seeds: number of seeds of the noise.
+    seconds: time limit for all runs.
+    follow: packages or files whose lines are followed like those of the user.
+    primitives: the user's functions that add noise, or their import paths.
+    """
+    process = _Tracer(target, Watch.of_process(target.limits.timeout), None)
+    try:
+        process.prepare((d1, d2), list(follow), list(primitives))
+        return process.couple(seeds, seconds)
+    except TimedOut:
+        if not process.patience_is_over:
+            return _nothing(OVER)
+        return _nothing(f"a run took more than {target.limits.timeout:g} s")
+    except Ended as end:
+        return _nothing(f"a run ended its process: {end}")
+    finally:
+        process.child.kill()
+
+
+class _Tracer(Worker):
+    """The parent's end of a process that runs tracer.py."""
+
+    script = tracer.__file__
+    _patience: Patience | None = None
+
+    def prepare(
+        self,
+        datasets: tuple[Any, Any],
+        follow: list[str],
+        primitives: list[str | Callable[..., Any]],
+    ) -> None:
+        how = self.calling.data, self.calling.rng, self.calling.batch or self.calling.alone
+        for which, dataset in enumerate(datasets):
+            self.take(which, dataset)
+        try:
+            self._ask(
+                "prepare",
+                countdown(math.inf),
+                how=how,
+                primitives=pickled(primitives, "a primitive"),
+                follow=follow,
+            )
+        except MechanismError as error:
+            raise UsageError(str(error), code=error.code) from None
+        except Ended as end:
+            raise TargetError(
+                f"the process of {self._name} ended: {end}", code="process-failed"
+            ) from None
+
+    def couple(self, seeds: int, seconds: float) -> Runs:
+        """Return the coupled runs. Raises Ended or TimedOut."""
+        first = seconds + _IMPORTS
+        reply, _ = self._runs("begin", first + _GRACE, seconds=first)
+        if "over" in reply:
+            return _nothing(reply["over"])
+        _, data = self._runs("couple", seconds + _GRACE, seeds=seeds, seconds=seconds)
+        try:
+            return read(data)
+        except ValueError as error:
+            why = f"the process of {self._name} sent an invalid reply: {error}"
+            raise MechanismError(why, code="process-failed") from None
+
+    @property
+    def patience_is_over(self) -> bool:
+        """Whether the present run has timed out."""
+        return self._patience is not None and self._patience.left() <= 0
+
+    def _runs(self, name: str, most: float, **arguments: Any) -> Any:
+        counters = self._layout.counters
+        counters[0] = worker.NOT_BEGUN
+        left = [countdown(most), self._watch.waiting(self._name, counters).left]
+        if self._timeout is not None:
+            self._patience = Patience(self._timeout, counters, -1)
+            left.append(self._patience.left)
+        return self._ask(name, *left, **arguments)
+
+
+def _nothing(over: str | None) -> Runs:
+    return Runs(
+        [], 0, keeps_state=False, constant_seeds=[], not_understood=[], uncalled=[], over=over
+    )
 
 
 # Largest score of one piece of noise. It is finite, so that two infinite costs score above one.

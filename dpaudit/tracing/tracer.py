@@ -47,18 +47,13 @@ _MODULES = ("coupling", "patching", "places", "primitives.own", "running")
 class Tracing(worker.Service):
     """The requests that this process answers. The name of a method is the name of a request."""
 
-    def prepare(
-        self, how: Any, primitives: bytes, follow: list[str], last: str, patience: float
-    ) -> Any:
+    def prepare(self, how: Any, primitives: bytes, follow: list[str]) -> Any:
         """Import what a trace needs, and store its settings.
 
         how: the mechanism's parameter names for the dataset, the generator and the number of
             outputs.
         primitives: the user's functions that add noise, pickled.
         follow: packages or files whose lines are followed like those of the user.
-        last: name of the file to which this process writes its stack when it crashes.
-        patience: duration of a run, in seconds, after which the stack is written to this file too;
-            0 for never.
         """
         try:
             if _RUNS not in sys.modules:
@@ -69,11 +64,6 @@ class Tracing(worker.Service):
             raise worker.Refused(
                 f"a trace needs NumPy, which {sys.executable} cannot import ({error})"
             ) from None
-        self._faults: Any = importlib.import_module("faulthandler")
-        # The file stays open until this process ends, since a crash writes the stack to it.
-        self._last = open(last, "w")  # noqa: PTH123, SIM115
-        self._faults.enable(self._last)
-        self._patience = patience
         running, places = self._modules["running"], self._modules["places"]
         try:
             places.check_followed(follow)
@@ -99,8 +89,6 @@ class Tracing(worker.Service):
         begins, but it yields no replacements."""
         done = self._layout.counters[0]
         self._layout.counters[0] = 0 if done == worker.NOT_BEGUN else done + 1
-        if self._patience:
-            self._faults.dump_traceback_later(self._patience, file=self._last)
         return iter(())
 
     def _primitive(self, function: Any) -> Any:
@@ -130,15 +118,6 @@ class Tracing(worker.Service):
     def _for(self, seconds: float) -> Any:
         deadline = importlib.import_module("time").monotonic() + seconds
         return self._subject._replace(deadline=deadline)
-
-    def once(self, number: int, seeds: list[int]) -> Any:
-        """Run the mechanism on one dataset, once with each seed; reply with the number of draws in
-        the last run. number: 0 for d1, 1 for d2."""
-        run, draws = self._modules["running"].run, 0
-        for seed in seeds:
-            made = run(self._subject, self._datasets[number], seed, has_lines=False)
-            draws = len(made.recorder.draws)
-        return {"draws": draws}
 
 
 def _found(primitives: bytes) -> Any:

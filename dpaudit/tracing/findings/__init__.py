@@ -32,12 +32,10 @@ from dpaudit.tracing.findings.outputs import (
     of_rare_branches,
     of_selected,
     of_thresholds,
-    site_of,
 )
-from dpaudit.tracing.findings.remedies import FOR_LINE, FOR_PAIR, Changes
-from dpaudit.tracing.findings.sites import Case, case_of
+from dpaudit.tracing.findings.sites import Case, case_of, choice_site
+from dpaudit.tracing.findings.words import FOR_LINE, FOR_PAIR, Changes, number
 from dpaudit.tracing.runs.coupling import Runs
-from dpaudit.tracing.source import number
 
 Detector = Callable[[Case], Iterator[Finding]]
 
@@ -70,7 +68,7 @@ def judge(runs: Runs, claim: PrivacyClaim | None, changed: Changes | None = None
     case = case_of(runs, claim, changed)
     if runs.keeps_state:
         return replace(case, sites=[], total=None, exceeds=False)
-    if runs.laws is not None and runs.laws.is_exact:
+    if runs.laws is not None:
         return _by_laws(case, epsilon_of(runs.laws))
     for detector in dict.fromkeys(chain.from_iterable(KINDS.values())):
         case.found.extend(detector(case))
@@ -83,12 +81,13 @@ def _by_laws(case: Case, epsilon: float) -> Case:
 
     epsilon: largest log-ratio of the two laws, in nats.
     """
-    assert case.runs.laws is not None
+    laws = case.runs.laws
+    assert laws is not None
     found = list(of_outputs(case))
     exceeds = any(one.kind == "too-little-noise" for one in found)
     found = [*(found if exceeds else ()), *constant_seeds(case)]
     total = f"ε = {number(epsilon)}"
-    sites = [site_of(case.runs.laws)]
+    sites = [choice_site(laws.place, laws.primitive, laws.callers, epsilon, varies=False)]
     return replace(case, found=_ordered(found), sites=sites, total=total, exceeds=exceeds)
 
 
@@ -102,7 +101,8 @@ def _ordered(found: Iterable[Finding]) -> list[Finding]:
     ordered = sorted(unique.values(), key=_rank)
     if sum(one.is_cause for one in ordered) < 2:
         return ordered
-    # With several causes, more noise on one line does not remove the leaks of the other lines.
+    # With several causes, a larger scale on one line removes only the leak of this line. The remedy
+    # must not promise more.
     return [replace(one, remedy=one.remedy.replace(FOR_PAIR, FOR_LINE)) for one in ordered]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dpaudit.certificates.traced import Finding, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds, tail, together
-from dpaudit.tracing.findings.remedies import WHOLE, Changes, clipping, enlarged, is_whole_record
 from dpaudit.tracing.findings.sites import (
     VALUE,
     Call,
@@ -20,8 +19,17 @@ from dpaudit.tracing.findings.sites import (
     cost_of,
     cost_together,
 )
+from dpaudit.tracing.findings.words import (
+    WHOLE,
+    Changes,
+    clipping,
+    enlarged,
+    is_whole_record,
+    number,
+    shown,
+    times,
+)
 from dpaudit.tracing.runs.comparing import Hidden
-from dpaudit.tracing.source import number, origins, shown, times
 
 # Scales are equal if their relative difference is at most this number.
 _ROUNDING = 1e-9
@@ -54,13 +62,6 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
         # remainder modulo 1. So every pair of runs must exceed the claim, with no other noise.
         lines = {each.draw for pair in runs.coupled for each in pair.comparison.hidden}
         is_cause = all(over) and not is_sampled and len(lines) == 1
-    effects = [each for every in one.hidden for each in every if each.kind == "effect"]
-    if effects and not (
-        one.law == "uniform" and all(map(all, (each.released for each in effects)))
-    ):
-        # The cost was measured on the output for fixed values of the other noise. Over all values
-        # of it, the law of the output is a mixture, which may cost less.
-        is_cause = False
     if any(over):
         every = [piece for pieces in over for piece in pieces]
         piece = max(every, key=lambda one: (math.isinf(one.shift), cost_of(one)))
@@ -84,7 +85,6 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
         )
         is_split = all(map(math.isfinite, worst[0].scales))
         larger = enlarged(worst, claim, others) if is_split else ""
-        words += _set_on(one)
         is_cause = not (is_sampled or _has_random_scale(seen))
         yield Finding("too-little-noise", is_cause, one.line, words, larger, _other(one), total)
 
@@ -160,7 +160,7 @@ def _too_little(
         first, second = map(number, piece.scales)
         words = (
             f"`{one.line.code}` has scale {first} for one input and {second} for the other: the "
-            f"scale itself tells them apart{_set_on(one)}"
+            "scale itself tells them apart"
         )
         remedy = "derive the scale from bounds, not from the data"
         return Finding(
@@ -173,18 +173,11 @@ def _too_little(
     whole = changed if changed is not None and is_whole_record(piece, changed) else None
     if whole is not None:
         change += f", {WHOLE[whole.is_replaced]}"
-    words = f"`{one.line.code}`{size} hides {change}{cost}{_set_on(one)}"
+    words = f"`{one.line.code}`{size} hides {change}{cost}"
     remedy = enlarged([piece], claim, others)
     if remedy and whole is not None:
         remedy = f"{clipping(piece, claim, whole)}{remedy}"
     return Finding("too-little-noise", is_cause, one.line, words, remedy, _other(one), value)
-
-
-def _set_on(one: Call) -> str:
-    """Return a clause that names the lines on which the scale is set, such as "; its scale depends
-    on line 7"; "" if there are none."""
-    lines = [str(each.line) for each in origins(one.line)]
-    return f"; its scale depends on line{'s'[: len(lines) > 1]} {', '.join(lines)}" if lines else ""
 
 
 def _has_random_scale(runs: Sequence[Sequence[Piece]]) -> bool:
@@ -200,9 +193,9 @@ def _sum_is_above(pieces: Sequence[Piece], claim: PrivacyClaim | None) -> bool:
 
 
 def _other(one: Call) -> tuple[SourceLine, ...]:
-    """Return the further lines of a finding: the lines that set the scale, the callers, and the
-    line that adds the noise, without the line that draws it."""
-    lines = {(each.file, each.line): each for each in (*origins(one.line), *one.callers, one.added)}
+    """Return the further lines of a finding: the callers, and the line that adds the noise, without
+    the line that draws it."""
+    lines = {(each.file, each.line): each for each in (*one.callers, one.added)}
     return tuple(each for key, each in lines.items() if key != (one.line.file, one.line.line))
 
 

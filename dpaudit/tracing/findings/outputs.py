@@ -9,17 +9,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.certificates.traced import Finding, FindingKind, Site, SourceLine
+from dpaudit.certificates.traced import Finding, FindingKind, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, coin_cost, exceeds, law_exceeds, tail
-from dpaudit.tracing.findings.remedies import GIVE_AN_OUTPUT, same_parts
 from dpaudit.tracing.findings.sites import Case, choice_cost
-from dpaudit.tracing.runs.branches import Selected
+from dpaudit.tracing.findings.words import GIVE_AN_OUTPUT, number, same_parts, shown, times
+from dpaudit.tracing.runs.coins import Laws
 from dpaudit.tracing.runs.comparing import Coupled
 from dpaudit.tracing.runs.coupling import Runs
-from dpaudit.tracing.runs.exact_enumeration import Laws
+from dpaudit.tracing.runs.one_sided import Selected
 from dpaudit.tracing.runs.places import Place
-from dpaudit.tracing.source import number, shown, times
 
 
 def of_choices(case: Case) -> Iterator[Finding]:
@@ -48,7 +47,10 @@ def of_choices(case: Case) -> Iterator[Finding]:
                 means_the_same = not any(
                     each.comparison.differing or each.comparison.ranges for each in runs.coupled
                 )
-                is_picked = any(map(_is_picked_from_data, one.parameters))
+                # A coin may be tossed for an item that was picked at random (permute and flip).
+                is_picked = any(map(_is_picked_from_data, one.parameters)) or (
+                    one.is_coin and pair.comparison.picks_items
+                )
                 is_cause = means_the_same and not is_picked
                 callers = tuple(map(shown, one.callers))
                 line = shown(one.place)
@@ -70,15 +72,8 @@ Floats = NDArray[np.float64]
 
 
 def epsilon_of(laws: Laws) -> float:
-    """Return the largest log-ratio of the probabilities of an output on the two inputs, in nats. If
-    some branches were not run, it is a lower bound."""
-    first, second = np.asarray(laws.first), np.asarray(laws.second)
-    if laws.is_exact:
-        return coin_cost(first, second)
-    ways = (first, second + laws.rests[1]), (second, first + laws.rests[0])
-    with np.errstate(divide="ignore"):
-        ratios = [np.log(one) - np.log(other) for one, other in ways]
-    return max(0.0, *(float(np.max(each)) for each in ratios))
+    """Return the largest log-ratio of the probabilities of an output on the two inputs, in nats."""
+    return coin_cost(laws.first, laws.second)
 
 
 def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
@@ -95,29 +90,16 @@ def of_laws(laws: Laws, claim: PrivacyClaim | None) -> Iterator[Finding]:
     yield Finding("too-little-noise", True, shown(laws.place), words, "", others, cost)
 
 
-def site_of(laws: Laws) -> Site:
-    """Return the line that draws the coins as a row of the table, with the cost of the output."""
-    epsilon = epsilon_of(laws)
-    return Site(
-        line=shown(laws.place), added=shown(laws.place), primitive=laws.primitive, law="choice",
-        scales=None, operands=("", ""), shift=0.0, entries=1, cost=epsilon, total=epsilon,
-        unit="ε", released=False, varies=False, callers=tuple(map(shown, laws.callers)),
-    )  # fmt: skip
-
-
 def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
     """Return the violated bound in words, such as "ε = 1.5"; None if the laws satisfy the claim."""
     first, second = np.asarray(laws.first), np.asarray(laws.second)
-    ways = ((first, second, laws.rests[1]), (second, first, laws.rests[0]))
+    ways = (first, second), (second, first)
     epsilon = epsilon_of(laws)
     if claim is None:
-        return "ε = ∞" if laws.is_exact and epsilon == math.inf else None
+        return "ε = ∞" if epsilon == math.inf else None
     for point in claim.points():
         times = math.exp(min(point.epsilon, _LARGEST))
-        delta = max(
-            float(np.sum(np.maximum(0.0, one - times * other))) - times * rest
-            for one, other, rest in ways
-        )
+        delta = max(float(np.sum(np.maximum(0.0, one - times * other))) for one, other in ways)
         if delta > point.delta * (1 + 1e-6) + _ROUNDING:
             if point.delta == 0:
                 return f"ε = {number(epsilon)}"
@@ -125,8 +107,8 @@ def _excess(laws: Laws, claim: PrivacyClaim | None) -> str | None:
                 f"δ = {number(delta)} at ε = {number(point.epsilon)}, where "
                 f"{number(point.delta)} is claimed"
             )
-    for order, most in claim.divergences() if laws.is_exact else ():
-        found = max(_divergence(order, one, other) for one, other, _ in ways)
+    for order, most in claim.divergences():
+        found = max(_divergence(order, one, other) for one, other in ways)
         if found > most * (1 + 1e-6) + _ROUNDING:
             return f"D_{order:g} = {number(found)}, where {number(most)} is claimed"
     return None
@@ -141,10 +123,6 @@ def _divergence(order: float, one: Floats, other: Floats) -> float:
     return float(np.logaddexp.reduce(terms)) / (order - 1)
 
 
-# Kinds of errors of a mechanism in its own process that are no Python exceptions.
-_ENDS = ("crash", "timeout")
-
-
 def of_outputs(case: Case) -> Iterator[Finding]:
     """Yield a finding for each difference of the outputs that no noise hides, and for each coin
     that decides the output at a higher cost than the claim allows."""
@@ -156,11 +134,11 @@ def of_outputs(case: Case) -> Iterator[Finding]:
     costs: dict[Place, float] = {}
     for pair in runs.coupled:
         if pair.absorbed is not None:
-            place, cost = pair.absorbed.places[0], pair.absorbed.cost
+            place, cost = pair.absorbed.place, pair.absorbed.cost
             costs[place] = min(0.0 if cost is None else cost, costs.get(place, math.inf))
     for pair in runs.coupled:
-        if pair.absorbed is not None and not (runs.laws is not None and runs.laws.is_exact):
-            place = pair.absorbed.places[0]
+        if pair.absorbed is not None and runs.laws is None:
+            place = pair.absorbed.place
             cost = costs[place]
             piece = Piece("unknown", (math.nan, math.nan), 0.0, released=True, cost=cost)
             points = () if claim is None else claim.points()
@@ -205,8 +183,7 @@ def _raises(pair: Coupled) -> Finding:
     kind, message, place = next(one for one in errors if one is not None)
     which = "d1" if (errors[0] is not None) == pair.forward else "d2"
     said = f": {message}" if message else ""
-    happens = f"a {kind} ends" if kind in _ENDS else f"{kind} is raised for"
-    words = f"{happens} {which} alone, whatever the noise{said}"
+    words = f"{kind} is raised for {which} alone, whatever the noise{said}"
     end = next((one for one in pair.comparison.ends if one is not None), None)
     line = shown(place or end or Place("?", 0, "", ""))
     others = (

@@ -1,10 +1,10 @@
-"""The calls that draw noise, with the values that the noise hides and the costs in all pairs of
-runs."""
+"""The calls that draw noise, and the random choices of a mechanism, with their privacy costs in all
+pairs of runs. A report shows each of them as a row of a table (`Site`)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,10 +12,10 @@ import numpy as np
 from dpaudit.certificates.traced import Finding, Site, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, coin_cost, sum_exceeds, together
-from dpaudit.tracing.findings.remedies import Changes
+from dpaudit.tracing.findings.words import Changes, number, shown
 from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Runs
-from dpaudit.tracing.source import number, shown
+from dpaudit.tracing.runs.places import Place
 
 # Names of parameters of a library's mechanism: its input value, and the bounds of its output.
 VALUE, BOUNDS = "value", ("lower", "upper")
@@ -276,46 +276,39 @@ def rank(site: Site) -> tuple[bool, float, str, int]:
     return site.total is not None, -(site.total or 0.0), site.line.file, site.line.line
 
 
-@dataclass(slots=True)
-class _Coin:
-    """A coin, or another discrete choice. costs: its ε in each pair of runs; None if unknown."""
-
-    line: SourceLine
-    primitive: str
-    callers: tuple[SourceLine, ...]
-    costs: list[float | None] = field(default_factory=list)
-
-
 def coin_sites(runs: Runs) -> Iterator[Site]:
     """Yield a row of the table for each coin, or other discrete choice, that explains a difference
     of the outputs or whose probabilities differ between the inputs."""
-    found: dict[tuple[str, int], _Coin] = {}
+    # For each line: its place, the primitive, the callers, and the ε in each pair of runs; None if
+    # the ε is unknown.
+    found: dict[tuple[str, int], tuple[Place, str, tuple[Place, ...], list[float | None]]] = {}
     for pair in runs.coupled:
         costs: dict[tuple[str, int], float | None] = {}
-        if pair.absorbed is not None:
-            first, name = pair.absorbed.places[0], pair.absorbed.primitives[0]
-            costs[first.file, first.line] = pair.absorbed.cost
-            callers = tuple(map(shown, pair.absorbed.callers))
-            found.setdefault((first.file, first.line), _Coin(shown(first), name, callers))
-        for one in pair.comparison.chosen:
-            ratio = choice_cost(one)
-            if ratio > 0:
-                key = one.place.file, one.place.line
-                costs[key] = max(costs.get(key) or 0.0, ratio)
-                callers = tuple(map(shown, one.callers))
-                found.setdefault(key, _Coin(shown(one.place), one.primitive, callers))
+        rows = [(one, choice_cost(one)) for one in pair.comparison.chosen]
+        absorbed = [] if pair.absorbed is None else [(pair.absorbed, pair.absorbed.cost)]
+        for one, cost in (*absorbed, *((one, cost) for one, cost in rows if cost > 0)):
+            key = one.place.file, one.place.line
+            costs[key] = max(costs[key] or 0.0, cost or 0.0) if key in costs else cost
+            found.setdefault(key, (one.place, one.primitive, one.callers, []))
         for key, cost in costs.items():
-            found[key].costs.append(cost)
-    for coin in found.values():
-        known = [cost for cost in coin.costs if cost is not None]
-        most = max(known) if len(known) == len(coin.costs) else None
-        yield Site(
-            line=coin.line, added=coin.line, primitive=coin.primitive, law="choice", scales=None,
-            operands=("", ""), shift=0.0, entries=1, cost=most, total=most, unit="ε",
-            released=False,
-            varies=bool(known) and max(known) - min(known) > 1e-9,
-            callers=coin.callers,
-        )  # fmt: skip
+            found[key][-1].append(cost)
+    for place, primitive, callers, every in found.values():
+        known = [cost for cost in every if cost is not None]
+        most = max(known) if len(known) == len(every) else None
+        varies = bool(known) and max(known) - min(known) > 1e-9
+        yield choice_site(place, primitive, callers, most, varies=varies)
+
+
+def choice_site(
+    place: Place, primitive: str, callers: Iterable[Place], cost: float | None, *, varies: bool
+) -> Site:
+    """Return a coin, or another discrete choice, as a row of the table. cost: its ε, or None."""
+    line = shown(place)
+    return Site(
+        line=line, added=line, primitive=primitive, law="choice", scales=None,
+        operands=("", ""), shift=0.0, entries=1, cost=cost, total=cost, unit="ε",
+        released=False, varies=varies, callers=tuple(map(shown, callers)),
+    )  # fmt: skip
 
 
 def choice_cost(one: Chosen) -> float:

@@ -1,162 +1,408 @@
-"""Coins that explain why two outputs differ. A coin is a comparison of a uniform number with a
-threshold. If the coins are flipped in the second run, both outputs are equal. The privacy cost of
-the coins is the log-ratio of the probabilities of the output on the two inputs."""
+"""Coins: what the outputs cost when only coins, or choices of few outcomes, decide them.
+
+A coin is a comparison of a uniform number with a threshold. A *branch* is one combination of
+outcomes of all coins and choices of a run. If a mechanism has no other noise and few branches, each
+branch is run once, which gives the exact law (probability of each output) on both inputs. Otherwise
+a coin explains the difference of two outputs if both outputs are equal once the coin is flipped in
+the second run.
+"""
 
 from __future__ import annotations
 
+import heapq
 import math
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .exact_enumeration import decisions, epsilon, law_of_branches, merged, output_of
 from .places import place_of, places_of
+from .replaying import Choice, Draw
 from .running import Missing, same, same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .exact_enumeration import Decision
     from .places import Place, Spot
+    from .recording import Recorder
     from .replaying import Entry
     from .running import Coupler, Run
 
-    # A coin or choice (its moment, its index in an array), the outcome to give it, and the name of
-    # the primitive that made it.
-    Flip = tuple[Entry, Any, str]
     Outcomes = dict[Entry, Any]
+    # A coin or choice, the outcome to give it, and the name of the primitive that made it.
+    Flip = tuple[Entry, Any, str]
 
 
-# Up to 64 flips are all tried one by one. Up to 12 flips are also tried in pairs.
-_SINGLE, _BOTH = 64, 12
-# If there are more than 64 flips, only the first 16 are tried, and flips found by bisection.
-_FIRST = 16
-# Seeds, relative to the seed of the run, that are tried for noise drawn only after a flipped coin.
-_FRESH = (0, 101, 202)
+class Decision(NamedTuple):
+    """A coin, or a choice of few outcomes, in one run.
+
+    entry: The moment of the coin or choice, and its index in an array of coins or choices.
+    outcomes: (value, probability) for each possible outcome.
+    value: The outcome in this run.
+    primitive: The name of the function that makes the choice, or `coin`.
+    """
+
+    entry: Entry
+    outcomes: Sequence[tuple[Any, float]]
+    value: Any
+    primitive: str
+
+    @property
+    def spot(self) -> Spot:
+        """The instruction that makes the coin or choice."""
+        return self.entry[0][1]
+
+    @property
+    def odds(self) -> float:
+        """The largest probability of an outcome, divided by the smallest one above 0."""
+        chances = [chance for _, chance in self.outcomes if chance > 0]
+        return max(chances) / min(chances)
+
+
+def decisions(recorder: Recorder) -> list[Decision] | None:
+    """Return the coins and choices of a run, in order; None if the run draws other noise."""
+    found: list[Decision] = []
+    # The range in which each uniform number lies, given its earlier comparisons.
+    ranges: dict[int, tuple[float, float]] = {}
+    compared: set[int] = set()
+    drawn: set[int] = set()
+    listed: set[int] = set()
+    for moment, one in recorder.by_moment.items():
+        if isinstance(one, Draw):
+            pieces = range(one.first, one.first + one.size)
+            if one.outcomes is not None:
+                listed.update(pieces)
+                for place, value in enumerate(np.ravel(one.values).tolist()):
+                    found.append(Decision((moment, place), one.outcomes, value, one.primitive))
+            elif one.law in ("uniform", "integers"):
+                drawn.update(pieces)
+            else:
+                return None
+        elif isinstance(one, Choice):
+            coins = list(_coins(one, ranges, listed))
+            if any(math.isnan(chance) for each in coins for _, chance in each.outcomes):
+                return None
+            found += coins
+            compared.update(np.ravel(one.ids).tolist())
+        elif not listed.issuperset(np.ravel(one.ids).tolist()):
+            return None
+    return found if drawn <= compared else None
+
+
+def _coins(
+    one: Choice, ranges: dict[int, tuple[float, float]], listed: set[int]
+) -> Iterator[Decision]:
+    """Yield the coins of a comparison, with their probabilities given the earlier comparisons of
+    the same uniform numbers.
+
+    ranges: The range in which each uniform number lies, as a share of its full range. The coins
+        narrow it.
+    listed: The numbers of a discrete law, whose outcomes count as choices already.
+    """
+    values, shape = np.ravel(one.values).tolist(), np.shape(one.values)
+    ids, cuts = (np.ravel(np.broadcast_to(each, shape)).tolist() for each in (one.ids, one.cut))
+    for place, (value, number, cut) in enumerate(zip(values, ids, cuts)):
+        if number in listed:
+            continue  # the outcome of the draw decides the comparison
+        low, high = ranges.get(number, (0.0, 1.0))
+        cut = min(max(cut, low), high)
+        below = (cut - low) / (high - low) if high > low else 1.0
+        chance = below if one.is_below else 1 - below
+        ranges[number] = (low, cut) if value == one.is_below else (cut, high)
+        outcomes = ((True, chance), (False, 1 - chance))
+        yield Decision((one.moment, place), outcomes, bool(value), "coin")
+
+
+# Limits for each input: the number of branches that are run, of which the most likely are run
+# first, and the total number of coins and choices on them.
+_MOST, _CHOICES = 128, 3_000
+# Give up if 32 branches have a total probability below 0.2, or if there are over 10⁶ branches.
+_EARLY, _LITTLE, _BEYOND = 32, 0.2, 1e6
+# Least number of runs with other seeds, which show whether any other noise changes the output.
+_CHECKING = 32
+# Largest total probability of the branches that are not run: a rounding error.
+_REST = 1e-9
+# Branches of at most this probability are not run.
+_RARE = 1e-15
+
+
+class Laws(NamedTuple):
+    """The exact laws of the output (the probability of each output) on both inputs.
+
+    first: The probability of each output on the first input.
+    second: The probability of each output on the second input, in the same order.
+    place: The line of the coin or choice with the most unequal odds.
+    primitive: The name of the function that makes the choice on this line.
+    callers: The lines from which this line was called, innermost first.
+    others: The lines of all other coins and choices.
+    """
+
+    first: list[float]
+    second: list[float]
+    place: Place
+    primitive: str
+    callers: tuple[Place, ...]
+    others: tuple[Place, ...]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether each output is possible on both inputs."""
+        return epsilon(self.first, self.second) < math.inf
+
+
+def laws_of(coupler: Coupler) -> Laws | None:
+    """Return the laws of the output on both inputs, from one run of each branch. Return None if
+    other noise changes the output, or if there are too many branches."""
+    if not any(coupler.run(which).recorder.draws for which in (0, 1)):
+        return None
+    steps: dict[Spot, tuple[Decision, tuple[Spot, ...]]] = {}
+    found = []
+    for which in (0, 1):
+        law = _law(coupler, which, steps)
+        if law is None:
+            return None
+        found.append(law)
+    if not steps:
+        return None
+    one, other = _merged(found)
+    first, second = ([law.get(each, 0.0) for each in {**one, **other}] for law in (one, other))
+    least = max(steps, key=lambda spot: steps[spot][0].odds)
+    decision, callers = steps[least]
+    others = tuple(place_of(spot) for spot in steps if spot != least)
+    callers_of = tuple(map(place_of, callers))
+    return Laws(first, second, place_of(least), decision.primitive, callers_of, others)
+
+
+def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, float] | None:
+    """Return the probability of each output of an input; None if other noise changes the output, or
+    if there are too many branches.
+
+    steps: A mapping that gets, for each spot, (decision, callers) of its coin or choice with the
+        most unequal odds.
+    """
+    law: dict[Any, float] = {}
+    every: list[tuple[Outcomes, Any]] = []
+    # Heap of the branches to run: (minus the probability, a number that breaks ties, outcomes).
+    begun: list[tuple[float, int, Outcomes]] = [(-1.0, 0, {})]
+    many = choices = 0
+    while begun and len(every) < _MOST:
+        _, _, fixed = heapq.heappop(begun)
+        one = coupler.run(which, fixed)
+        path = decisions(one.recorder)
+        if path is None or not fixed.keys() <= {each.entry for each in path}:
+            return None
+        choices += len(path)
+        is_slow = len(every) == _EARLY and math.fsum(law.values()) < _LITTLE
+        if is_slow or choices > _CHOICES or (not every and _number_of_branches(path) > _BEYOND):
+            return None
+        chance = 1.0
+        so_far: Outcomes = {}
+        for each in path:
+            if each.spot not in steps or each.odds > steps[each.spot][0].odds:
+                steps[each.spot] = each, one.recorder.by_moment[each.entry[0]].callers
+            for value, probability in each.outcomes:
+                if each.entry not in fixed and value != each.value and probability * chance > _RARE:
+                    many += 1
+                    other = {**so_far, each.entry: value}
+                    heapq.heappush(begun, (-chance * probability, many, other))
+            so_far[each.entry] = each.value
+            chance *= dict(each.outcomes).get(each.value, 0.0)
+        output = output_of(one)
+        law[output] = law.get(output, 0.0) + chance
+        every.append((so_far, output))
+    if 1 - math.fsum(law.values()) >= _REST:
+        return None
+    for number in range(max(_CHECKING, len(every))):
+        fixed, output = every[number % len(every)]
+        if output_of(coupler.run(which, fixed, seed=coupler.seed + 1 + number)) != output:
+            return None
+    return law
+
+
+def epsilon(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return the largest absolute log-ratio, in nats, of the two probabilities of an outcome."""
+    found = 0.0
+    for one, other in zip(first, second):
+        if one != other:
+            found = max(found, abs(math.log(one / other)) if one and other else math.inf)
+    return found
+
+
+def _number_of_branches(branch: Sequence[Decision]) -> float:
+    """Return a lower bound on the number of branches, from the choices of one branch: the inverse
+    probability of the most likely outcomes."""
+    return math.prod(1 / max(chance for _, chance in each.outcomes) for each in branch)
+
+
+def output_of(one: Run) -> Any:
+    """Return the output of a run as a hashable value."""
+    if one.error is not None:
+        return (("raises", ""),)
+    return tuple((name, _key(value)) for name, value in one.parts.items())
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else value + 0.0  # -0.0 is 0.0
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return type(value).__name__, repr(value)
+
+
+def _merged(laws: Sequence[dict[Any, float]]) -> list[dict[Any, float]]:
+    """Return the laws with outputs merged that differ only by the rounding of floats: their
+    probabilities are added."""
+    numbers = {
+        value
+        for law in laws
+        for output in law
+        for _, value in output
+        if isinstance(value, float) and math.isfinite(value)
+    }
+    first: dict[float, float] = {}
+    latest, kept = math.nan, math.nan
+    for number in sorted(numbers):
+        if not same(latest, number):
+            kept = number
+        latest = first[number] = kept
+    found: list[dict[Any, float]] = []
+    for law in laws:
+        found.append({})
+        for output, chance in law.items():
+            key = tuple((name, first.get(value, value)) for name, value in output)
+            found[-1][key] = found[-1].get(key, 0.0) + chance
+    return found
+
+
+# Up to 64 flips are all tried one by one. If there are more, flips found by bisection are tried,
+# and the first 16.
+_SINGLE, _FIRST = 64, 16
 
 
 class Absorbed(NamedTuple):
-    """Coins that make both outputs of a pair of runs equal when they are flipped in the second run.
+    """A coin, or a choice of few outcomes, that makes both outputs of a pair of runs equal when it
+    is flipped in the second run.
 
-    places: The line of each coin.
-    primitives: The name of the primitive that made each coin.
+    place: The line of the coin.
+    primitive: The name of the primitive that made the coin.
     cost: The largest log-ratio, in nats, of the probabilities of an output on the two inputs; None
-        if the coins that decide the output are not known.
-    callers: The lines from which the code of the first coin was called, innermost first.
+        if the output may depend on several coins.
+    callers: The lines from which the coin was called, innermost first.
     """
 
-    places: list[Place]
-    primitives: list[str]
+    place: Place
+    primitive: str
     cost: float | None
     callers: tuple[Place, ...]
 
 
 class Flips:
-    """Searches coins whose flips in a second run make both outputs of a pair equal. The coins that
+    """Searches coins whose flip in a second run makes both outputs of a pair equal. The coins that
     explained an earlier pair are tried first."""
 
     def __init__(self) -> None:
         self._known: dict[Entry, None] = {}
-        self._conditional = Conditional()
+        # The coin that alone decides how a part of the output differs, by the name of the part;
+        # None if there is no such coin.
+        self._single: dict[str, Entry | None] = {}
 
     def absorbed(self, coupler: Coupler, first: Run, second: Run) -> Absorbed | None:
-        """Return the coins that make both outputs equal when they are flipped in the second run;
-        None if no such coins are found. With at most 64 flips, return the cheapest single coin, or
-        else the cheapest pair of coins. With more flips, return the first coin that works."""
-        every = list(_alternatives(second))
+        """Return the coin that makes both outputs equal when it is flipped in the second run; None
+        if no such coin is found."""
 
-        def run_with(which: int, overrides: dict[Entry, Any], fresh: int | None = None) -> Run:
-            if fresh is None:
-                return coupler.run(which, overrides, reference=first)
-            return coupler.run(which, overrides, seed=coupler.seed + fresh)
+        def flipped(flips: Iterable[Flip]) -> Run:
+            return coupler.run(1, {entry: value for entry, value, _ in flips}, reference=first)
 
-        def flipped(flips: Sequence[Flip], fresh: int = 0) -> Run:
-            overrides = {entry: value for entry, value, _ in flips}
-            return coupler.run(1, overrides, seed=coupler.seed + fresh, reference=first)
-
-        best: Absorbed | None = None
-        least = float("inf")
-        decisive: Entry | None = None
-        for flips in self._tries(every, first, second, flipped):
-            if best is not None and len(best.places) < len(flips):
-                break
-            for fresh in _FRESH:
-                other = flipped(flips, fresh)
-                if same_output(first, other):
-                    cost = abs(_log_probability(first) - _log_probability(other))
-                    if best is None or cost < least:
-                        best, least, decisive = _made_up(second, flips), cost, flips[0][0]
-                        self._known.update((entry, None) for entry, _, _ in flips)
-                    break
-                if not _has_more(other, first):
-                    break
-            if best is not None and len(every) > _SINGLE:
-                break
-        if best is not None and decisive is not None:
-            together = self._conditional.cost(first, second, decisive, run_with)
-            best = best._replace(cost=together)
-            # A coin that alone decides a part of the output explains this part in other pairs, too.
-            self._known = {**dict.fromkeys(self._conditional.singles), **self._known}
-        return best
+        for flip in self._tries(list(_alternatives(second)), first, second, flipped):
+            if same_output(first, flipped([flip])):
+                (moment, _), _, primitive = flip
+                cost = self._cost(coupler, first, second)
+                singles = [one for one in self._single.values() if one is not None]
+                # A coin that alone decides a part of the output explains it in other pairs, too.
+                self._known = {**dict.fromkeys(singles), **self._known, flip[0]: None}
+                callers = places_of(second.recorder.by_moment[moment].callers)
+                return Absorbed(place_of(moment[1]), primitive, cost, callers)
+        return None
 
     def _tries(
-        self, every: list[Flip], first: Run, second: Run, flipped: Callable[..., Run]
-    ) -> Iterator[tuple[Flip, ...]]:
+        self,
+        every: list[Flip],
+        first: Run,
+        second: Run,
+        flipped: Callable[[Iterable[Flip]], Run],
+    ) -> Iterator[Flip]:
         if len(every) <= _SINGLE:
-            yield from ((one,) for one in every)
-            if len(every) <= _BOTH:
-                pairs = combinations(every, 2)
-                yield from (pair for pair in pairs if pair[0][0] != pair[1][0])
+            yield from every
             return
-        yield from ((one,) for one in every if one[0] in self._known)
-        entry = _decisive(every, first, second, flipped)
-        yield from ((one,) for one in every if one[0] == entry)
-        yield from ((one,) for one in every[:_FIRST])
+        yield from (one for one in every if one[0] in self._known)
+        name = next(iter(_differing(second, first)), None)
+        if name is not None:
+            decisive = _decisive(
+                list({flip[0]: flip for flip in every}.values()),
+                lambda half: name in _differing(second, flipped(half)),
+            )
+            yield from (one for one in every if one[0] == decisive[0])
+        yield from every[:_FIRST]
+
+    def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
+        """Return the cost of the single coin that decides how a part of the output differs between
+        the inputs, if all coins are tossed on one line: the log-ratio of its probabilities in nats;
+        None if there is no such coin. Other coins may change the part, but by the same amount for
+        both inputs, as in a poll by randomized response."""
+        every = {one.entry: one for one in decisions(first.recorder) or ()}
+        name = next(iter(_differing(first, second)), None)
+        if name is None or len({one.spot for one in every.values()}) != 1:
+            return None
+        if name not in self._single:
+            self._single[name] = _alone(coupler, list(every.values()), name, first)
+        entry = self._single[name]
+        chances = [chance for _, chance in every[entry].outcomes] if entry in every else []
+        return epsilon(chances, chances[::-1]) if len(chances) == 2 else None
 
 
-def _decisive(
-    every: list[Flip], first: Run, second: Run, flipped: Callable[..., Run]
-) -> Entry | None:
-    """Return a coin or choice on which the first differing part of the output depends, found by
-    bisection; None if no part of the output differs."""
-    parts = second.parts
-    name = next((one for one in parts if not same(parts[one], first.parts.get(one, Missing))), "")
-    if not name:
-        return None
-    left = list({flip[0]: flip for flip in every}.values())
+def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> Entry | None:
+    """Return the only coin that changes how a part of the output differs between the inputs, found
+    by bisection; None if several coins change it."""
+
+    def gap(flipped: Iterable[Decision]) -> Any:
+        outcomes = {one.entry: one.value for one in every}
+        outcomes.update((one.entry, _other(one)) for one in flipped)
+        runs = [coupler.run(which, outcomes, reference=first) for which in (0, 1)]
+        one, other = (run.parts.get(name, Missing) for run in runs)
+        if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+            return f"{float(other) - float(one):.9g}"
+        return repr(one), repr(other)
+
+    base = gap(())
+    found = _decisive(every, lambda half: bool(gap(half) != base))
+    others = [one for one in every if one is not found]
+    return found.entry if gap([found]) != base and gap(others) == base else None
+
+
+def _decisive(every: list[Any], changes: Callable[[list[Any]], bool]) -> Any:
+    """Return an item on which a result depends, found by bisection.
+
+    changes: A function that returns whether the result changes if these items are flipped.
+    """
     # Sort by instruction, so that a half flips one coin of each person, not both: two flips in one
     # part of the output may cancel out.
-    left.sort(key=lambda flip: flip[0][0][1][1])
-
-    def changes(half: Sequence[Flip]) -> bool:
-        for fresh in _FRESH:
-            other = flipped(half, fresh)
-            if not same(parts[name], other.parts.get(name, Missing)):
-                return True
-            if not _has_more(other, first):
-                return False
-        return False
-
+    left = sorted(every, key=lambda one: one[0][0][1][1])
     while len(left) > 1:
         half = left[: len(left) // 2]
         left = half if changes(half) else left[len(half) :]
-    return left[0][0]
+    return left[0]
 
 
-def _has_more(one: Run, first: Run) -> bool:
-    """Return whether a run has a draw, use or coin at a moment that the first run lacks."""
-    return not one.recorder.by_moment.keys() <= first.recorder.by_moment.keys()
+def _differing(one: Run, other: Run) -> Iterator[str]:
+    """Yield the names of the parts of an output that differ from the parts of another output."""
+    for name, value in one.parts.items():
+        if not same(value, other.parts.get(name, Missing)):
+            yield name
 
 
-def _made_up(second: Run, flips: Sequence[Flip]) -> Absorbed:
-    moments = [entry[0] for entry, _, _ in flips]
-    return Absorbed(
-        [place_of(moment[1]) for moment in moments],
-        [name for _, _, name in flips],
-        None,
-        places_of(second.recorder.by_moment[moments[0]].callers),
-    )
+def _other(one: Decision) -> Any:
+    """Return the most likely other outcome of a coin or choice; its own outcome without another."""
+    rest = [each for each in one.outcomes if each[0] != one.value and each[1] > 0]
+    return max(rest, key=lambda each: each[1], default=(one.value, 0.0))[0]
 
 
 def _alternatives(second: Run) -> Iterator[Flip]:
@@ -170,198 +416,3 @@ def _alternatives(second: Run) -> Iterator[Flip]:
             for outcome, probability in draw.outcomes or ():
                 if outcome != value and probability > 0:
                     yield (draw.moment, place), outcome, draw.primitive
-
-
-def _log_probability(one: Run) -> float:
-    """Return the log-probability, in nats, of the outcomes of all coins and choices of a run."""
-    total = 0.0
-    for choice in one.recorder.choices:
-        chances = np.where(
-            np.ravel(choice.values), choice.probability, 1 - np.asarray(choice.probability)
-        )
-        with np.errstate(divide="ignore"):
-            total += float(np.log(chances).sum())
-    for draw in one.recorder.draws:
-        law = dict(draw.outcomes or ())
-        for value in np.ravel(draw.values).tolist() if law else ():
-            chance = law.get(value, 0.0)
-            total += float(np.log(chance)) if chance > 0 else -np.inf
-    return total
-
-
-# Limits of the search for the coins that decide a part of the output: the number of such coins, as
-# all their outcomes are run, and the number of groups of coins that are flipped.
-_FEW, _GROUPS = 6, 300
-# Number of runs of each input with other noise, which show whether any other noise matters.
-_CHECKING = 16
-
-
-class Conditional:
-    """Computes the privacy cost of the coins that decide one part of the output, such as
-    `output[1]`. A coin is a comparison of a uniform number with a threshold. All other coins keep
-    their outcomes. In a poll by randomized response, for example, the deciding coins are the coins
-    of the one person whose answer differs between the inputs. An instance remembers which coins
-    decide together, so that later pairs of runs need no new search."""
-
-    def __init__(self) -> None:
-        self._known: dict[Entry, list[Entry] | None] = {}
-        self._single: dict[str, Entry | None] = {}
-
-    @property
-    def singles(self) -> list[Entry]:
-        """The coins that alone decide how some part of the output differs between the inputs."""
-        return [one for one in self._single.values() if one is not None]
-
-    def cost(
-        self, first: Run, second: Run, decisive: Entry, run_with: Callable[..., Run]
-    ) -> float | None:
-        """Return the cost of the coins that decide the first differing part of the output: the
-        largest log-ratio, in nats, of the probabilities of a value of this part on the two inputs.
-        Return None if the deciding coins are not found.
-
-        decisive: A coin on which the part depends.
-        run_with: A function that runs input 0 or 1 with given outcomes of coins. All other noise is
-            the noise of the first run, or other noise if a seed is given.
-        """
-        parts = first.parts
-        name = next((one for one in parts if parts[one] != second.parts.get(one)), None)
-        every = {one.entry: one for one in decisions(first.recorder, lenient=True) or ()}
-        if name is None or decisive not in every:
-            return None
-        if len({entry[0][1] for entry in every}) == 1:
-            return self._of_one_line(every, name, run_with)
-
-        def seen(fixed: Outcomes) -> Any:
-            return output_of(run_with(1, fixed), name)
-
-        is_new = decisive not in self._known
-        if is_new:
-            self._known[decisive] = _deciding(every, decisive, seen)
-        free = self._known[decisive]
-        if free is None:
-            return None
-        rest = {entry: one.value for entry, one in every.items() if entry not in free}
-        laws = []
-        for which in (0, 1):
-
-            def branch(fixed: Outcomes, which: int = which) -> Run:
-                return run_with(which, {**rest, **fixed})
-
-            branches: list[tuple[Outcomes, Any]] = []
-            law = law_of_branches(
-                branch, pinned=rest.keys(), lenient=True, part=name, every=branches
-            )
-            is_whole = law is not None and math.fsum(law.values()) > 1 - 1e-9
-            if (
-                law is None
-                or not is_whole
-                or (is_new and _depends(branches, which, name, run_with))
-            ):
-                self._known[decisive] = None
-                return None
-            laws.append(law)
-        self._known.update((entry, free) for entry in free)
-        laws = merged(laws)
-        outputs = {**laws[0], **laws[1]}
-        first_law, second_law = ([law.get(one, 0.0) for one in outputs] for law in laws)
-        return epsilon(first_law, second_law)
-
-    def _of_one_line(
-        self, every: dict[Entry, Decision], name: str, run_with: Callable[..., Run]
-    ) -> float | None:
-        """Return the cost of the single coin that decides how a part of the output differs between
-        the inputs, if all coins are drawn on one line; None if there is no such coin. Other coins
-        may change the part, but by the same amount for both inputs."""
-
-        def seen(fixed: Outcomes) -> Any:
-            return _gap([run_with(which, fixed) for which in (0, 1)], name)
-
-        if name not in self._single:
-            self._single[name] = _single(every, seen)
-        entry = self._single[name]
-        if entry is None or entry not in every:
-            return None
-        chances = [chance for _, chance in every[entry].outcomes]
-        return epsilon(chances, chances[::-1]) if len(chances) == 2 else None
-
-
-def _single(every: dict[Entry, Decision], seen: Callable[[Outcomes], Any]) -> Entry | None:
-    """Return the only coin that changes the result of `seen`, found by bisection; None if several
-    coins change it."""
-    pinned = {entry: one.value for entry, one in every.items()}
-    base = seen(pinned)
-
-    def changes(group: Iterable[Entry]) -> bool:
-        flipped = {entry: _flipped(pinned[entry], every[entry]) for entry in group}
-        return bool(seen({**pinned, **flipped}) != base)
-
-    left = list(every)
-    while len(left) > 1:
-        half = left[: len(left) // 2]
-        left = half if changes(half) else left[len(half) :]
-    is_single = changes(left) and not changes(one for one in every if one != left[0])
-    return left[0] if is_single else None
-
-
-def _gap(both: list[Run], name: str) -> Any:
-    """Return the difference of a part of the output between the inputs, as text; both values if
-    they are not numbers."""
-    one, other = (each.parts.get(name) for each in both)
-    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
-        return f"{float(other) - float(one):.9g}"
-    return [output_of(each, name) for each in both]
-
-
-def _depends(
-    branches: list[tuple[Outcomes, Any]], which: int, name: str, run_with: Callable[..., Run]
-) -> bool:
-    """Return whether a part of the output changes with other noise, while the coins of a branch
-    keep their outcomes.
-
-    branches: (outcomes of the coins, output) for each combination of outcomes.
-    """
-    for number in range(_CHECKING):
-        fixed, output = branches[number % len(branches)]
-        if output_of(run_with(which, fixed, number + 1), name) != output:
-            return True
-    return False
-
-
-def _deciding(
-    every: dict[Entry, Decision], decisive: Entry, seen: Callable[[Outcomes], Any]
-) -> list[Entry] | None:
-    """Return the coins that change the result of `seen`, found by bisection; None if there are more
-    than 6 such coins. Coins are flipped both before and after a flip of the coin `decisive`."""
-    pinned = {entry: one.value for entry, one in every.items()}
-    turned = {**pinned, decisive: _flipped(pinned[decisive], every[decisive])}
-    spots: dict[Spot, list[Entry]] = {}
-    for entry in every:
-        if entry != decisive:
-            spots.setdefault(entry[0][1], []).append(entry)
-    groups = 0
-    found = {decisive}
-    for state in (pinned, turned):
-        base = seen(state)
-        # Coins of one spot are flipped together: flips of two coins of one part may cancel out.
-        left = list(spots.values())
-        while left:
-            group = left.pop()
-            groups += 1
-            if groups > _GROUPS or len(found) > _FEW:
-                return None
-            flipped = {entry: _flipped(state[entry], every[entry]) for entry in group}
-            if seen({**state, **flipped}) == base:
-                continue
-            if len(group) == 1:
-                found.update(group)
-            else:
-                middle = len(group) // 2
-                left += [group[:middle], group[middle:]]
-    return list(found)
-
-
-def _flipped(value: Any, one: Decision) -> Any:
-    """Return the most likely outcome of a coin or choice other than `value`; `value` if there is no
-    other outcome."""
-    rest = [outcome for outcome in one.outcomes if outcome[0] != value and outcome[1] > 0]
-    return max(rest, key=lambda outcome: outcome[1], default=(value, 0.0))[0]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .recording import Recorder
     from .replaying import Moment
     from .running import Run
-    from .threshold_leaks import ThresholdLeak
 
 
 class Hidden(NamedTuple):
@@ -112,6 +111,8 @@ class Comparison(NamedTuple):
     ends: The last line of the first run and the last line of the second run, in the function in
         which the run began; None if it is unknown.
     picks: Whether records may be picked at random: a coin or a random choice occurred.
+    picks_items: Whether a draw may pick records at random, such as a permutation; coins do not
+        count.
     ranges: Whether a uniform number has different ranges in the two runs.
     """
 
@@ -126,7 +127,30 @@ class Comparison(NamedTuple):
     errors: tuple[Any, Any]
     ends: tuple[Place | None, Place | None]
     picks: bool
+    picks_items: bool
     ranges: bool
+
+
+class ThresholdLeak(NamedTuple):
+    """A part (entry) of the output that occurs on only one input, and only if noise exceeds a
+    margin.
+
+    draw: The line that draws the noise.
+    compared: The line that compares the noised value with the threshold.
+    part: The name of the part, or a text in the output.
+    law: The name of the distribution of the noise, such as `laplace`.
+    scale: The scale of the noise.
+    margin: The number that the noise must exceed.
+    callers: The lines from which the draw was called, innermost first.
+    """
+
+    draw: Place
+    compared: Place
+    part: str
+    law: str
+    scale: float
+    margin: float
+    callers: tuple[Place, ...]
 
 
 class Coupled(NamedTuple):
@@ -136,8 +160,8 @@ class Coupled(NamedTuple):
     forward: Whether the first run is on d1.
     seed: The seed of the noise.
     comparison: The differences between the two runs.
-    absorbed: The coins that make both outputs equal when they are flipped; None if there are none,
-        or if the outputs are equal.
+    absorbed: The coin that makes both outputs equal when it is flipped; None if there is none, or
+        if the outputs are equal.
     bare: The names of the differing parts of the output that have no noise.
     noised: The names of the differing parts of the output that have noise.
     threshold_leaks: The parts of the output that occur only on the second input, and only if noise
@@ -191,8 +215,8 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
                 len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
                 for each, every in ((first, one), (second, other))
             )
-            # A sum that begins with one piece of noise, to which data are added one by one: only
-            # the complete sums of the two runs match.
+            # In each run, all uses at this spot add records, one by one, to a sum that begins with
+            # the same piece of noise. Only the complete sums, which are the last uses, match.
             if is_one:
                 places: list[int | None] = [None] * len(other[spot])
                 places[-1] = len(one[spot]) - 1
@@ -243,6 +267,7 @@ def compare(first: Run, second: Run, alignment: dict[Any, Any]) -> Comparison:
         errors=(error_of(first), error_of(second)),
         ends=(end_of(first), end_of(second)),
         picks=bool(first.recorder.choices) or are_picked(first.recorder),
+        picks_items=are_picked(first.recorder),
         ranges=_have_ranges(first.recorder, second.recorder),
     )
 
@@ -354,7 +379,8 @@ def hidden(run: Run, one: Use, second: Recorder, other: Use) -> Hidden:
     draw = recorder.pieces.draw_of(int(ids[0])) if len(ids) else None
     laws = recorder.pieces.laws_of(ids)
     root = _root(recorder, one)
-    # In units of the first addition, before the sum was scaled.
+    # Operands and scales are divided by `unit`. They are then the same as before the noised value
+    # was scaled.
     unit = _unit(one, root)
     first_scales, second_scales = (
         np.abs(np.ravel(use.factor) / unit) * own.pieces.all_scales[np.ravel(use.ids)]
@@ -573,8 +599,9 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
 
 
 def _steps(one: Use, other: Use) -> Any:
-    """Return by how much the noise must differ between two uses to give the same noised values;
-    None for uses of different shapes."""
+    """Return the change of the noise that would give two uses the same noised value: the difference
+    of their operands, divided by the factor of the noise; 0 where this is not finite. Return None
+    if the uses have different shapes."""
     if np.shape(one.operand) != np.shape(other.operand):
         return None
     with np.errstate(all="ignore"):
@@ -590,24 +617,15 @@ def control_flow_of(first: Run, second: Run) -> ControlFlow | None:
         return None
     one, other = _without_repeats(first.lines), _without_repeats(second.lines)
     only = set(one) ^ set(other)
-    if not only:
-        return _first_turn(first.lines, second.lines)
-    return _before_last(one, other, only)
+    return _before_last(one, other, only) if only else _first_turn(first.lines, second.lines)
 
 
 def _first_turn(one: list[Line], other: list[Line]) -> ControlFlow | None:
-    """Return the first point at which two runs differ that execute the same set of lines, but in
-    another order or number; None if they differ from the first line on."""
-    place = next(
-        (place for place, lines in enumerate(zip(one, other)) if lines[0] != lines[1]),
-        min(len(one), len(other)),
-    )
-    following = [lines[place] if place < len(lines) else None for lines in (one, other)]
-    return (
-        ControlFlow(_place(one[place - 1]), (_maybe(following[0]), _maybe(following[1])))
-        if place
-        else None
-    )
+    """Return the first point at which two runs differ; None if their first lines differ."""
+    shared = min(len(one), len(other))
+    place = next((place for place in range(shared) if one[place] != other[place]), shared)
+    following = [_maybe(lines[place]) if place < len(lines) else None for lines in (one, other)]
+    return ControlFlow(_place(one[place - 1]), (following[0], following[1])) if place else None
 
 
 def _before_last(one: list[Line], other: list[Line], only: set[Line]) -> ControlFlow | None:

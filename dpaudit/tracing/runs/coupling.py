@@ -6,40 +6,37 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .branches import (
-    FreeRuns,
-    OnRareBranch,
-    Selected,
-    hastened,
-    on_rare_branches,
-    selected,
-    selects,
-)
-from .coins import Absorbed, Flips
+from .coins import Absorbed, Flips, Laws, laws_of
 from .comparing import (
     Chosen,
     Comparison,
     ControlFlow,
     Coupled,
     Hidden,
+    ThresholdLeak,
     alignment_of,
     are_picked,
     compare,
 )
 from .effects import by_effect, by_range
-from .exact_enumeration import Laws, laws_of
+from .one_sided import (
+    FreeRuns,
+    OnRareBranch,
+    Selected,
+    on_rare_branches,
+    selected,
+    threshold_leaks,
+)
 from .patching import generators_kept
 from .places import Place, place_of
 from .recording import Recorder
 from .replaying import Draw, TooLong, Use
 from .running import Coupler, Run, Subject, rarely_collecting, run, same_output
-from .threshold_leaks import ThresholdLeak, threshold_leaks
 
 if TYPE_CHECKING:
     from .places import Spot
@@ -50,8 +47,6 @@ if TYPE_CHECKING:
 _SEVERED = 3
 # Number of pairs of runs that confirm that severed noised values hide no data, and the first seed.
 _CONFIRMING, _CONFIRMING_SEED = 24, 2_000
-# Number of further pairs of runs if noise selects the released value, and the first seed.
-_SELECTING, _SELECTING_SEED = 24, 3_000
 # A branch of at least this probability occurs often enough in the runs that count values
 # (`selected`); values on less likely branches are listed in `Runs.rare`.
 _OFTEN = 0.1
@@ -62,7 +57,6 @@ class Runs(NamedTuple):
 
     coupled: The pairs of runs on d1 and d2 with the same noise.
     draws: The number of calls of primitives in the first run on d1.
-    lines: The number of lines of the user's code that the first run on d1 executes.
     keeps_state: Whether a second run on d1 with the same noise differs from the first run.
     constant_seeds: (line, function, seed) for each generator that gets the same seed in every run.
     not_understood: (line, function) for each function whose noise has no known law.
@@ -77,7 +71,6 @@ class Runs(NamedTuple):
 
     coupled: list[Coupled]
     draws: int
-    lines: int
     keeps_state: bool
     constant_seeds: list[tuple[Place, str, str]]
     not_understood: list[tuple[Place, str]]
@@ -90,9 +83,7 @@ class Runs(NamedTuple):
 
 @generators_kept()
 @rarely_collecting()
-def couple(
-    subject: Subject, d1: Any, d2: Any, seeds: int, begun: tuple[Run, bool] | None = None
-) -> Runs:
+def couple(subject: Subject, d1: Any, d2: Any, seeds: int, begun: Run | None = None) -> Runs:
     """Run a mechanism on two inputs with the same noise, and return all pairs of runs.
 
     seeds: The number of seeds. Each seed gives two pairs of runs: d1 first, then d2 first.
@@ -103,9 +94,8 @@ def couple(
     pairs = _Pairs(Coupler(subject, (d1, d2)))
     over, keeps_state, laws = None, False, None
     try:
-        first, strict = begun or beginning(subject, d1, 0)
+        first = begun or beginning(subject, d1, 0)
         every.append(first)
-        pairs = _Pairs(Coupler(subject, (d1, d2), strict=strict))
         keeps_state = _keeps_state(pairs.coupler, first)
         if not keeps_state:
             laws = laws_of(pairs.coupler)
@@ -127,13 +117,11 @@ def couple(
     if pairs.adaptive is not None:
         coupled = pairs.adaptive
     elif not is_explained:
-        coupled += _selecting(pairs.coupler, coupled, every)
         frequent, rare = _on_branches(pairs, coupled, every)
         coupled += frequent
     return Runs(
         [one._replace(comparison=one.comparison._replace(moved=())) for one in coupled],
         draws=len(firsts[0].recorder.draws) if firsts else 0,
-        lines=len(firsts[0].lines) if firsts else 0,
         keeps_state=keeps_state,
         constant_seeds=_constant(firsts),
         not_understood=_not_understood(firsts),
@@ -145,19 +133,12 @@ def couple(
     )
 
 
-def beginning(subject: Subject, dataset: Any, seed: int) -> tuple[Run, bool]:
-    """Return the first run on a dataset, and whether the user's code is strict: whether it raises
-    for the types of the numbers that carry noise, but not in a run with `is_strict`."""
+def beginning(subject: Subject, dataset: Any, seed: int) -> Run:
+    """Return the first run on a dataset. If it imports modules, make it once more: the primitives
+    of these modules are replaced only in the next run."""
     modules = len(sys.modules)
     first = run(subject, dataset, seed)
-    if len(sys.modules) > modules:
-        # The run imported modules. Their primitives are replaced only in the next run.
-        first = run(subject, dataset, seed)
-    if first.error is not None:
-        again = run(subject, dataset, seed, is_strict=True)
-        if again.error is None:
-            return again, True
-    return first, False
+    return first if len(sys.modules) == modules else run(subject, dataset, seed)
 
 
 class _Pairs:
@@ -181,7 +162,7 @@ class _Pairs:
         self._is_refuted = False
 
     def turned(self, forward: bool) -> Coupler:
-        """Return the coupler with d1 as the first input (`forward`), or with d2 as the first."""
+        """Return the coupler for pairs of runs that begin with d1 (`forward`), or with d2."""
         return self.coupler if forward else self.coupler._replace(inputs=self.coupler.inputs[::-1])
 
     def couple(self, coupler: Coupler, first: Run, forward: bool) -> Coupled:
@@ -263,32 +244,12 @@ def _with_effects(comparison: Comparison, hidden: list[Hidden], first: Run) -> C
     )
 
 
-def _have_differences(coupled: list[Coupled]) -> bool:
-    return any(one.bare or one.noised or one.absorbed for one in coupled)
-
-
-def _selecting(coupler: Coupler, coupled: list[Coupled], every: list[Run]) -> list[Coupled]:
-    """Return a list of one further pair of runs whose outputs differ, if noise selects a value of
-    the output and no pair differs yet. With other noise, another record may be selected. Return an
-    empty list if no such pair is found."""
-    if _have_differences(coupled) or not selects(every):
-        return []
-    pairs = _Pairs(hastened(coupler))
-    with suppress(TooLong):
-        for seed in range(_SELECTING_SEED, _SELECTING_SEED + _SELECTING):
-            own = pairs.coupler._replace(seed=seed)
-            pair = pairs.couple(own, own.run(0, has_lines=True), forward=True)
-            if _have_differences([pair]):
-                return [pair]
-    return []
-
-
 def _on_branches(
     pairs: _Pairs, coupled: list[Coupled], every: list[Run]
 ) -> tuple[list[Coupled], list[OnRareBranch]]:
     """Return the pairs of runs on frequent branches, and the values that only one input gives on
     rare branches. Both lists are empty if the outputs of some pair differ already."""
-    if _have_differences(coupled) or not every:
+    if not every or any(one.bare or one.noised or one.absorbed for one in coupled):
         return [], []
 
     def couple_it(first: Run, forward: bool) -> Coupled:

@@ -1,7 +1,7 @@
-"""Noise that is known only by its effect on the output, since the program applies other operations
-than sums to it. A piece of noise is one drawn number. Further runs find the value of the piece with
-which the second input gives the output of the first input. Runs with chosen noise also show whether
-the output shows a piece, and whether a piece decides the output."""
+"""Noise that is known only by its effect on the output: a uniform number that the program turns
+into noise by an inverse distribution function. Further runs find the value of the uniform number
+with which the second input gives the output of the first input. Runs with chosen noise also show
+whether the output shows a uniform number, and whether noise decides the output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .comparing import Hidden, are_released
-from .running import briefly, same
+from .running import briefly, same, same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,43 +25,39 @@ if TYPE_CHECKING:
     from .running import Coupler, Run
 
 
-# Limits: the number of pieces of noise that are tried, and the steps of the secant method.
-_PIECES, _STEPS = 32, 12
+# Largest number of pieces of noise (drawn numbers) of a run in which a uniform number is sought.
+_PIECES = 32
 # Shift, in widths of the range, to another value of a uniform number. It is no simple fraction, so
 # that a symmetry of the program, such as a sign or a period, does not undo it.
 _ELSEWHERE = 0.382
 # Noise is sought by its effect only if at most this number of parts of the output differ.
 _PARTS = 8
-# Relative step of numerical derivatives.
-_STEP = 1e-6
 # Grid, in widths of the range, between whose points bisection seeks a uniform number, and the steps
-# of the bisection. The secant method may fail: an inverse distribution function is steep at the
-# ends of the range, and may have a kink.
+# of the bisection. An inverse distribution function is steep at the ends of the range, and may have
+# a kink, so that methods with derivatives may fail.
 _BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
 _HALVES = 45
 # Step of the derivative by a uniform number, in distances to the nearer end of its range; and the
 # least change of the output, in spacings of floats, for which rounding does not matter.
 _NEAR, _PRECISE = 1e-4, 1e6
-_KNOWN = ("laplace", "normal", "logistic", "gumbel", "exponential", "cauchy")
 
 
 def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
-    """Return the noise that hides the difference of the outputs: for each differing part (entry) of
-    the output, one piece of noise (one drawn number) that can make this part equal in both runs.
-    Return an empty list if some part has no such piece."""
+    """Return the uniform numbers that hide the difference of the outputs: for each differing part
+    (entry) of the output, the only piece of noise (drawn number) on which the part depends. Return
+    an empty list if some part depends on other noise, or on several pieces."""
     names = [name for name in first.parts if not same(first.parts[name], second.parts.get(name))]
     both = [one.parts.get(name) for name in names for one in (first, second)]
-    if len(names) > _PARTS or not all(isinstance(one, (int, float)) for one in both):
-        return []
     pieces = list(islice(_pieces(second), _PIECES + 1))
-    is_whole, pieces = len(pieces) <= _PIECES, pieces[:_PIECES]
+    are_numbers = all(isinstance(one, (int, float)) for one in both)
+    if len(names) > _PARTS or len(pieces) > _PIECES or not are_numbers:
+        return []
 
     def run_with(overrides: dict[Any, float], which: int) -> Run:
         return coupler.run(which, overrides, reference=first)
 
-    several = pieces if len(pieces) > 1 else []
-    moved = [run_with({one.entry: one.elsewhere}, 1) for one in several]
-    found: dict[Any, tuple[_Piece, float]] = {}
+    moved = [run_with({one.entry: one.elsewhere}, 1) for one in pieces] if len(pieces) > 1 else []
+    found: dict[Any, float] = {}
     hidden: list[Hidden] = []
     for name in names:
         own = [
@@ -69,23 +65,17 @@ def by_effect(coupler: Coupler, first: Run, second: Run) -> list[Hidden]:
             for place, one in enumerate(pieces)
             if not moved or not same(second.parts[name], moved[place].parts.get(name))
         ]
-        for one in own:
-            at = partial(_at, run_with, one.entry)
-            number = found[one.entry][1] if one.entry in found else None
-            if number is None and one.law == "uniform" and len(own) == 1:
-                number = _bracketed(at, name, first, one)
-            if number is None:
-                number = _solved(at, name, one.value, first)
-            if number is not None and same(first.parts[name], at(number, 1).parts.get(name)):
-                found[one.entry] = one, number
-                is_alone = is_whole and len(own) == 1
-                hidden.append(_hidden(first, second, name, one, number, at, is_alone))
-                break
-        else:
+        one = own[0] if len(own) == 1 else None
+        if one is None or one.ends is None:
             return []
-    other = run_with({entry: number for entry, (_, number) in found.items()}, 1)
-    is_all = all(same(part, other.parts.get(name)) for name, part in first.parts.items())
-    return hidden if is_all else []
+        at = partial(_at, run_with, one.entry)
+        if one.entry not in found:
+            number = _bracketed(at, name, first, one.ends)
+            if number is None:
+                return []
+            found[one.entry] = number
+        hidden.append(_hidden(first, second, name, one, found[one.entry], at))
+    return hidden if same_output(first, run_with(found, 1)) else []
 
 
 class _Piece(NamedTuple):
@@ -107,10 +97,6 @@ class _Piece(NamedTuple):
         return self.draw.moment, self.place
 
     @property
-    def law(self) -> str:
-        return self.draw.law
-
-    @property
     def elsewhere(self) -> float:
         """Another value that the draw can have."""
         if self.ends is not None:
@@ -130,21 +116,16 @@ def _hidden(
     one: _Piece,
     number: float,
     at: Callable[[float, int], Run],
-    is_alone: bool,
 ) -> Hidden:
-    """Return a piece of noise, with its shift between the runs.
+    """Return a uniform number as noise, with its shift between the runs.
 
-    name: The name of the part of the output that the piece hides.
-    number: The value of the piece with which the second input gives the output of the first.
-    at: A function that runs an input with a given value of the piece.
-    is_alone: Whether the part depends on no other noise. If it does, the law of the part is a
-        mixture, and the piece does not count as released.
+    name: The name of the part of the output that the number hides.
+    number: The uniform number with which the second input gives the output of the first.
+    at: A function that runs an input with a given uniform number.
     """
     draw = one.draw
-    slopes = (_slope(at, name, one.value, 0, one), _slope(at, name, number, 1, one))
-    cost = None
-    if draw.law == "uniform" and slopes[0] and slopes[1]:
-        cost = abs(math.log(abs(slopes[0] / slopes[1])))
+    slopes = _slope(at, name, one.value, 0, one), _slope(at, name, number, 1, one)
+    cost = abs(math.log(abs(slopes[0] / slopes[1]))) if slopes[0] and slopes[1] else None
     scales = np.broadcast_to(draw.scale or math.nan, np.shape(draw.values))
     scale = float(np.ravel(scales)[one.place])
     where = first.recorder.place(draw.moment)
@@ -153,11 +134,11 @@ def _hidden(
         added=where,
         kind="effect",
         primitive=draw.primitive,
-        law=draw.law if draw.law in _KNOWN else "unknown",
+        law=draw.law,
         operands=(briefly(first.parts[name]), briefly(second.parts[name])),
         shifts=[abs(number - one.value)],
         scales=([scale], [scale]),
-        released=[is_alone],
+        released=[True],
         pieces=[draw.first + one.place],
         parameters=(dict(draw.parameters), dict(draw.parameters)),
         cost=cost,
@@ -178,44 +159,28 @@ def _pieces(second: Run) -> Iterator[_Piece]:
                 yield _Piece(draw, place, float(value), ends)
 
 
-def _solved(at: Callable[[float, int], Run], name: str, start: float, first: Run) -> float | None:
-    """Return the value of a piece of noise with which the second input gives the output of the
-    first run, found by the secant method; None if the method does not converge."""
-    wanted = float(first.parts[name])
-    step = _STEP * max(1.0, abs(start))
-    one, other = start, start + step
-    low, high = _part(at(one, 1), name), _part(at(other, 1), name)
-    for _ in range(_STEPS):
-        if low is None or high is None or high == low:
-            return None
-        if same(high, wanted):
-            return other
-        one, other = other, other + (wanted - high) * (other - one) / (high - low)
-        if not math.isfinite(other):
-            return None
-        low, high = high, _part(at(other, 1), name)
-    return other if high is not None and same(high, wanted) else None
+def _bracketed(
+    at: Callable[[float, int], Run], name: str, first: Run, ends: tuple[float, float]
+) -> float | None:
+    """Return the uniform number with which the second input gives the output of the first run,
+    found by bisection; None if no grid interval brackets it.
 
-
-def _bracketed(at: Callable[[float, int], Run], name: str, first: Run, one: _Piece) -> float | None:
-    """Return the value of a uniform number with which the second input gives the output of the
-    first run, found by bisection; None if no grid interval brackets it."""
-    if one.ends is None:
-        return None
-    start, width = one.ends[0], one.ends[1] - one.ends[0]
+    ends: The ends of the range of the uniform number.
+    """
+    start, width = ends[0], ends[1] - ends[0]
     wanted = float(first.parts[name])
-    ends: tuple[float, float] | None = None
+    bracket: tuple[float, float] | None = None
     before: tuple[float, float] | None = None
     for share in _BETWEEN:
         number = start + share * width
         value = _part(at(number, 1), name)
         if value is not None and before is not None and (before[1] < wanted) != (value < wanted):
-            ends = before[0], number
+            bracket = before[0], number
             break
         before = None if value is None else (number, value)
-    if ends is None or before is None:
+    if bracket is None or before is None:
         return None
-    (low, high), is_rising = ends, before[1] < wanted
+    (low, high), is_rising = bracket, before[1] < wanted
     # Run all steps, even after the output is equal up to rounding: where the output is steep, a
     # small error of the number changes the slope, and so the cost.
     for _ in range(_HALVES):
@@ -230,14 +195,12 @@ def _bracketed(at: Callable[[float, int], Run], name: str, first: Run, one: _Pie
 def _slope(
     at: Callable[[float, int], Run], name: str, number: float, which: int, one: _Piece
 ) -> float | None:
-    step = _STEP * max(1.0, abs(number))
-    is_unit = one.ends is not None
-    if one.ends is not None and one.ends[0] < number < one.ends[1]:
-        step = _NEAR * min(number - one.ends[0], one.ends[1] - number)
+    assert one.ends is not None
+    step = _NEAR * min(number - one.ends[0], one.ends[1] - number)
     low, high = _part(at(number - step, which), name), _part(at(number + step, which), name)
-    if low is None or high is None:
+    if low is None or high is None or step <= 0:
         return None
-    if is_unit and abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
+    if abs(high - low) < _PRECISE * float(np.spacing(max(abs(low), abs(high)))):
         return None
     return (high - low) / (2 * step)
 

@@ -24,7 +24,7 @@ from .primitives import (
     python_random,
     torch,
 )
-from .values import TracedInteger, TracedInteger64, carried, plain, traced
+from .values import TracedInteger, carried, plain, traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -123,11 +123,11 @@ class _Int(int, metaclass=_Kind):
     """Replaces `int` in the user's code: the result keeps the noise of the converted integer."""
 
     true = int
-    traced = (TracedInteger64,)
+    traced = (TracedInteger,)
     dtype = np.dtype(int)
 
     def __new__(cls, *value: Any) -> Any:
-        is_traced = bool(value) and isinstance(value[0], (TracedInteger, TracedInteger64))
+        is_traced = bool(value) and isinstance(value[0], TracedInteger)
         return value[0] if is_traced else int(*value)
 
 
@@ -172,8 +172,6 @@ def replaced(
     parts: Sequence[Any],
     seed: int,
     primitives: Primitives,
-    *,
-    keeps_builtins: bool = False,
 ) -> Iterator[None]:
     """Let a recorder see the draws of this thread; undo all changes at the end.
 
@@ -181,14 +179,13 @@ def replaced(
     parts: The user's objects, which may hold generators.
     seed: The seed from which all generators are seeded.
     primitives: The replacements of functions that draw noise.
-    keeps_builtins: Whether `float` and `int` stay unchanged in the user's modules.
     """
     with generators_kept():
         random.seed(seed)
         np.random.seed(seed % 2**32)
         if _torch() is not None:
             _torch().manual_seed(seed)
-        undo: list[Callable[[], None]] = []
+        undo = _Undo()
         try:
             last = _last_module()
             known, kept = _replace(primitives.replacements(recorder), undo)
@@ -200,72 +197,63 @@ def replaced(
                 references.look_at(part, 0)
             for module in followed.modules(parts):
                 references.look_into(vars(module))
-                if not keeps_builtins:
-                    for name, value in _BUILTINS.items():
-                        if name not in vars(module):
-                            setattr(module, name, value)
-                            undo.append(functools.partial(_restore, module, name, _MISSING))
+                for name, value in _BUILTINS.items():
+                    if name not in vars(module):
+                        undo.set_item(vars(module), name, value)
             yield
         finally:
             recorder.is_open = False
-            while undo:
-                # If an undo raises in a user's object, the remaining changes are undone still.
-                with suppress(Exception):
-                    while undo:
-                        undo.pop()()
+            undo.all()
+
+
+class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
+    """A list of the changes that a run made to modules and objects, in order. Each item is a
+    function that undoes one change."""
+
+    def set_item(self, scope: dict[Any, Any], name: Any, value: Any) -> None:
+        """Set an item of a mapping, and add the function that restores it."""
+        old = scope.get(name, _MISSING)
+        scope[name] = value
+        restore: Any = (scope.pop, name) if old is _MISSING else (scope.__setitem__, name, old)
+        self.append(functools.partial(*restore))
+
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        """Set an attribute of a class or object, and add the function that restores it."""
+        old = vars(owner).get(name, _MISSING)
+        setattr(owner, name, value)
+        restore: Any = (delattr, owner, name) if old is _MISSING else (setattr, owner, name, old)
+        self.append(functools.partial(*restore))
+
+    def all(self) -> None:
+        """Undo all changes, the last one first. If a function raises in a user's object, the
+        remaining changes are undone still."""
+        while self:
+            with suppress(Exception):
+                while self:
+                    self.pop()()
 
 
 def _replace(
-    every: Sequence[Replacements], undo: list[Callable[[], None]]
+    every: Sequence[Replacements], undo: _Undo
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
-    """Set the attributes of modules and classes to their replacements, and add functions to `undo`
-    that reset them. Return the replacements by the `id` of the replaced function, and for each
-    module a pair of mappings: from names to the original functions, and to the replacements."""
+    """Set the attributes of modules and classes to their replacements. Return the replacements by
+    the `id` of the replaced function, and for each module a pair of mappings: from names to the
+    original functions, and to the replacements."""
     known: dict[int, Any] = {}
     kept: list[tuple[Any, Any]] = []
     for owner, values in every:
-        scope = vars(owner)
-        before = {name: scope.get(name, _MISSING) for name in values}
         if isinstance(owner, ModuleType):
-            known.update(zip(map(id, before.values()), values.values()))
-            known.pop(id(_MISSING), None)
+            scope = vars(owner)
+            before = {name: scope[name] for name in values if name in scope}
+            known.update((id(old), values[name]) for name, old in before.items())
             kept.append((before, values))
-        if type(owner) is ModuleType:
-            undo.append(functools.partial(_restore_scope, scope, before))
-            scope.update(values)
-        else:
-            changed: list[tuple[str, Any]] = []
-            undo.append(functools.partial(_restore_all, owner, changed))
             for name, value in values.items():
-                try:
-                    setattr(owner, name, value)
-                except (AttributeError, TypeError):  # a compiled class
-                    continue
-                changed.append((name, before[name]))
+                undo.set_item(scope, name, value)
+        else:
+            for name, value in values.items():
+                with suppress(AttributeError, TypeError):  # a compiled class
+                    undo.set_attribute(owner, name, value)
     return known, kept
-
-
-def _restore_scope(scope: dict[str, Any], before: dict[str, Any]) -> None:
-    scope.update(before)
-    if _MISSING in before.values():
-        for name, old in before.items():
-            if old is _MISSING:
-                del scope[name]
-
-
-def _restore_all(owner: Any, before: list[tuple[str, Any]]) -> None:
-    while before:
-        # Setting an attribute of a user's object may raise; all other attributes are restored.
-        with suppress(Exception):
-            while before:
-                _restore(owner, *before.pop())
-
-
-def _restore(owner: Any, name: str, old: Any) -> None:
-    if old is _MISSING:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, old)
 
 
 def _last_module() -> tuple[int, Any]:
@@ -314,7 +302,7 @@ class _References:
         followed: Followed,
         known: dict[int, Any],
         seed: int,
-        undo: list[Callable[[], None]],
+        undo: _Undo,
     ) -> None:
         self._recorder, self._followed, self._known = recorder, followed, known
         self._undo = undo
@@ -333,8 +321,7 @@ class _References:
                 continue
             new = self._new(value)
             if new is not None:
-                scope[name] = new
-                self._undo.append(functools.partial(scope.__setitem__, name, value))
+                self._undo.set_item(scope, name, new)
             elif kind in _HOLDERS or not isinstance(value, (ModuleType, type)):
                 self.look_at(value, 1)
 
@@ -405,8 +392,7 @@ class _References:
                 continue
             new = self._new(value)
             if new is not None:
-                scope[name] = new
-                self._undo.append(functools.partial(scope.__setitem__, name, value))
+                self._undo.set_item(scope, name, new)
 
     def _look_at_function(self, value: FunctionType, depth: int) -> None:
         if not self._followed.owns(value.__code__.co_filename):

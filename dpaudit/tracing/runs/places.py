@@ -25,7 +25,7 @@ _RUNNING = str(Path(__file__).resolve().with_name("running.py"))
 _PYTHONS = f"{Path(os.__file__).parent}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{kind}-packages{os.sep}" for kind in ("site", "dist"))
 
-# In place of the number of an instruction: the function as a whole.
+# Stands in a `Spot` for the offset of an instruction, if the spot is a whole function.
 _WHOLE = -1
 # Largest number of callers that are recorded for a line.
 _DEEPEST = 5
@@ -212,8 +212,9 @@ def _line(code: CodeType, instruction: int) -> int:
     return found
 
 
-# Largest number of items of a container that are searched for modules.
-_MOST_ITEMS = 100
+# Limits of the search for modules: items of a container, and depth of nested containers, closures
+# and wrapped functions.
+_MOST_ITEMS, _DEEPEST_HOLDER = 100, 2
 
 
 def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleType]:
@@ -224,69 +225,41 @@ def reached(objects: Iterable[Any], owns: Callable[[str], bool]) -> list[ModuleT
     owns: A function that returns whether a file is the user's.
     """
     found: dict[int, ModuleType] = {}
-    waiting = [home for one in objects for home in _homes(one)]
+    waiting: list[tuple[Any, int]] = [(one, 0) for one in objects]
     while waiting:
-        module = waiting.pop()
-        file = getattr(module, "__file__", None)
-        if id(module) not in found and isinstance(file, str) and owns(file):
-            found[id(module)] = module
-            waiting += _named(module)
+        value, depth = waiting.pop()
+        if not isinstance(value, ModuleType):
+            waiting += _held(value, depth)
+        elif id(value) not in found:
+            file = getattr(value, "__file__", None)
+            if isinstance(file, str) and owns(file):
+                found[id(value)] = value
+                for one in list(vars(value).values()):
+                    waiting.append((one, 0))
+                    is_here = getattr(one, "__module__", None) == value.__name__
+                    for name in _names(one) if is_here else ():
+                        waiting.append((sys.modules.get(name), 0))
     return sorted(found.values(), key=lambda one: one.__name__)
 
 
-def _named(module: ModuleType) -> Iterator[ModuleType]:
-    """Yield the modules in which the values of a module are defined, and the modules that its
-    functions import."""
-    for value in list(vars(module).values()):
-        yield from _homes(value)
-        functions = list(vars(value).values()) if isinstance(value, type) else [value]
-        for one in functions:
-            if isinstance(one, property):
-                one = one.fget
-            elif isinstance(one, (staticmethod, classmethod)):
-                one = one.__func__
-            while isinstance(one, FunctionType):
-                if one.__module__ == module.__name__:
-                    yield from _imported(one.__code__, module)
-                one = getattr(one, "__wrapped__", None)
-
-
-def _imported(code: CodeType, module: ModuleType) -> Iterator[ModuleType]:
-    """Yield the loaded modules whose names occur in a code object, which may import them."""
-    package = getattr(module, "__package__", None) or ""
-    for name in code.co_names:
-        for full in (name, f"{package}.{name}", f"{package.rpartition('.')[0]}.{name}"):
-            found = sys.modules.get(full)
-            if isinstance(found, ModuleType):
-                yield found
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _imported(constant, module)
-
-
-def _homes(value: Any, depth: int = 0) -> Iterator[ModuleType]:
-    """Yield the modules in which a value, and the values that it holds, are defined."""
-    if isinstance(value, ModuleType):
-        yield value
-    elif isinstance(value, functools.partial):
-        yield from _homes((value.func, *value.args, *value.keywords.values()), depth)
+def _held(value: Any, depth: int) -> Iterator[tuple[Any, int]]:
+    """Yield (value, depth) for the modules in which a value is defined, and the values that it
+    holds."""
+    below: Iterable[Any] = ()
+    if isinstance(value, functools.partial):
+        below = (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, MethodType):
-        yield from _homes((value.__func__, value.__self__), depth)
-    elif isinstance(value, type):
-        for one in value.__mro__:
-            yield from _module(one.__module__)
+        below = value.__func__, value.__self__
     elif isinstance(value, FunctionType):
-        yield from _module(value.__module__)
-        for cell in value.__closure__ or ():
-            if depth < 2:
-                yield from _homes(_content(cell), depth + 1)
-        yield from _homes(getattr(value, "__wrapped__", None), depth + 1)
+        yield sys.modules.get(value.__module__ or ""), depth
+        below = (*map(_content, value.__closure__ or ()), getattr(value, "__wrapped__", None))
     elif isinstance(value, (dict, list, tuple, set, frozenset)):
-        if depth < 2:
-            for one in list(value.values() if isinstance(value, dict) else value)[:_MOST_ITEMS]:
-                yield from _homes(one, depth + 1)
+        below = list(value.values() if isinstance(value, dict) else value)[:_MOST_ITEMS]
     elif value is not None:
-        yield from _homes(type(value))
+        for kind in (value if isinstance(value, type) else type(value)).__mro__:
+            yield sys.modules.get(kind.__module__), depth
+    if depth < _DEEPEST_HOLDER:
+        yield from ((one, depth + 1) for one in below)
 
 
 def _content(cell: Any) -> Any:
@@ -296,10 +269,21 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def _module(name: Any) -> Iterator[ModuleType]:
-    found = sys.modules.get(name) if isinstance(name, str) else None
-    if isinstance(found, ModuleType):
-        yield found
+def _names(value: Any) -> Iterator[str]:
+    """Yield the names that may be of modules in the code of a function, or of the methods of a
+    class: each name itself, and within the package of the code and within its parent."""
+    if isinstance(value, type):
+        for one in list(vars(value).values()):
+            yield from () if isinstance(one, type) else _names(one)
+    value = getattr(value, "fget", getattr(value, "__func__", value))
+    while isinstance(value, FunctionType):
+        package = value.__globals__.get("__package__") or ""
+        codes = [value.__code__]
+        for code in codes:
+            codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+            for name in code.co_names:
+                yield from (name, f"{package}.{name}", f"{package.rpartition('.')[0]}.{name}")
+        value = getattr(value, "__wrapped__", None)
 
 
 # Largest number of executed lines that are kept for a run.

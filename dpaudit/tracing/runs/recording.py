@@ -233,9 +233,9 @@ class Moments:
         self._known_callers: dict[Spot, tuple[Spot, ...]] = {}
 
     def spot(self) -> Spot | None:
-        """Return the spot (instruction) in the user's code that called a primitive, or an operator
-        of a number; None if no code of the user called it. Only methods of the recorder may call
-        this method, since it skips two frames."""
+        """Return the spot (instruction) in the user's code that draws noise, or that adds or
+        compares a number with noise; None if no code of the user does. Only methods of the recorder
+        may call this method, since it skips two frames."""
         if self._check is not None:
             self._check()
         frame = own_frame(sys._getframe(2), self._followed)
@@ -265,7 +265,6 @@ class Recorder:
     followed: The files of the user's code.
     repetition: The values to repeat from another run, or None.
     check: A function that is called at each event, and may raise TooLong; or None.
-    is_strict: Whether integers that carry noise must be subclasses of `int`.
     severed: The spots (instructions) at which a noised value becomes a plain number, so that its
         noise hides no further data.
     """
@@ -275,8 +274,6 @@ class Recorder:
         followed: Followed,
         repetition: Repetition | None = None,
         check: Callable[[], None] | None = None,
-        *,
-        is_strict: bool = False,
         severed: Container[Spot] = (),
     ) -> None:
         self.is_open = True
@@ -291,7 +288,7 @@ class Recorder:
         # Number of calls of each of the user's primitives, by name.
         self.calls: dict[str, int] = {}
         self.by_moment: dict[Moment, Any] = {}
-        self.is_strict, self._severed = is_strict, severed
+        self._severed = severed
         self._moments = Moments(followed, check)
         self._repetition = repetition
         self._depth, self._thread = 0, threading.get_ident()
@@ -356,9 +353,7 @@ class Recorder:
         shape = () if isinstance(base, SINGLE) else np.shape(base)
         size = int(np.prod(shape)) if shape else 1
         own = np.array(base) if isinstance(base, np.ndarray) else base
-        draw = Draw(moment, primitive, law, scale, dict(parameters or {}), own, first, outcomes)
-        scales = scale if scale is None or not shape else np.broadcast_to(scale, shape)
-        self._add(draw, scales, size)
+        self._add(moment, primitive, law, scale, size, parameters, own, outcomes)
         noise = Noise(np.arange(first, first + size).reshape(shape) if shape else first, 1.0)
         if location is None:
             return traced(base, self, noise)
@@ -379,8 +374,7 @@ class Recorder:
         first = len(self.pieces.laws)
         if self._repetition is not None:
             value = self._repetition.noise(moment, value, first)
-        draw = Draw(moment, primitive, law, scale, dict(parameters or {}), value, first, None)
-        self._add(draw, scale, 1)
+        self._add(moment, primitive, law, scale, 1, parameters, value)
         return traced(value, self, Noise(first, 1.0))
 
     def picked(
@@ -400,9 +394,7 @@ class Recorder:
         moment = self._moments.next("draw", spot)
         if self._repetition is not None:
             index = self._repetition.outcome(moment, index)
-        first, size = len(self.pieces.laws), int(np.size(index))
-        draw = Draw(moment, primitive, law, None, dict(parameters or {}), index, first, outcomes)
-        self._add(draw, None, size)
+        self._add(moment, primitive, law, None, int(np.size(index)), parameters, index, outcomes)
         return index
 
     def released(
@@ -426,8 +418,7 @@ class Recorder:
             return value
         moment = self._moments.next("draw", spot)
         first, size = len(self.pieces.laws), max(1, int(np.size(operand)))
-        draw = Draw(moment, primitive, law, scale, dict(parameters or {}), None, first, None)
-        self._add(draw, scale, size)
+        self._add(moment, primitive, law, scale, size, parameters, None)
         ids: Any = np.arange(first, first + size).reshape(np.shape(operand))
         noise = Noise(ids if np.ndim(operand) else first, 1.0, plain(operand))
         return plain(self._used(spot, noise, value, "add"))
@@ -442,8 +433,8 @@ class Recorder:
         moment = self._moments.next("draw", spot)
         if self._repetition is not None:
             value = self._repetition.opaque(moment, value, is_whole=is_whole)
-        draw = Draw(moment, primitive, OPAQUE, None, {}, value, len(self.pieces.laws), None)
-        self._add(draw, None, draw.size)
+        size = int(np.size(value)) if isinstance(value, np.ndarray) else 1
+        self._add(moment, primitive, OPAQUE, None, size, None, value)
         self.not_understood.append((spot, primitive))
         return value
 
@@ -544,12 +535,26 @@ class Recorder:
 
     # These methods add to the records.
 
-    def _add(self, draw: Draw, scale: Any, size: int) -> None:
+    def _add(
+        self,
+        moment: Moment,
+        primitive: str,
+        law: str,
+        scale: Any,
+        size: int,
+        parameters: Mapping[str, Any] | None,
+        values: Any,
+        outcomes: Sequence[tuple[Any, float]] | None = None,
+    ) -> None:
         """Record a draw of `size` pieces of noise (drawn numbers)."""
-        draw.callers = self._moments.callers(draw.moment[1])
+        callers, first = self._moments.callers(moment[1]), len(self.pieces.laws)
+        given = dict(parameters or {})
+        draw = Draw(moment, primitive, law, scale, given, values, first, outcomes, callers)
         self.draws.append(draw)
-        self.by_moment[draw.moment] = draw
-        self.pieces.add(draw.law, scale, size)
+        self.by_moment[moment] = draw
+        if np.ndim(scale) and values is not None:
+            scale = np.broadcast_to(scale, np.shape(values))
+        self.pieces.add(law, scale, size)
 
     def _tossed(
         self, spot: Spot, name: str, ids: Any, below: Any, natural: Any, *, is_turned: bool
@@ -569,8 +574,8 @@ class Recorder:
         if self._repetition is not None:
             values = self._repetition.outcome(moment, natural, ids)
         cut = 1 - below if is_turned else below
-        choice = Choice(moment, probability, values, ids, cut, is_less != is_turned)
-        choice.callers = self._moments.callers(spot)
+        callers = self._moments.callers(spot)
+        choice = Choice(moment, probability, values, ids, cut, is_less != is_turned, callers)
         self.choices.append(choice)
         self.by_moment[moment] = choice
         return values
@@ -595,7 +600,7 @@ class Recorder:
             value = self._repetition.noised(moment, noise, natural)
         # Copy an array, since the user's code may change it in place.
         kept = np.array(value) if shape else plain(value)
-        self.uses.append(Use(moment, noise, kept, kind))
-        self.uses[-1].callers = self._moments.callers(spot)
-        self.by_moment[moment] = self.uses[-1]
+        use = Use(moment, kind, kept, self._moments.callers(spot), *noise)
+        self.uses.append(use)
+        self.by_moment[moment] = use
         return traced(value, self, noise._replace(use=len(self.uses) - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     # A moment, and the index in the array of values that is drawn or compared at this moment.
     Entry = tuple[Moment, int]
 
-    from .places import Spot
-
 # Names of laws: of noise of no known distribution, and of noise that a library draws and adds in
 # code that cannot be followed.
 UNKNOWN, OPAQUE = "unknown", "opaque"
@@ -32,7 +30,7 @@ class TooLong(BaseException):
     """Ends a run that draws too much noise, or that takes too long."""
 
 
-class Draw:
+class Draw(NamedTuple):
     """One call of a primitive (a function that draws noise).
 
     moment: The kind `draw`, the spot of the call, and the number of earlier draws there.
@@ -46,67 +44,46 @@ class Draw:
     callers: The spots from which the draw was called, innermost first.
     """
 
-    __slots__ = (
-        "callers",
-        "first",
-        "law",
-        "moment",
-        "outcomes",
-        "parameters",
-        "primitive",
-        "scale",
-        "values",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        moment: Moment,
-        primitive: str,
-        law: str,
-        scale: Any,
-        parameters: Mapping[str, Any],
-        values: Any,
-        first: int,
-        outcomes: Sequence[tuple[Any, float]] | None,
-    ) -> None:
-        self.moment, self.primitive, self.law, self.scale = moment, primitive, law, scale
-        self.parameters, self.values, self.first = parameters, values, first
-        self.outcomes = outcomes
-        self.callers: tuple[Spot, ...] = ()
+    moment: Moment
+    primitive: str
+    law: str
+    scale: Any
+    parameters: dict[str, Any]
+    values: Any
+    first: int
+    outcomes: Sequence[tuple[Any, float]] | None
+    callers: tuple[Spot, ...] = ()
 
     @property
     def size(self) -> int:
         return int(np.size(self.values)) if isinstance(self.values, np.ndarray) else 1
 
 
-class Use:
+class Use(NamedTuple):
     """An addition of noise to an operand, or a comparison of noise with it. The noised value is
     factor × noise + operand.
 
     moment: The kind, the spot of the operation, and the number of earlier such uses there.
     kind: `add` or `compare`.
+    value: The noised value.
+    callers: The spots from which the operation was called, innermost first.
     ids: The number of the piece of noise (drawn number), or an array of such numbers.
     factor: The factor of the noise.
     operand: The number, or array, that the noise hides.
-    value: The noised value.
     previous: The index of the previous use of the same noised value; None for the first use.
-    callers: The spots from which the operation was called, innermost first.
     """
 
-    __slots__ = ("callers", "factor", "ids", "kind", "moment", "operand", "previous", "value")
-
-    def __init__(self, moment: Moment, noise: Noise, value: Any, kind: str) -> None:
-        self.moment, self.ids, self.factor = moment, noise.ids, noise.factor
-        self.callers: tuple[Spot, ...] = ()
-        self.operand, self.previous, self.value, self.kind = (
-            noise.operand,
-            noise.use,
-            value,
-            kind,
-        )
+    moment: Moment
+    kind: str
+    value: Any
+    callers: tuple[Spot, ...]
+    ids: Any
+    factor: Any
+    operand: Any
+    previous: int | None = None
 
 
-class Choice:
+class Choice(NamedTuple):
     """A coin, or an array of coins: a comparison of uniform numbers with thresholds.
 
     moment: The kind `choice`, the spot of the comparison, and the number of earlier coins there.
@@ -118,14 +95,13 @@ class Choice:
     callers: The spots from which the comparison was called, innermost first.
     """
 
-    __slots__ = ("callers", "cut", "ids", "is_below", "moment", "probability", "values")
-
-    def __init__(
-        self, moment: Moment, probability: Any, values: Any, ids: Any, cut: Any, is_below: bool
-    ) -> None:
-        self.moment, self.probability, self.values, self.ids = moment, probability, values, ids
-        self.cut, self.is_below = cut, is_below
-        self.callers: tuple[Spot, ...] = ()
+    moment: Moment
+    probability: Any
+    values: Any
+    ids: Any
+    cut: Any
+    is_below: bool
+    callers: tuple[Spot, ...] = ()
 
 
 _MISSING = object()

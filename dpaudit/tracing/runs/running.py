@@ -79,15 +79,12 @@ class Coupler(NamedTuple):
     alignment: For a (kind, spot) at which the runs differ in their number of noised values: the
         count in the first run of each noised value of the second run; None for a noised value
         without a counterpart.
-    strict: Whether the user's code rejects the types of numbers that carry noise, so that fewer
-        numbers can carry noise.
     """
 
     subject: Subject
     inputs: tuple[Any, Any]
     seed: int = 0
     alignment: Mapping[Any, Any] | None = None
-    strict: bool = False
 
     def run(
         self,
@@ -114,7 +111,6 @@ class Coupler(NamedTuple):
             overrides=overrides,
             alignment=self.alignment if which and reference is not None else None,
             has_lines=has_lines,
-            is_strict=self.strict,
         )
 
     def hastened(self, seconds: float) -> Coupler:
@@ -178,7 +174,6 @@ def run(
     overrides: Mapping[Any, Any] | None = None,
     alignment: Mapping[Any, Any] | None = None,
     has_lines: bool = True,
-    is_strict: bool = False,
 ) -> Run:
     """Run a mechanism once on a copy of a dataset, and return the run. `Coupler` and `Coupler.run`
     describe the other arguments."""
@@ -186,13 +181,7 @@ def run(
     if reference is not None or overrides:
         before = {} if reference is None else reference.recorder.by_moment
         repetition = Repetition(before, overrides, alignment)
-    recorder = Recorder(
-        subject.followed,
-        repetition,
-        subject.check,
-        is_strict=is_strict,
-        severed=subject.severed,
-    )
+    recorder = Recorder(subject.followed, repetition, subject.check, subject.severed)
     try:
         given = copy.deepcopy(dataset)
     except Exception:  # noqa: BLE001  # whatever the user's own objects raise
@@ -210,7 +199,7 @@ def run(
     lines = Lines()
     parts = (subject.function, subject.post_process, arguments)
     with replaced(
-        recorder, subject.followed, parts, seed, subject.primitives, keeps_builtins=is_strict
+        recorder, subject.followed, parts, seed, subject.primitives
     ), rarely_collecting(), warnings.catch_warnings():  # fmt: skip
         warnings.simplefilter("ignore")  # the same warnings would appear in each of many runs
         try:

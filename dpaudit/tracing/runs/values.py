@@ -64,11 +64,12 @@ def _python_number(value: Any) -> Any:
     if isinstance(value, np.integer):
         return np.int64.__index__(value)
     # Adding -0.0 keeps the sign of a zero.
-    return int.__add__(value, 0) if isinstance(value, int) else float.__add__(value, -0.0)
+    return float.__add__(value, -0.0)
 
 
 def traced(value: Any, recorder: Any, noise: Noise) -> Any:
-    """Return a number or array that carries noise; a truth value unchanged."""
+    """Return a number or array that carries noise; a truth value, and an integer beyond 64 bits,
+    unchanged."""
     if type(value) is float:
         number = TracedFloat(value)
         number._carried = (recorder, noise)
@@ -83,9 +84,8 @@ def traced(value: Any, recorder: Any, noise: Noise) -> Any:
         return value
     if isinstance(value, np.floating):
         kind: Any = TracedFloat64
-    elif isinstance(value, (int, np.integer)):
-        is_short = -(2**63) <= value < 2**63 and not recorder.is_strict
-        kind = TracedInteger64 if is_short else TracedInteger
+    elif isinstance(value, (int, np.integer)) and -(2**63) <= value < 2**63:
+        kind = TracedInteger
     elif isinstance(value, float):
         kind = TracedFloat
     else:
@@ -177,19 +177,6 @@ class _Scalar:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return _applied(ufunc, method, inputs, options)
 
-    __add__ = _method("add")
-    __radd__ = _method("add", is_reflected=True)
-    __sub__ = _method("sub")
-    __rsub__ = _method("sub", is_reflected=True)
-    __mul__ = _method("mul")
-    __rmul__ = _method("mul", is_reflected=True)
-    __truediv__ = _method("truediv")
-    __rtruediv__ = _method("truediv", is_reflected=True)
-    __lt__ = _method("lt")
-    __le__ = _method("le")
-    __gt__ = _method("gt")
-    __ge__ = _method("ge")
-
     def __neg__(self) -> Any:
         return operate("mul", self, -1)
 
@@ -214,6 +201,12 @@ class _Scalar:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return type(plain(self)), (plain(self),)
+
+
+for _name in OPERATIONS:
+    setattr(_Scalar, f"__{_name}__", _method(_name))
+for _name in _ARITHMETIC:
+    setattr(_Scalar, f"__r{_name}__", _method(_name, is_reflected=True))
 
 
 def _carrying(kind: type[Any]) -> Any:
@@ -251,21 +244,7 @@ class TracedFloat64(np.float64):
 
 
 @_carrying
-class TracedInteger(int):
-    """An integer that carries noise and is a subclass of `int`: for integers beyond 64 bits, and
-    for code that rejects other types."""
-
-    _kind: Any = int
-    _carried: Carried | None
-    __hash__ = int.__hash__
-
-    def astype(self, kind: Any, *_: Any, **__: Any) -> Any:
-        value = np.int64(int(self)).astype(kind)
-        return traced(value, *self._carried) if self._carried else value
-
-
-@_carrying
-class TracedInteger64(np.int64):
+class TracedInteger(np.int64):
     """An integer that carries noise. It derives from `np.int64`, so that NumPy's operators defer to
     its methods."""
 
@@ -361,5 +340,5 @@ def _keeping(name: str) -> Any:
 for _name in ("reshape", "ravel", "flatten", "squeeze", "copy"):
     setattr(TracedArray, _name, _keeping(_name))
 
-_SCALARS = (TracedFloat, TracedFloat64, TracedInteger, TracedInteger64)
+_SCALARS = (TracedFloat, TracedFloat64, TracedInteger)
 _TRACED = (*_SCALARS, TracedArray)

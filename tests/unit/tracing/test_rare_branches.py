@@ -13,7 +13,7 @@ from dpaudit.certificates.traced import Trace
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.reports.trace import render
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.runs import branches, coupling
+from dpaudit.tracing.runs import coupling, one_sided
 from dpaudit.tracing.runs.coupling import couple
 from dpaudit.tracing.trace import subject_of, trace_pair
 
@@ -23,8 +23,8 @@ CLAIM = ApproximateDP(1.0, 1e-4)
 
 @pytest.fixture(autouse=True)
 def _has_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branches, "_SECONDS", 300.0)
-    monkeypatch.setattr(branches, "_SECONDS_FOR_BRANCHES", 60.0)
+    monkeypatch.setattr(one_sided, "_SECONDS", 300.0)
+    monkeypatch.setattr(one_sided, "_SECONDS_FOR_BRANCHES", 60.0)
 
 
 def traced(function: Any, claim: PrivacyClaim | None = CLAIM, pair: Any = PAIR) -> Trace:

@@ -13,7 +13,7 @@ import pytest
 from dpaudit.certificates.traced import Finding
 from dpaudit.claims import ApproximateDP, PrivacyClaim, PureDP
 from dpaudit.targets.target import CallableTarget
-from dpaudit.tracing.source import rounded_up, times
+from dpaudit.tracing.findings.words import rounded_up, times
 from dpaudit.tracing.trace import trace_pair
 
 FIXED = "release the same values for every input, from a fixed list of keys"

@@ -1,4 +1,4 @@
-"""Traces in a process of its own: the same as here, and crashes that are outcomes."""
+"""Traces in a process of its own: the same as here, and runs that end the process."""
 
 from __future__ import annotations
 
@@ -237,26 +237,14 @@ def test_anything_else_is_refused(text: bytes) -> None:
 # Crashes.
 
 
-@pytest.mark.parametrize(
-    ("how", "said", "line"),
-    [
-        ("abort", "a crash ends d2 alone, whatever the noise: signal 6 (SIGABRT)", "os.abort()\n"),
-        ("exit", "a crash ends d2 alone, whatever the noise: exit code 3", None),
-        ("sleep", "a timeout ends d2 alone, whatever the noise: over 0.5 s", "time.sleep(600)"),
-    ],
-)
-def test_a_crash_of_one_input_is_a_cause(mine: Path, how: str, said: str, line: Any) -> None:
+@pytest.mark.parametrize("how", ["abort", "exit", "sleep"])
+def test_a_run_that_does_not_return_ends_the_trace(mine: Path, how: str) -> None:
     limits = Limits(timeout=0.5) if how == "sleep" else Limits()
     target = isolated(f"{mine}:fails", params={"how": how}, limits=limits)
     found = trace_pair(target, 0, 1, ONE)
-    (cause,) = found.causes
-    assert (cause.kind, cause.words) == ("exception", said)
-    if line is not None:
-        first = mine.read_text().index(line)
-        assert cause.line.line == mine.read_text()[:first].count("\n") + 1
-    if how == "exit":
-        (turned,) = trace_pair(target, 1, 0, ONE).causes
-        assert turned.words == said.replace("d2", "d1")
+    assert (found.runs, found.findings) == (0, ())
+    assert found.cut is not None
+    assert not found.understood
 
 
 @pytest.mark.parametrize("name", ["both", "may_end"])
@@ -297,7 +285,7 @@ def test_a_dataset_that_cannot_be_sent(mine: Path) -> None:
 
 
 def test_a_reply_that_is_none_ends_the_trace(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.tracing.remote_trace.read", _refused)
+    monkeypatch.setattr("dpaudit.tracing.trace.read", _refused)
     with pytest.raises(MechanismError, match="sent an invalid reply: none"):
         trace_pair(isolated(f"{mine}:raises"), 0, 1, ONE)
 

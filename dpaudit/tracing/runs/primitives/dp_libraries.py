@@ -153,8 +153,6 @@ _SAME = (
 )
 # Constructors of measurements that return the outputs of several measurements.
 _SEVERAL = ("make_basic_composition", "make_composition")
-# Input metrics of measurements that take numbers, such as sums, and no dataset.
-_METRICS = ("AbsoluteDistance", "L1Distance", "L2Distance")
 
 
 def _of_opendp(recorder: Recorder) -> Iterator[Replacement]:
@@ -204,7 +202,7 @@ def _invoked(recorder: Recorder, real: Callable[..., Any], measurement: Any, arg
     choice = _response(name, given, arg)
     if choice is not None:
         return chosen(recorder, label, *choice, result)
-    if not _is_noised(name, measurement, arg, result):
+    if not _is_noised(name, arg, result):
         return recorder.opaque(label, result)
     law, scale = _measured_law(name, given, measurement, result)
     if not isinstance(arg, list):
@@ -253,14 +251,11 @@ def _response(
     return outcomes, [truth if one == arg else other for one in outcomes]
 
 
-def _is_noised(name: str | None, measurement: Any, arg: Any, result: Any) -> bool:
-    """Return whether an OpenDP measurement adds noise to its argument. The argument and the result
-    must be two numbers, or two lists of numbers of equal length. A constructor must be in `_NOISE`.
-    If the constructor is unknown (`name` is None), the input metric must be in `_METRICS`.
-    """
-    if name is not None and name not in _NOISE:
-        return False
-    if name is None and not str(getattr(measurement, "input_metric", "")).startswith(_METRICS):
+def _is_noised(name: str | None, arg: Any, result: Any) -> bool:
+    """Return whether an OpenDP measurement adds noise to its argument: whether its constructor is
+    in `_NOISE`, and the argument and the result are two numbers, or two lists of numbers of equal
+    length."""
+    if name not in _NOISE:
         return False
     if isinstance(arg, list) != isinstance(result, list):
         return False
@@ -287,24 +282,8 @@ def _measured_law(
         law = "discrete" if is_whole else "laplace"
     else:
         return "unknown", None
-    scale = given.get("scale")
-    if not _is_number(scale):
-        scale = _scale_of(measurement, law)
-    return ("unknown", None) if scale is None else (law, float(scale))
-
-
-def _scale_of(measurement: Any, law: str) -> float | None:
-    """Return the scale of noise, computed from the privacy map of the measurement: its costs at
-    input distances 1 and 2. Return None if the two costs do not fit the law."""
-    for one in (1, 1.0):
-        try:
-            cost, double = (float(measurement.map(unit)) for unit in (one, 2 * one))
-        except Exception:  # noqa: BLE001, S112  # the map takes another type, or returns no number
-            continue
-        times = 4 if law == "normal" else 2
-        if cost > 0 and np.isclose(double, times * cost, rtol=1e-6):
-            return float((1 / (2 * cost)) ** 0.5 if law == "normal" else 1 / cost)
-    return None
+    scale: Any = given.get("scale")
+    return (law, float(scale)) if _is_number(scale) else ("unknown", None)
 
 
 # PyDP. Its algorithms for whole datasets are recorded as opaque.

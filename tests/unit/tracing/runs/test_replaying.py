@@ -18,7 +18,7 @@ def drawn(values: Any, law: str = "laplace") -> Draw:
 
 
 def used(value: Any, operand: Any, number: int = 0) -> Use:
-    return Use(("use", HERE, number), Noise(0, 1.0, operand), value, "added")
+    return Use(("use", HERE, number), "add", value, (), 0, 1.0, operand)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_noise_is_that_of_the_first_run_as_far_as_it_goes(
 
 def test_what_is_overridden_goes_its_own_way() -> None:
     use = used(10.5, 10.0)
-    other = Use(("use", HERE, 1), Noise(3, 1.0, 10.0), 10.5, "added")
+    other = Use(("use", HERE, 1), "add", 10.5, (), 3, 1.0, 10.0)
     before = {MOMENT: drawn(0.5), use.moment: use, other.moment: other}
     again = Repetition(before, {(MOMENT, 0): 4.0})
     assert again.noised(use.moment, Noise(0, 1.0, 20.0), 20.5) == 10.5

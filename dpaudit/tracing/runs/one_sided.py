@@ -1,29 +1,30 @@
-"""Values that noise selects but does not hide, such as the exact count of the winner of a noisy
-maximum, or a value that is returned only after a rare outcome of a coin (a comparison of a uniform
-number with a threshold). Many runs with independent noise show that only one of the two inputs
-gives such a value."""
+"""Values that only one of two inputs gives: values that noise selects but does not hide, such as
+the exact count of the winner of a noisy maximum; values on rare branches; and parts (entries) of
+the output that occur only if noise passes a threshold, such as a rare key of a noisy histogram."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .comparing import ThresholdLeak
 from .effects import is_decided
 from .places import place_of
 from .replaying import Choice, TooLong
-from .running import Missing, briefly, same
-from .threshold_leaks import marks
+from .running import Missing, briefly, same, same_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .comparing import Coupled
     from .places import Place, Spot
     from .recording import Recorder
-    from .replaying import Entry, Moment
+    from .replaying import Draw, Entry, Moment, Use
     from .running import Coupler, Run
 
     Free = tuple[list[Run], list[Run]]
@@ -38,8 +39,8 @@ _ENOUGH, _STEP = 100, 50
 # Least number of runs of each input if the law of some noise is unknown: the counts are then the
 # only evidence.
 _TELLING = 500
-# A value that has not occurred twice in 300 runs is taken for a noised number; counting stops.
-_AGAIN, _FEW = 2, 300
+# A value that has not occurred twice in 100 runs is taken for a noised number; counting stops.
+_AGAIN, _FEW = 2, 100
 # Laws of noise that hides the number to which it is added.
 _HIDING = (
     *("laplace", "normal", "discrete", "geometric", "logistic"),
@@ -74,10 +75,6 @@ class Selected(NamedTuple):
     is_known: bool = True
 
 
-def hastened(coupler: Coupler) -> Coupler:
-    return coupler.hastened(_SECONDS)
-
-
 class FreeRuns:
     """Runs of both inputs with independent noise, made at the first request. They show which parts
     (entries) of the output have noise."""
@@ -97,7 +94,7 @@ class FreeRuns:
     def growing(self) -> Iterator[tuple[list[Run], list[Run]]]:
         """Yield the runs made so far, then add one run of each input and yield again. Stop after
         5 seconds."""
-        own = hastened(self._coupler)
+        own = self._coupler.hastened(_SECONDS)
         with suppress(TooLong):
             both = self.both()
             while True:
@@ -127,25 +124,6 @@ class FreeRuns:
         """Return whether a name is missing from all runs of an input: as the name of a part of the
         output, and as a text in the output."""
         return not any(name in marks(each) for each in self.both()[which])
-
-
-def selects(runs: Sequence[Run]) -> bool:
-    """Return whether noise seems to select some part of the output: whether the part varies between
-    the runs, is not itself a noised number, and is not a float that differs in every run."""
-    for name in dict.fromkeys(name for one in runs for name in one.parts):
-        values = [one.parts.get(name, Missing) for one in runs]
-        texts = set(map(repr, values))
-        is_measured = any(isinstance(one, float) for one in values) and len(texts) == len(values)
-        noised = (_is_noised(one, value) for one, value in zip(runs, values))
-        if len(texts) > 1 and not is_measured and not all(noised):
-            return True
-    return False
-
-
-def _is_noised(one: Run, value: Any) -> bool:
-    if not isinstance(value, (int, float)):
-        return False
-    return any(np.any(np.asarray(use.value) == value) for use in one.recorder.uses)
 
 
 def selected(pairs: Sequence[Coupled], runs: FreeRuns) -> list[Selected]:
@@ -412,3 +390,142 @@ def _of_one_alone(
             if value is not None and not more and value not in never:
                 return name, which, value
     return None
+
+
+# Largest number of comparisons that are forced, and the value, in scales, to which their noise is
+# set.
+_MOST, _FAR = 16, 1e6
+# Number of rounds in which further comparisons are sought.
+_ROUNDS = 8
+# First seed of the runs with other noise, and number of these runs.
+_OTHERS, _OTHER_RUNS = 5_000, 12
+_TAILED = ("laplace", "normal", "logistic", "discrete")
+
+
+class _Compared(NamedTuple):
+    """A comparison of one noised value with 0. The noised value is operand + factor × noise.
+
+    use: The record of the comparison.
+    draw: The draw of the noise.
+    entry: The moment of the draw, and the index of the noise in the draw.
+    scale: The scale of the noise.
+    factor: The factor of the noise.
+    operand: The number that the noise hides, minus the threshold.
+    """
+
+    use: Use
+    draw: Draw
+    entry: Entry
+    scale: float
+    factor: float
+    operand: float
+
+    @property
+    def side(self) -> int:
+        """The sign of the noise that makes the noised value larger: 1 or -1."""
+        return 1 if self.factor > 0 else -1
+
+
+def threshold_leaks(
+    coupler: Coupler, runs: tuple[Run, Run], is_never: Callable[[str], bool]
+) -> list[ThresholdLeak]:
+    """Return the parts of the output that occur only on the second input, and only if noise passes
+    a threshold.
+
+    runs: The runs on the first and on the second input, with the same noise.
+    is_never: A function that returns whether a part occurs in no run of the first input with
+        independent noise.
+    """
+    first, second = runs
+    if first.error is not None or second.error is not None:
+        return []
+    every = [list(islice(_compared(one), _MOST + 1)) for one in runs]
+    ours, theirs = ([one for one in some if one is not None] for some in every)
+    if len(ours) < len(every[0]) or max(map(len, every)) > _MOST:
+        return []  # the parts that the first input can have cannot all be tried
+
+    def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
+        overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
+        return coupler.run(which, overrides, reference=first)
+
+    # Parts that occur on the first input for some noise.
+    known = marks(first)
+    for sign in (1, -1):
+        for one in ours:
+            known.update(marks(pushed(0, [(one, sign)])))
+        known.update(_far_out(pushed, ours, sign))
+    found = []
+    for one in theirs:
+        ends = pushed(1, [(one, 1)]), pushed(1, [(one, -1)])
+        for sign, shown, hidden in ((1, *ends), (-1, *ends[::-1])):
+            alone = [mark for mark in marks(shown) if mark not in known and is_never(mark)]
+            if not (alone and same_output(first, hidden)):
+                continue
+            beyond = {one.entry: sign * one.side * _FAR * one.scale}
+            # The part must occur with other noise, too. If it depends on other noise, such as for
+            # the winner of several, its probability is smaller than the margin suggests.
+            seeds = range(_OTHERS, _OTHERS + _OTHER_RUNS)
+            if all(alone[0] in marks(coupler.run(1, beyond, seed=seed)) for seed in seeds):
+                found.append(_leak(one, alone[0], sign))
+    return found
+
+
+def _far_out(
+    pushed: Callable[[int, Iterable[tuple[_Compared, int]]], Run],
+    ours: Sequence[_Compared],
+    sign: int,
+) -> dict[str, None]:
+    """Return the parts of the output on the first input when all its comparisons are forced to one
+    side. Forced comparisons may lead to further comparisons, which are forced, too."""
+    every = {one.entry: one for one in ours}
+    for _ in range(_ROUNDS):
+        forced = pushed(0, [(one, sign) for one in every.values()])
+        found = islice(_compared(forced), 2 * _MOST)
+        more = {one.entry: one for one in found if one is not None}
+        if more.keys() <= every.keys():
+            break
+        every.update(more)
+    return marks(forced)
+
+
+def marks(one: Run) -> dict[str, None]:
+    """Return the names of the parts (entries) of an output, and the texts in the output."""
+    found: dict[str, None] = {}
+    for value in one.parts.values():
+        if isinstance(value, (str, bytes)):
+            found[repr(value)] = None
+        elif isinstance(value, tuple):
+            found.update(dict.fromkeys(map(str, value)))
+    found.update(dict.fromkeys(one.parts))
+    return found
+
+
+def _leak(one: _Compared, part: str, sign: int) -> ThresholdLeak:
+    return ThresholdLeak(
+        place_of(one.draw.moment[1]),
+        place_of(one.use.moment[1]),
+        part,
+        one.draw.law,
+        abs(one.factor) * one.scale,
+        -sign * one.operand,
+        tuple(map(place_of, one.draw.callers)),
+    )
+
+
+def _compared(one: Run) -> Iterator[_Compared | None]:
+    """Yield the comparisons of noised values in a run, one for each entry of an array. Yield None
+    for a comparison whose noise has an unknown law or scale."""
+    recorder, pieces = one.recorder, one.recorder.pieces
+    for use in recorder.uses:
+        if use.kind != "compare":
+            continue
+        columns = (np.ravel(each).tolist() for each in (use.ids, use.factor, use.operand))
+        for number, factor, operand in zip(*columns):
+            draw, scale = pieces.draw_of(number), pieces.scales[number]
+            is_known = draw is not None and draw.law in _TAILED and draw.values is not None
+            is_single = pieces.parts_of(number) == (number,)
+            if draw is None or not (is_known and is_single and math.isfinite(scale) and scale > 0):
+                yield None
+                continue
+            entry = draw.moment, number - draw.first
+            yield _Compared(use, draw, entry, scale, float(factor), float(operand))

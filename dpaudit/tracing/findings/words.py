@@ -1,18 +1,61 @@
-"""Remedies of findings: the scale of noise, or the bound on records, that satisfies the claim."""
+"""Words of findings: source lines and numbers, and remedies, such as the scale of noise or the
+bound on records that satisfies the claim."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Real
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from dpaudit.certificates.traced import SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.inputs.records import records_of
 from dpaudit.tracing.costs import Piece, exceeds, sum_exceeds
-from dpaudit.tracing.source import rounded_down, rounded_up
+from dpaudit.tracing.runs.places import Place
+
+# Relative difference that counts as rounding.
+_ROUNDING = 1e-9
+
+
+def shown(place: Place) -> SourceLine:
+    """Return a place as a `SourceLine`. The file is relative to the working directory if it lies
+    inside it."""
+    here, file = Path(os.getcwd()), Path(place.file)
+    inside = file.relative_to(here) if file.is_relative_to(here) else file
+    return SourceLine(str(inside), place.line, place.code)
+
+
+def times(count: int) -> str:
+    """Return a count in words: "once", "twice" or "3 times"."""
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def rounded_up(value: float) -> str:
+    """Return a number as text, rounded up to four digits."""
+    if not math.isfinite(value) or value <= 0:
+        return number(value)
+    unit = _unit(value)
+    return number(math.ceil(value / unit * (1 - _ROUNDING)) * unit)
+
+
+def rounded_down(value: float) -> str:
+    """Return a number above 0 as text, rounded down to four digits."""
+    unit = _unit(value)
+    return number(math.floor(value / unit * (1 + _ROUNDING)) * unit)
+
+
+def _unit(value: float) -> float:
+    return 10.0 ** (math.floor(math.log10(value)) - 3)
+
+
+def number(value: float) -> str:
+    """Return a number as text with four significant digits; "∞" for infinity."""
+    return "∞" if math.isinf(value) else f"{value:.4g}"
 
 
 class Changes(NamedTuple):
@@ -58,8 +101,6 @@ def _numbers(record: Hashable) -> Iterator[tuple[Hashable, float]]:
             yield name, float(value)
 
 
-# Relative difference that counts as rounding.
-_ROUNDING = 1e-9
 # Last words of a remedy with more noise. FOR_LINE is used if other lines leak, too.
 FOR_PAIR, FOR_LINE = "would do for this pair", "would do for this line"
 GIVE_AN_OUTPUT = "give an output for every input, with noise, or treat the case without the data"
@@ -146,8 +187,8 @@ def _enlargement(
 
 
 def same_parts(claim: PrivacyClaim | None) -> str:
-    """Return the remedy, in words, for an output that releases which keys or how many values the
-    data has."""
+    """Return the remedy, in words, for an output whose keys, or whose number of values, depend on
+    the data."""
     below = "leave out noisy counts below a threshold"
     has_delta = claim is not None and all(point.delta for point in claim.points())
     more = f", or {below}" if has_delta else f"; or claim a δ above 0, and {below}"
