@@ -134,7 +134,7 @@ def _hidden(
         added=where,
         kind="effect",
         primitive=draw.primitive,
-        law=draw.law,
+        law="unknown" if cost is None else draw.law,
         operands=(briefly(first.parts[name]), briefly(second.parts[name])),
         shifts=[abs(number - one.value)],
         scales=([scale], [scale]),
