@@ -13,6 +13,7 @@ from dpaudit.certificates.traced import Finding, Site, SourceLine
 from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, coin_cost, sum_exceeds, together
 from dpaudit.tracing.findings.words import Changes, number, shown
+from dpaudit.tracing.runs.coins import Absorbed
 from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Runs
 from dpaudit.tracing.runs.places import Place
@@ -284,9 +285,11 @@ def coin_sites(runs: Runs) -> Iterator[Site]:
     found: dict[tuple[str, int], tuple[Place, str, tuple[Place, ...], list[float | None]]] = {}
     for pair in runs.coupled:
         costs: dict[tuple[str, int], float | None] = {}
-        rows = [(one, choice_cost(one)) for one in pair.comparison.chosen]
-        absorbed = [] if pair.absorbed is None else [(pair.absorbed, pair.absorbed.cost)]
-        for one, cost in (*absorbed, *((one, cost) for one, cost in rows if cost > 0)):
+        rows: list[tuple[Absorbed | Chosen, float | None]] = []
+        if pair.absorbed is not None:
+            rows.append((pair.absorbed, pair.absorbed.cost))
+        rows.extend((one, cost) for one in pair.comparison.chosen if (cost := choice_cost(one)) > 0)
+        for one, cost in rows:
             key = one.place.file, one.place.line
             costs[key] = max(costs[key] or 0.0, cost or 0.0) if key in costs else cost
             found.setdefault(key, (one.place, one.primitive, one.callers, []))

@@ -24,6 +24,7 @@ def test_a_correct_mechanism_has_no_cause(name: str) -> None:
 def test_a_coin_for_an_item_that_is_picked_at_random_is_no_cause() -> None:
     one = CORRECT["permute_and_flip"]
     target = CallableTarget(function=one.run)
-    found = trace_pair(target, *one.pairs[0], one.claim, seeds=3)
+    d1, d2 = one.pairs[0]
+    found = trace_pair(target, d1, d2, one.claim, seeds=3)
     assert "data-dependent-choice" in {each.kind for each in found.findings}
     assert not found.causes
