@@ -288,7 +288,7 @@ def coin_sites(runs: Runs) -> Iterator[Site]:
         rows: list[tuple[Absorbed | Chosen, float | None]] = []
         if pair.absorbed is not None:
             rows.append((pair.absorbed, pair.absorbed.cost))
-        rows.extend((one, cost) for one in pair.comparison.chosen if (cost := choice_cost(one)) > 0)
+        rows.extend((one, each) for one in pair.comparison.chosen if (each := choice_cost(one)) > 0)
         for one, cost in rows:
             key = one.place.file, one.place.line
             costs[key] = max(costs[key] or 0.0, cost or 0.0) if key in costs else cost
