@@ -95,19 +95,18 @@ def test_one_release_or_independent_columns_alone_are_no_parts(releases: tuple[A
     assert parts(drawn(12_000, *releases)) == []
 
 
-@pytest.mark.parametrize("share", [0.5, 0.05, 0.025, 0.005])
+@pytest.mark.parametrize("share", [0.5, 0.025, 0.005])
 def test_rare_values_do_not_look_as_if_they_hang_together(share: float) -> None:
     rng = np.random.default_rng(3)
     linked = 0
-    for _ in range(20):
+    for _ in range(12):
         bits = (rng.random((4_096, 24)) < share).astype(np.float64)
         linked += _parts(SelectionDraws(from_raw(bits), rng.random(4_096) < 0.5)) != []
     assert linked <= 2
 
 
-@pytest.mark.parametrize("size", [20_000, 60_000])
-def test_what_parts_tell_adds_up(size: int) -> None:
-    draws = drawn(size, numbers, prefix_sums)
+def test_what_parts_tell_adds_up() -> None:
+    draws = drawn(20_000, numbers, prefix_sums)
     (found,) = parts(draws)
     assert found.attack == PARTS
     others = [one for one in SCORERS if one is not parts]

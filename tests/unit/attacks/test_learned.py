@@ -247,7 +247,7 @@ def test_a_score_depends_on_its_outcome_alone(attack: Scorer) -> None:
         assert pickle.loads(pickle.dumps(level))(draws.outcomes).max() < level.levels
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(1))
 def test_long_noise_promises_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     draws = SelectionDraws(from_raw(rng.normal(size=(1_000, 600))), rng.random(1_000) < 0.5)
@@ -267,7 +267,7 @@ def test_noise_promises_nothing(seed: int) -> None:
 def test_pairs_of_bits_that_are_noise_are_rarely_worth_a_search() -> None:
     """χ² of four cells is far from normal: by its standard deviation, a look in ten found some."""
     found = 0
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         draws = SelectionDraws(from_raw(rng.integers(2, size=(2_000, 20))), rng.random(2_000) < 0.5)
         found += interplay.has_interplay(draws, logistic(draws)[0])

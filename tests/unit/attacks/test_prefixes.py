@@ -134,7 +134,7 @@ def test_few_draws_two_columns_and_many_values_are_left_to_others() -> None:
     assert not prefixes(SelectionDraws(from_raw(counts), draws.is_d1))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_what_depends_on_no_input_promises_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     outcomes = from_raw(sparse_vector(1.0, 10_000, rng))

@@ -425,10 +425,10 @@ def rare_vectors(size: int, seed: int) -> SelectionDraws:
     return SelectionDraws(from_raw(rng.integers(size, size=(size, 4))), rng.random(size) < 0.5)
 
 
-@pytest.mark.parametrize(("family", "size"), [
-    (distinct, 100_000), (texts, 20_000), (rare_labels, 20_000), (rare_vectors, 50_000),
+@pytest.mark.parametrize(("family", "size", "often"), [
+    (distinct, 100_000, 10), (distinct, 100_000, None), (texts, 20_000, 100),
+    (rare_labels, 20_000, 10), (rare_labels, 20_000, None), (rare_vectors, 50_000, 100),
 ])  # fmt: skip
-@pytest.mark.parametrize("often", [10, 100, None])
 def test_where_all_outputs_are_rare_no_rule_is_found_by_luck(
     family: Any, size: int, often: int | None
 ) -> None:
@@ -476,8 +476,9 @@ MIXED = (
 )
 
 
-@pytest.mark.parametrize("p", [0.005, 0.05, 0.4])
-@pytest.mark.parametrize("kind", MIXED)
+@pytest.mark.parametrize(
+    ("kind", "p"), [(kind, (0.005, 0.05, 0.4)[n % 3]) for n, kind in enumerate(MIXED)]
+)
 def test_an_output_of_one_input_is_guessed_however_often_it_repeats(kind: str, p: float) -> None:
     point = ProfilePoint(6.0, 0.0)
     table = frequent(mixed(kind, 50_000, 0, p))
