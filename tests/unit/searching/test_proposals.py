@@ -36,25 +36,18 @@ SOME_RANDOM = ROUND + 10
 MANY_RANDOM = 3 * ROUND
 BOUNDED = "user:id,group=city,groups=2,per_group=1"
 CASES = [
-    ("list of number in [0, 1]", "add-remove"),
     ("list of number in [0, 1]", "replace"),
     ("list of 2 to 5 integer", "add-remove"),
     ("list of number or missing", "hamming:2"),
-    ("vector of 4 category [a, b]", "replace"),
     ("list of list of boolean", "add-remove"),
     ("vector of 3 number in [0, 1]", "linf:1"),
     ("vector of 5 number in [0, 10]", "l1:2"),
     ("vector of 5 integer", "l2:3"),
-    ("vector of 3 number", "coordinate:0.5"),
     ("list of boolean", "coordinate:1"),
-    ("list of vector of 2 number", "linf:1"),
     ("number in [0, 1]", "l1:0.5"),
-    ("number in [0, 1]", "replace"),
     ("category [a, b, c]", "replace"),
     ("text", "replace"),
-    (TABLE, "add-remove"),
     (TABLE, "replace"),
-    (USERS, "user:id"),
     (USERS, BOUNDED),
     (USERS, "add-remove"),
 ]
