@@ -72,7 +72,7 @@ def numbers(result: dpaudit.AuditResult) -> Any:
 
 
 def audited(**more: Any) -> dpaudit.AuditResult:
-    return dpaudit.audit(LAPLACE, 0, 1, PureDP(1.0), samples=400_000, **more)
+    return dpaudit.audit(LAPLACE, 0, 1, PureDP(1.0), samples=1_000_000, **more)
 
 
 def test_a_worker_may_die(cluster: Cluster) -> None:
@@ -84,12 +84,12 @@ def test_a_worker_may_die(cluster: Cluster) -> None:
 
     def kill_one(progress: Progress) -> None:
         seen.append(progress.draws)
-        if progress.draws > 120_000:
+        if progress.draws > 300_000:
             workers[0].kill()
 
     lost = audited(executor=f"dask://{where}", on_progress=kill_one)
     assert workers[0].wait(10) == -9
-    assert seen[-1] == 400_000
+    assert seen[-1] == 1_000_000
     assert numbers(lost) == numbers(audited())
     # A file gives the address as well; one worker is left.
     assert numbers(audited(executor=f"dask://{file}")) == numbers(lost)
@@ -102,7 +102,7 @@ def test_a_scheduler_that_is_lost_is_named(cluster: Cluster) -> None:
     file, (*_, scheduler) = cluster
 
     def kill_it(progress: Progress) -> None:
-        if progress.draws > 40_000:
+        if progress.draws > 100_000:
             scheduler.kill()
 
     lost = audited(executor=f"dask://{file}", on_progress=kill_it)
