@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import dpaudit
 from dpaudit.auditing.underpowered import draws_for_rare, misses_rare
 from dpaudit.certificates.certificate import Certificate
 from dpaudit.claims import ApproximateDP, GaussianDP, PrivacyClaim, PureDP
+from dpaudit.composed import replace
 
 
 def laplace(x: float, size: int, rng: Any) -> Any:
