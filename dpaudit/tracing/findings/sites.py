@@ -20,7 +20,7 @@ from dpaudit.tracing.runs.places import Place
 
 # Names of parameters of a library's mechanism: its input value, and the bounds of its output.
 VALUE, BOUNDS = "value", ("lower", "upper")
-# Stands for an unknown scale or cost in arrays.
+# Stands for an unknown scale or cost in arrays, whose rows with NaN would never be equal.
 _UNKNOWN = -1.0
 
 

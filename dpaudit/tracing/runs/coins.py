@@ -176,8 +176,8 @@ def _law(coupler: Coupler, which: int, steps: dict[Spot, Any]) -> dict[Any, floa
     """Return the probability of each output of an input; None if other noise changes the output, or
     if there are too many branches.
 
-    steps: A mapping that gets, for each spot, (decision, callers) of its coin or choice with the
-        most unequal odds.
+    steps: A mapping that gets, for each spot (instruction), (decision, callers) of its coin or
+        choice with the most unequal odds.
     """
     law: dict[Any, float] = {}
     every: list[tuple[Outcomes, Any]] = []
@@ -344,10 +344,9 @@ class Flips:
         yield from every[:_FIRST]
 
     def _cost(self, coupler: Coupler, first: Run, second: Run) -> float | None:
-        """Return the cost of the single coin that decides how a part of the output differs between
-        the inputs, if all coins are tossed on one line: the log-ratio of its probabilities in nats;
-        None if there is no such coin. Other coins may change the part, but by the same amount for
-        both inputs, as in a poll by randomized response."""
+        """Return the cost of the coin that alone decides how a part of the output differs between
+        the inputs, as in a poll by randomized response: the log-ratio of its probabilities in nats.
+        Return None if there is no such coin, or if coins are tossed on several lines."""
         every = {one.entry: one for one in decisions(first.recorder) or ()}
         name = next(iter(_differing(first, second)), None)
         if name is None or len({one.spot for one in every.values()}) != 1:
@@ -361,7 +360,8 @@ class Flips:
 
 def _alone(coupler: Coupler, every: list[Decision], name: str, first: Run) -> Entry | None:
     """Return the only coin that changes how a part of the output differs between the inputs, found
-    by bisection; None if several coins change it."""
+    by bisection; None if several coins change it. Other coins may change the part by the same
+    amount for both inputs."""
 
     def gap(flipped: Iterable[Decision]) -> Any:
         outcomes = {one.entry: one.value for one in every}

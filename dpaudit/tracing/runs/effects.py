@@ -298,8 +298,8 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
-    """Yield mappings from pieces of noise (drawn numbers in a comparison) to rare values: for each
-    quantile, a mapping for each single piece, then a mapping for all pieces together."""
+    """Yield overrides that set compared noise to rare values: its quantiles for the probabilities
+    10⁻⁴ and 1 - 10⁻⁴. For each quantile, each drawn number is set alone, then all together."""
     pieces = list(islice(_compared(recorder), _DECIDING_PIECES))
     for end in (0, 1):
         yield from ({entry: ends[end]} for entry, ends in pieces)
@@ -308,9 +308,9 @@ def _rare(recorder: Recorder) -> Iterator[dict[Entry, float]]:
 
 
 def _compared(recorder: Recorder) -> Iterator[tuple[Entry, tuple[float, float]]]:
-    """Yield (entry, quantiles) for each drawn number that a comparison in the run used. The entry
-    identifies the number by the moment of its draw and its index in the draw. The quantiles are the
-    quantiles of its law for the probabilities 10⁻⁴ and 1 - 10⁻⁴."""
+    """Yield (entry, quantiles) for each drawn number that the run compares. The entry is the moment
+    of its draw and its index in the draw. The quantiles of its law have the probabilities 10⁻⁴ and
+    1 - 10⁻⁴."""
     compared = {
         piece
         for use in recorder.uses

@@ -202,8 +202,8 @@ def text_of(one: Run, part: str) -> str | None:
 
 
 def _is_known(pair: Coupled) -> bool:
-    """Return whether all noise of a pair has a known law and is equal in both runs, so that the
-    noise does not cause the difference of the outputs."""
+    """Return whether noise cannot cause the difference of the outputs of a pair: all noise has a
+    known law and is equal in both runs, and no coin or random choice occurred."""
     one, raises = pair.comparison, pair.noised == ["raises"]
     is_hiding = all(each.kind != "effect" and each.law in _HIDING for each in one.hidden)
     # A run that raises makes fewer draws.

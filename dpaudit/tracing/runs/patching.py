@@ -236,9 +236,9 @@ class _Undo(list):  # type: ignore[type-arg]  # of functions without arguments
 def _replace(
     every: Sequence[Replacements], undo: _Undo
 ) -> tuple[dict[int, Any], list[tuple[Any, Any]]]:
-    """Set the attributes of modules and classes to their replacements. Return the replacements by
-    the `id` of the replaced function, and for each module a pair of mappings: from names to the
-    original functions, and to the replacements."""
+    """Set attributes of modules and classes to their replacements, and add the undoing functions to
+    `undo`. Return (known, kept). known: replacement by the `id` of the replaced function. kept:
+    for each module, a mapping from names to the original functions, and one to the replacements."""
     known: dict[int, Any] = {}
     kept: list[tuple[Any, Any]] = []
     for owner, values in every:

@@ -190,11 +190,11 @@ class Repetition:
         return natural
 
     def _is_free(self, before: Any, ids: Any) -> bool:
-        """Return whether some of the noise at a moment has an override, so that it differs from the
-        reference.
+        """Return whether an override replaces some of the noise at a moment. The noise then differs
+        from the noise of the reference.
 
         before: The record of the reference at this moment, or None.
-        ids: The numbers of the pieces of noise in this run.
+        ids: The numbers of the pieces of noise (drawn numbers) in this run.
         """
         if not self._freed:
             return False
