@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 PRELOADED = (
     *(f"dpaudit.cli.{name}" for name in ("commands", "run", "bound", "explain", "report", "list")),
     *("dpaudit.auditing.engine", "dpaudit.auditing.recheck", "dpaudit.cli.batch"),
-    *("dpaudit.cli.output", "dpaudit.config.loading", "dpaudit.reports.json", "numpy"),
+    *("dpaudit.cli.batch", "dpaudit.config.loading", "dpaudit.reports.json", "numpy"),
     *("scipy.special", "rich.console", "rich.progress", "rich.table", "yaml"),
     *("dpaudit.cli.search", "dpaudit.cli.sensitivity", "dpaudit.tracing.trace"),
     "dpaudit.tracing.forked_trace",

@@ -38,8 +38,7 @@ from dpaudit.certificates.evidence import (
     Evidence,
     certificate,
 )
-from dpaudit.certificates.fixed_test import FrozenRule, accused
-from dpaudit.certificates.interval import STOPPED, FiniteRange
+from dpaudit.certificates.fixed_test import STOPPED, FiniteRange, FrozenRule, accused
 from dpaudit.certificates.wealth import round_of
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.composed import replace

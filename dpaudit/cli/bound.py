@@ -13,9 +13,9 @@ from dpaudit.auditing.options import owned
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
+from dpaudit.cli.batch import Printer
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
 from dpaudit.cli.options import AuditCommand, option, repeating
-from dpaudit.cli.output import Printer
 from dpaudit.cli.process.ending import heeded
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import Results, destinations

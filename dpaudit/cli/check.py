@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli import exit_codes
 from dpaudit.cli.group import DEBUG, debug_option, describe_error, error_line, print_traceback
 from dpaudit.cli.messages import folded
+from dpaudit.cli.options import Choice
 from dpaudit.cli.process.streams import kept, set_apart
 from dpaudit.errors import code_of
 from dpaudit.targets.target import AnyTarget, CommandTarget, single_targets, starts_a_program
@@ -129,3 +131,21 @@ def _underpowered(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[str]:
         reason = None if spec.requirements.allow_underpowered else foreseen(spec)
         if reason is not None:
             yield f"warning: {locate(())}{spec.name}: under-powered: {reason}"
+
+
+@click.command
+@click.argument("what", type=Choice(["config", "result"]), default="config")
+@debug_option
+def schema(what: str) -> None:
+    """Print the JSON schema (2020-12) of configuration files (config), or of the files that --json
+    writes (result).
+
+    \b
+    dpaudit schema > dpaudit.schema.json
+    dpaudit schema result > result.schema.json
+    """
+    from dpaudit.config.schema import schema as configuration_schema
+    from dpaudit.reports.result_schema import result_schema
+
+    found = configuration_schema() if what == "config" else result_schema()
+    click.echo(json.dumps(found, indent=2, ensure_ascii=False))

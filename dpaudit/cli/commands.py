@@ -33,7 +33,7 @@ COMMANDS = {
     "compare": ("dpaudit.cli.compare:compare", "Compare the results of two runs."),
     "list": ("dpaudit.cli.list:list_", "List what to choose from, or the audits of a file."),
     "schema": (
-        "dpaudit.cli.schema:schema",
+        "dpaudit.cli.check:schema",
         "Print the JSON schema of configurations or results.",
     ),
 }

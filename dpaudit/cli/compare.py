@@ -13,11 +13,11 @@ from dpaudit.cli.options import AuditCommand
 from dpaudit.cli.report import read_results
 from dpaudit.cli.saving import STDOUT, add_at_end, destinations, write_whole
 from dpaudit.errors import DpauditError, UsageError
-from dpaudit.reports.batch import unended
 from dpaudit.reports.comparison import compare as compared
 from dpaudit.reports.comparison import render, render_markdown
 from dpaudit.reports.json import Planned
 from dpaudit.reports.registry import FORMATS
+from dpaudit.reports.text import unended
 
 _RENDERERS = {"text": render, "markdown": render_markdown}
 _FILE = click.Path(path_type=Path, allow_dash=True)

@@ -18,17 +18,24 @@ from dpaudit.auditing.options import DEFAULTS
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import implied_definition, missing_parameters
 from dpaudit.cli import exit_codes
-from dpaudit.cli.batch import auditing, run_batch
+from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import given_settings, some_flags
 from dpaudit.cli.group import DEBUG
+from dpaudit.cli.init_files import (
+    CONFIG,
+    FILES,
+    TEST,
+    UNKNOWN,
+    WORKFLOW,
+    Start,
+    contents,
+    requirement,
+)
 from dpaudit.cli.options import USUAL, AuditCommand, option
-from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import check_writable, write_together
-from dpaudit.cli.starting.files import CONFIG, FILES, TEST, WORKFLOW, Start, contents
-from dpaudit.cli.starting.installed import UNKNOWN, requirement
-from dpaudit.cli.starting.signature import (
+from dpaudit.cli.signature import (
     CLAIMED,
     Guess,
     Reading,

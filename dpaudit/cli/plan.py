@@ -234,9 +234,8 @@ def _check_speed(spec: AuditSpec) -> None:
     needed = _CALLS * min(taken, default=0.0)
     if needed > PATIENCE:
         raise UsageError(
-            f"the mechanism is slow: a draw takes {duration(min(taken))}, and the fewest that a "
-            f"plan can be made from, with some to check it by, about {duration(needed)}; --trial "
-            f"{MINIMUM_SAMPLES} waits for them",
+            f"the mechanism is slow: a draw takes {duration(min(taken))}, so the shortest trial "
+            f"takes about {duration(needed)}; to wait for it, give --trial {MINIMUM_SAMPLES}",
             code="mechanism-slow",
         )
 
@@ -254,8 +253,8 @@ def _result(
             return
         whole = duration(spent * samples / max(1, progress.draws))
         raise UsageError(
-            f"the mechanism is slow: {progress.draws:,} draws took {duration(spent)}; --trial "
-            f"{samples} waits for the fewest that a plan can be made from, about {whole}",
+            f"the mechanism is slow: {progress.draws:,} draws took {duration(spent)}, so the "
+            f"trial takes about {whole}; to wait for it, give --trial {samples}",
             code="mechanism-slow",
         )
 
@@ -284,8 +283,8 @@ def _hopeless(found: AuditPlan) -> str:
         return f"{which} showed no difference in {counted(found.draws, 'draw')} of trials"
     if any(one.certificate.point.epsilon == 0 for one in found.pairs):
         return (
-            "the trial's best event is at ε = 0 of the claim's profile, and a plan is for a leak "
-            "that is a multiple of ε"
+            "the trial's best event tests the claim at ε = 0, and a plan is for a leak that is a "
+            "multiple of ε"
         )
     return "no number of draws would catch such a leak in the event that the trial found"
 
@@ -298,8 +297,8 @@ def _remedy(found: AuditPlan, spec: AuditSpec, excess: float, power: float, rate
         longer = 10 * found.last.draws
         seconds = duration(longer / rate)
         return (
-            "Any number would be that of an event which chance has chosen. Choose a pair that "
-            "differs more, such as one with a record at the boundary, or give a longer trial: "
+            "Without a difference, chance chooses the event, and a number of draws means nothing. "
+            "Choose a pair that differs more, such as a record at the boundary, or a longer trial: "
             f"--trial {longer} takes about {seconds}."
         )
     if any(one.certificate.point.epsilon == 0 for one in found.pairs):
@@ -469,7 +468,6 @@ class _Shown:
         already = "The last trial refutes the claim already. " if refuted else ""
         return (
             f"{already}Assumed: the leak shows in an event as probable as those that {draws} "
-            "found, and whoever sees a draw in it has odds of e^ε for its input, no more. A leak "
-            "in a rarer event needs more draws, and one that shows only for other inputs is not "
-            "seen at all."
+            "found, and an output in this event has a likelihood ratio of e^ε. A leak in a rarer "
+            "event needs more draws. A leak that only other inputs show is not seen at all."
         )

@@ -14,13 +14,12 @@ from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed
 from dpaudit.certificates.result import AuditResult
 from dpaudit.cli import exit_codes
-from dpaudit.cli.batch import auditing, run_batch
+from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.messages import folded
 from dpaudit.cli.options import AuditCommand, command_line, repeating
-from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import OutputError, set_apart
 from dpaudit.cli.saving import Results, destinations
 from dpaudit.composed import replace

@@ -9,12 +9,11 @@ import click
 
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.cli.batch import auditing, run_batch
+from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
 from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
 from dpaudit.cli.group import DEBUG
 from dpaudit.cli.options import USUAL, AuditCommand, option, repeating
-from dpaudit.cli.output import Printer
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports import numbers
-from dpaudit.reports.layout import row
+from dpaudit.reports.layout import Item, row
 from dpaudit.wording import counted
 
 
@@ -25,7 +25,7 @@ class Bound:
     claimed: float
     at: str = ""
 
-    def row(self, result: AuditResult) -> list[str]:
+    def row(self, result: AuditResult) -> list[Item]:
         """Return the bound as a row of a report."""
         implied, number = self._stated(result)
         label = f"{self.symbol} {'above' if implied else 'at least'}"
@@ -52,7 +52,7 @@ class Bound:
         return False, numbers.at_least(self.lower, above=self.claimed)
 
 
-def rows(result: AuditResult, *, every: bool) -> list[str]:
+def rows(result: AuditResult, *, every: bool) -> list[Item]:
     """Return the bounds and the p-value as rows of a report."""
     lines = [line for one in bounds(result, every=every) for line in one.row(result)]
     p, level = p_value(result)

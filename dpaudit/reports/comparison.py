@@ -24,12 +24,12 @@ from dpaudit.certificates.result import (
 )
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers
-from dpaudit.reports.batch import NOT_RUN, name_width
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.layout import padded, wrap
 from dpaudit.reports.markdown import escaped
 from dpaudit.reports.records import as_lists
+from dpaudit.reports.text import NOT_RUN, name_width
 from dpaudit.wording import counted, shortened, visible
 
 _REGRESSION, _CHANGE = "REGRESSION", "change"

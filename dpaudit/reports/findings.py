@@ -22,7 +22,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.inputs.pairs import describe_pair
 from dpaudit.reports import numbers
-from dpaudit.reports.layout import row
+from dpaudit.reports.layout import Item, row
 from dpaudit.reports.records import as_lists
 from dpaudit.wording import counted, shortened
 
@@ -132,7 +132,7 @@ def attacker(result: AuditResult) -> str:
     return f"{text}."
 
 
-def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> list[str]:
+def inputs(result: AuditResult, one: AnyCertificate, *, shown: bool = True) -> list[Item]:
     """Return the row of a pair: its name, its values and the relation of the two inputs.
 
     shown: whether the report also shows the other pairs of the audit.
@@ -154,7 +154,7 @@ def _values(result: AuditResult, name: str) -> str | None:
     return None
 
 
-def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[str]:
+def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[Item]:
     """Return the row with the claim's limit for an event of this name."""
     letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""

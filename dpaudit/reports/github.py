@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.reports import trace
-from dpaudit.reports.batch import stopped, unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.places import located
-from dpaudit.reports.text import reason
+from dpaudit.reports.text import reason, stopped, unended
+from dpaudit.reports.trace import located
 from dpaudit.wording import counted, visible
 
 _MOST = 10

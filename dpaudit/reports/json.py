@@ -1,42 +1,41 @@
-"""Audits as JSON: everything that is needed to check wealth, bounds and p-values, and to render.
+"""Result files: audits as JSON, with all draws, so that readers can recompute every number.
 
 History of the format (`version`):
 
-1   `audits`, one entry each: the fields of `AuditResult`, and what follows from them
-    (`epsilon_lower`, `delta_lower`, `p_value`, `draws`, and `event`, the leading event of the pair
-    that decides). `certificates` has one entry for each pair. The draws themselves, by level and
-    arm, are `blocks` of the audit, in order; `certificate` says which pair a block belongs to.
-    Where nothing was drawn, `exact` has one entry for each pair, with the laws in place of draws.
-    The numbers that JSON does not have are the strings `Infinity`, `-Infinity` and `NaN`.
-2   `count` and `digest`: how many audits there are, and SHA-256 over all of them, so that one that
-    was lost or changed by accident is noticed. Certificates have a `schedule`, from which the sizes
-    of their blocks follow, the `adjacency` of their inputs, `notes` about it, and the
-    `first_failures` of each kind; audits have a `request`, from which they can be run again.
-3   `source` and `command`: the line of the mechanism's code, and the command that repeats the
-    audit. `planned`, where the run has not ended, or did not come to its end: how many audits there
-    were to be. `confirming` of a schedule: draws of a confirmation, at least; 1,000 without it.
-    Certificates have a `divergence`, null but for Rényi and zero-concentrated DP, and `unseen`:
-    draws of the exact test of a kind that no draw to learn from was. `family` of an audit: those
-    that it shares an error probability with, and the level of its p-value; null without any.
-4   `searched` of an audit: how a search found its pairs; null if the user gave them.
-5   `trace` of an audit: where coupled runs of the pair that refutes the claim differ; null where
-    nothing was refuted, or traced.
+1   `audits` has one entry for each audit: the fields of `AuditResult`, and numbers that follow from
+    them (`epsilon_lower`, `delta_lower`, `p_value`, `draws`, and `event`, the leading event of the
+    deciding pair). `certificates` has one entry for each pair. `blocks` of the audit holds the
+    draws by level and input, in order; `certificate` names the pair of a block. `exact` replaces
+    `certificates` in an exact audit, with the laws of each pair. JSON has no infinite numbers: they
+    are the strings `Infinity`, `-Infinity` and `NaN`.
+2   `count` is the number of audits, and `digest` their SHA-256, so that accidental changes show.
+    Certificates have a `schedule`, which determines the sizes of their blocks, the `adjacency` of
+    their inputs, `notes`, and the `first_failures` of each kind. Audits have a `request`, with
+    which they can be run again.
+3   `source` is the line of the mechanism's code, and `command` repeats the audit. `planned` is the
+    planned number of audits, if the run has not ended. `confirming` of a schedule is the smallest
+    number of draws of a confirmation; 1,000 in older files. Certificates have a `divergence`, null
+    except for Rényi and zero-concentrated DP, and `unseen`: draws of the exact test with outputs
+    that no learning draw had. `family` of an audit: the audits with which it shares an error
+    probability, and the level of its p-value; null without a family.
+4   `searched` of an audit: the search that found its pairs; null if the user gave them.
+5   `trace` of an audit: where coupled runs of the refuting pair differ; null without a refutation
+    or a trace.
 6   A certificate tests up to three rules, each at its own share of the error probability: `fixed`
-    is the one that is shown, `others` are the rest. Each has its `kind`, `share`, `attack` and
-    `guesses`; the last two were fields of the certificate before. `detectable_rare`: the smallest
-    probability of an output of one input alone that would have been refuted. `point` is that of the
-    rule that is shown; a rule of a curve may test another `point`. Wealth and `epsilon_betting` are
-    about `bet_against`, or about `point` where that is null.
+    is the rule that is shown, `others` are the rest. Each rule has `kind`, `share`, `attack` and
+    `guesses`; the last two were fields of the certificate before. `detectable_rare` is the smallest
+    probability of an output of only one input that would have been refuted. `point` belongs to the
+    shown rule; a rule of a curve may test another `point`. `wealth` and `epsilon_betting` belong to
+    `bet_against`, or to `point` if that is null.
 7   `digest` covers `version`, `planned` and `not_run` in addition to the audits. The settings of a
-    `request` have the `name` of the audit and, where one was given, `expect`, so that a rerun
-    compares both. `strict` of an audit: whether a warning fails it. `not_run` of the document,
-    where a failure stopped the run: names of the audits that were not run. `redrawn` of a
-    certificate: how many new processes, with how many draws, a refutation was compared with, and
-    why there were none, or fewer than eight; null where none was asked for. `first_version` of an
-    audit: the version of the file that it was first written to, where that is older than 6; its
-    `detectable_rare` is null then. `beyond` of `searched`: a pair outside the space that seems to
-    leak and decides nothing; null without one. `error_code`: the kind of an error, from
-    docs/errors.md; null without an error.
+    `request` have the `name` of the audit and, if given, `expect`, so that a rerun compares both.
+    `strict` of an audit: whether a warning fails it. `not_run` of the document: names of the audits
+    that were not run because a failure stopped the run. `redrawn` of a certificate: the number of
+    new processes, and of their draws, with which a refutation was compared, and the reason for
+    fewer than eight; null without a comparison. `first_version` of an audit: the version of its
+    first file, if older than 6; its `detectable_rare` is then null. `beyond` of `searched`: a pair
+    outside the space that seems to leak and decides nothing; null without one. `error_code`: the
+    kind of an error (docs/errors.md); null without an error.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ CERTIFICATE = (
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 
 
-# One for all of some hundred values of an audit: to make one takes longer than to use it.
+# Shared, since it takes longer to make an encoder than to encode one of the many values.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
@@ -154,11 +153,10 @@ def document(entries: Sequence[Entry], planned: int, not_run: Sequence[str] = ()
 
 
 def read_document(text: str) -> tuple[list[AuditResult], Planned]:
-    """Return the audits of a document, equal to those it was made of, and how many there were to
-    be.
+    """Return the audits of a document, and the planned number of audits.
 
     Raises UsageError for a text that is no such document, is damaged, has no audits, or was written
-    by a newer dpaudit, and ContradictoryFile where an audit is missing, was changed, or does not
+    by a newer dpaudit, and ContradictoryFile if an audit is missing, was changed, or does not
     follow from its own certificates.
     """
     try:
@@ -266,7 +264,7 @@ def _document(text: str) -> dict[str, Any]:
     """Return the JSON document of a text, which has audits and a version that can be read."""
     if not text.strip():
         raise UsageError(
-            "it is empty; name a file that dpaudit run --json wrote", code="file-empty"
+            "the file is empty; name a file that dpaudit run --json wrote", code="file-empty"
         )
     try:
         document = parse_json(text)
@@ -275,23 +273,25 @@ def _document(text: str) -> dict[str, Any]:
     except ValueError as error:
         if not text.lstrip().startswith("{"):  # which no result is without
             raise UsageError(
-                "it is no result; name a file that dpaudit run --json wrote", code="not-results"
+                "this is no result file; name a file that dpaudit run --json wrote",
+                code="not-results",
             ) from None
         raise UsageError(
             f"not a JSON document, or cut short: {error}; {_AGAIN}", code="results-damaged"
         ) from None
     except RecursionError:
         raise UsageError(
-            "not a result of dpaudit run --json: it is nested too deeply", code="not-results"
+            "not a result of dpaudit run --json: the JSON is nested too deeply", code="not-results"
         ) from None
     if not isinstance(document, dict) or not {"version", "audits"} <= document.keys():
         raise UsageError(
-            "not a result of dpaudit run --json: there is no version and audits", code="not-results"
+            "not a result of dpaudit run --json: the keys version and audits are missing",
+            code="not-results",
         )
     version = document["version"]
     if type(version) is not int or version < 1:
         raise UsageError(
-            f"version={version!r} is not known; this dpaudit reads {VERSION}",
+            f"version={version!r} is not known; this dpaudit reads versions 1 to {VERSION}",
             code="results-version",
         )
     if version > VERSION:
@@ -317,8 +317,8 @@ def _audits(text: str) -> tuple[list[Any], Planned]:
         audits = [_with_one_rule(audit, place, version) for place, audit in enumerate(audits)]
     if not audits:
         raise UsageError(
-            "there are no audits in it, so that there is nothing to recheck: the run that wrote it "
-            "did not end; run it again",
+            "the file has no audits to recheck, because the run that wrote it did not end; run it "
+            "again",
             code="results-damaged",
         )
     not_run = decode(tuple[str, ...], document.get("not_run", []), "not_run")
@@ -358,20 +358,18 @@ def _check_whole(document: dict[str, Any], audits: list[Any]) -> None:
     if document["version"] < _DIGEST:
         if "digest" in document:
             raise ContradictoryFile(
-                f"version={document['version']} has no digest, and it has one; the file was changed"
+                f"files of version {document['version']} have no digest, but this file has one; it "
+                "was changed"
             )
         return
     if document.get("count") is None:
-        raise ContradictoryFile("it has no count of its audits; the file was changed")
+        raise ContradictoryFile("the count of audits is missing; the file was changed")
     if document["count"] != len(audits):
         raise ContradictoryFile(
-            f"its count of audits is {document['count']!r}, and it holds {len(audits)}; the "
-            "file was changed"
+            f"the file states {document['count']!r} audits and has {len(audits)}; it was changed"
         )
     if document.get("digest") != _digest(document, list(map(_canonical, audits))):
-        raise ContradictoryFile(
-            "its audits do not have the digest that they were written with; the file was changed"
-        )
+        raise ContradictoryFile("the digest does not fit the audits; the file was changed")
 
 
 def _check_fields(version: int, audit: Any, path: str) -> None:

@@ -13,11 +13,10 @@ from copy import deepcopy
 from xml.etree import ElementTree
 
 from dpaudit.certificates.result import AuditResult, Verdict
-from dpaudit.reports.batch import unended
 from dpaudit.reports.bounds import p_value
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import at_least, unglued
-from dpaudit.reports.text import reason, render, warnings_of
+from dpaudit.reports.text import reason, render, unended, warnings_of
 from dpaudit.wording import visible
 
 

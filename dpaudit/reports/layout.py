@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from dpaudit.reports.numbers import GLUE
 from dpaudit.wording import visible
@@ -16,32 +17,39 @@ LABEL = 14
 _MARGIN, BELOW = "  ", " " * LABEL
 
 
-class Line(str):
-    """The first line of a row or of a paragraph, with its label and its unwrapped text.
+class Row(NamedTuple):
+    """A row of a report: a label and a text of any length.
 
-    The label of a paragraph is None; an empty label continues the row above.
+    An empty label continues the row above. The label None makes an indented paragraph.
     """
-
-    __slots__ = ("label", "text")
 
     label: str | None
     text: str
 
-
-def row(label: str, text: str) -> list[str]:
-    """Return `  label   text`, its further lines below the text."""
-    lines = wrap(text, f"{_MARGIN}{f'{label} ':<{LABEL - len(_MARGIN)}}", BELOW)
-    return _remembering(lines, label, text)
-
-
-def paragraph(text: str) -> list[str]:
-    """Return an indented paragraph."""
-    return _remembering(wrap(text, _MARGIN, _MARGIN), None, text)
+    def lines(self) -> list[str]:
+        """Return the row as lines of text, its further lines below the first text."""
+        if self.label is None:
+            return wrap(self.text, _MARGIN, _MARGIN)
+        return wrap(self.text, f"{_MARGIN}{f'{self.label} ':<{LABEL - len(_MARGIN)}}", BELOW)
 
 
-def remembered(lines: Sequence[str]) -> list[Line]:
-    """Return the first lines of rows and paragraphs, which have label and text."""
-    return [one for one in lines if isinstance(one, Line)]
+# A row, or a line that is laid out already, such as a line of a table.
+Item = Row | str
+
+
+def row(label: str, text: str) -> list[Item]:
+    """Return a row, to be added to others."""
+    return [Row(label, text)]
+
+
+def paragraph(text: str) -> list[Item]:
+    """Return an indented paragraph, to be added to rows."""
+    return [Row(None, text)]
+
+
+def laid_out(items: Iterable[Item]) -> list[str]:
+    """Return rows as lines of text."""
+    return [line for one in items for line in (one.lines() if isinstance(one, Row) else [one])]
 
 
 def wrap(text: str, first: str = "", further: str = "") -> list[str]:
@@ -97,9 +105,3 @@ def table(
         ]
         lines.append(margin + "  ".join(aligned).rstrip())
     return lines
-
-
-def _remembering(lines: list[str], label: str | None, text: str) -> list[str]:
-    first = Line(lines[0])
-    first.label, first.text = label, text
-    return [first, *lines[1:]]

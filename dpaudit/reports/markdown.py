@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpaudit.certificates.result import AuditResult
-from dpaudit.reports.batch import NOT_RUN, stopped, title, unended
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import UNPROVEN, is_expected, leaves_open, verdict_of
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.text import render, warnings_of
+from dpaudit.reports.text import NOT_RUN, render, stopped, title, unended, warnings_of
 from dpaudit.wording import on_one_line, shortened, visible
 
 # A summary of GitHub may have 1 MiB. Characters take up to four bytes.

@@ -50,7 +50,7 @@ class Format:
 
 
 FORMATS: Mapping[str, Format] = {
-    "text": Format(".txt", "dpaudit.reports.batch", is_prose=True),
+    "text": Format(".txt", "dpaudit.reports.text", is_prose=True),
     "json": Format(".json", "dpaudit.reports.json"),
     "junit": Format(".xml", "dpaudit.reports.junit"),
     "markdown": Format(".md", "dpaudit.reports.markdown"),

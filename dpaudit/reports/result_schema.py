@@ -1,15 +1,15 @@
-"""The JSON schema (2020-12) of result files, from the dataclasses that they are made of.
+"""The JSON schema (2020-12) of result files, made from the dataclasses of results.
 
-It describes what this dpaudit writes: every field is there, and no other one, so that a file with a
-slip in a name does not pass. There are three exceptions. The document itself may have more fields,
-which its digest does not cover: others may add what they know of a run. `request` holds
-settings as they were written. And `versions` and counts by kind have keys of their own.
+It describes the files that this dpaudit writes: every field is present, and no other, so that a
+misspelt name does not pass. There are three exceptions. The document may have more fields, which
+its digest does not cover, so that others may add what they know of a run. `request` holds settings
+as they were written. `versions` and counts by kind have keys of their own.
 
-A schema says what is well-formed, not what follows from what: `dpaudit report` rechecks that.
+A schema checks the form alone; `dpaudit report` checks that the numbers follow from the draws.
 
-Versions: a field that is added, removed or changes its meaning makes another version of the format,
-with another `$id` and an entry in the history (json.py). dpaudit reads all versions up to its own,
-and refuses newer ones.
+A field that is added, removed or changed in meaning makes a new version of the format, with a new
+`$id` and an entry in the history (json.py). dpaudit reads all versions up to its own, and refuses
+newer ones.
 """
 
 from __future__ import annotations
@@ -62,24 +62,24 @@ def result_schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": ID,
         "title": f"Results of dpaudit, version {VERSION}",
-        "description": "What dpaudit run --json writes, and dpaudit report rechecks.",
+        "description": "Written by dpaudit run --json, and rechecked by dpaudit report.",
         "type": "object",
         "properties": {
             "version": {"const": VERSION},
-            "count": {**_COUNT, "description": "How many audits there are."},
+            "count": {**_COUNT, "description": "Number of audits."},
             "planned": {
                 **_COUNT,
-                "description": "How many there were to be, where the run did not come to its end.",
+                "description": "Planned number of audits, if the run did not end.",
             },
             "not_run": {
                 "type": "array",
                 "items": _TEXT,
-                "description": "Names of the audits that a run stopped before, after a failure.",
+                "description": "Names of audits that were not run after a failure.",
             },
             "digest": {
                 **_TEXT,
                 "pattern": "^sha256:[0-9a-f]{64}$",
-                "description": "Of version, planned, not_run and audits; shows accidental changes.",
+                "description": "SHA-256 of version, planned, not_run and audits.",
             },
             "audits": {"type": "array", "items": audit},
         },
@@ -94,7 +94,7 @@ class _Definitions:
     def __init__(self) -> None:
         self.made: dict[str, Schema] = {
             "number": {
-                "description": "A number; JSON has none that are not finite.",
+                "description": "A number, or the name of a number that JSON lacks.",
                 "anyOf": [{"type": "number"}, {"enum": list(SPECIAL)}],
             }
         }
@@ -173,8 +173,8 @@ def _audit(found: _Definitions) -> Schema:
         "delta_lower": _NUMBER,
         "p_value": _PROBABILITY,
         "draws": _COUNT,
-        "event": {**text_or_none, "description": "The leading event of the pair that decides."},
-        "error": {**text_or_none, "description": "Why the verdict is ERROR."},
+        "event": {**text_or_none, "description": "The leading event of the deciding pair."},
+        "error": {**text_or_none, "description": "The reason for the verdict ERROR."},
         "error_code": {
             "anyOf": [{**_TEXT, "pattern": "^[a-z]+(-[a-z]+)*$"}, _NULL],
             "description": "Kind of the error; docs/errors.md lists all kinds.",
@@ -182,14 +182,14 @@ def _audit(found: _Definitions) -> Schema:
         "certificates": {
             "type": "array",
             "items": {"$ref": "#/$defs/Certificate"},
-            "description": "One for each pair that was drawn for.",
+            "description": "One for each pair with draws.",
         },
         "exact": {"type": "array", "items": found.of(ExactCertificate)},
         "one_run": {"anyOf": [found.of(OneRunCertificate), _NULL]},
         "blocks": {
             "type": "array",
             "items": {"$ref": "#/$defs/Block"},
-            "description": "All draws, in order; `certificate` says which pair a block is of.",
+            "description": "All draws, in order; `certificate` is an index into `certificates`.",
         },
     }
     whole = _object({**audit["properties"], **own}, audit["description"])

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import trace
-from dpaudit.reports.batch import NOT_RUN, stopped, unended
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.places import located, root, uri
-from dpaudit.reports.text import reason, render
+from dpaudit.reports.text import NOT_RUN, reason, render, stopped, unended
+from dpaudit.reports.trace import located, root, uri
 from dpaudit.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

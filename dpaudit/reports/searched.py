@@ -13,7 +13,7 @@ from dpaudit.certificates.result import AuditResult, Leader, Verdict
 from dpaudit.hash_seed import VARIABLE
 from dpaudit.inputs.values import ARRAYS
 from dpaudit.reports import numbers
-from dpaudit.reports.layout import row
+from dpaudit.reports.layout import Item, row
 from dpaudit.reports.records import as_lists
 from dpaudit.searching.snippets import as_given, columns_of, imports, in_form
 from dpaudit.wording import counted, shortened
@@ -28,7 +28,7 @@ _OUTSIDE = (
 _LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
 
 
-def rows(result: AuditResult, verbose: int) -> list[str]:
+def rows(result: AuditResult, verbose: int) -> list[Item]:
     """Return the rows of a search; none where the pairs were given."""
     searched = result.searched
     if searched is None:

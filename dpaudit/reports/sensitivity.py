@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from dpaudit.reports.layout import paragraph, row, wrap
+from dpaudit.reports.layout import Item, Row, laid_out, wrap
 from dpaudit.reports.numbers import at_least, unglued
 from dpaudit.searching.sensitivity import SensitivityResult, Witness
 from dpaudit.searching.snippets import as_python
@@ -36,7 +36,7 @@ _NO_PROOF = (
 def render(result: SensitivityResult, *, quiet: bool = False) -> str:
     """Return a result as text, of a single paragraph if quiet."""
     head = wrap(_headline(result))
-    lines = head if quiet else [*head, "", *_body(result)]
+    lines = head if quiet else [*head, "", *laid_out(_body(result))]
     return visible(unglued("\n".join(lines))) + "\n"
 
 
@@ -59,23 +59,23 @@ def _headline(result: SensitivityResult) -> str:
     )
 
 
-def _body(result: SensitivityResult) -> Iterator[str]:
+def _body(result: SensitivityResult) -> Iterator[Item]:
     source = "" if result.source is None else f" ({result.source})"
-    yield from row("claim", f"{_FORMULAS[result.norm]} ≤ {_claimed(result)}")
-    yield from row("function f", f"{result.function}{source}")
-    yield from row("inputs", f"{result.space}; neighbours: {result.adjacency}")
+    yield Row("claim", f"{_FORMULAS[result.norm]} ≤ {_claimed(result)}")
+    yield Row("function f", f"{result.function}{source}")
+    yield Row("inputs", f"{result.space}; neighbours: {result.adjacency}")
     if result.witness is not None:
         yield from _pair(result, result.witness)
         for other in result.witnesses[1:]:
-            yield from row("also", f"{_why(result, other)}: {_inputs(other)}")
+            yield Row("also", f"{_why(result, other)}: {_inputs(other)}")
     if result.largest is not None and not _is_witness(result, result.largest):
         outside = "" if result.largest.inside else ", outside the space"
         largest = f"{_distance(result, result.largest)}, for {_inputs(result.largest)}{outside}"
-        yield from row("largest", largest)
+        yield Row("largest", largest)
     for one in result.beyond:
-        yield from row("outside", f"{_why(result, one)}: {_inputs(one)}")
-    yield from row("tried", _tried(result))
-    yield from chain.from_iterable(row("note", one) for one in result.notes)
+        yield Row("outside", f"{_why(result, one)}: {_inputs(one)}")
+    yield Row("tried", _tried(result))
+    yield from (Row("note", one) for one in result.notes)
     yield ""
     if result.witness is None:
         yield from wrap(_NO_PROOF)
@@ -95,16 +95,17 @@ def _body(result: SensitivityResult) -> Iterator[str]:
     yield from (f"    {line}".rstrip() for line in result.snippet.split("\n"))
 
 
-def _pair(result: SensitivityResult, one: Witness) -> Iterator[str]:
+def _pair(result: SensitivityResult, one: Witness) -> Iterator[Item]:
     for name, value in (("d1", one.d1), ("d2", one.d2)):
-        yield from row(name, _cut(as_python(value)))
+        yield Row(name, _cut(as_python(value)))
     for name, output in (("f(d1)", one.outputs[0]), ("f(d2)", one.outputs[1])):
-        yield from row(name, _cut(output if isinstance(output, str) else as_python(output)))
-    yield from row("distance", _distance(result, one))
+        yield Row(name, _cut(output if isinstance(output, str) else as_python(output)))
+    yield Row("distance", _distance(result, one))
     if one.kind == "distance" and _is_rounding(one, result.claimed):
-        yield from paragraph(
+        yield Row(
+            None,
             "Numbers of this size are rounded by as much as the distance is above the claim: it is "
-            "the arithmetic of floats that exceeds it."
+            "the arithmetic of floats that exceeds it.",
         )
 
 

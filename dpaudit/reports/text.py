@@ -1,50 +1,30 @@
-"""An audit as plain text of 80 columns: result in, string out."""
+"""Audits as plain text of 80 columns: one in full; several with a line each and a summary."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from dpaudit.certificates.result import (
     AuditResult,
-    Canaries,
-    Exact,
-    Failed,
-    Recorded,
-    Sampled,
+    Family,
     Verdict,
 )
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
-from dpaudit.reports import exact, numbers, one_run, sampled, searched, trace
-from dpaudit.reports.layout import glued, pasted, row, wrap
-from dpaudit.wording import UNSEEDED, in_a_line
-
-
-class _View(Protocol):
-    """The texts of one kind of ending: the reason for the verdict, the rows of the result, and
-    sentences on what the result means for an attacker and what it does not show."""
-
-    def said(self, result: AuditResult, ending: Any) -> str: ...
-
-    def found(self, result: AuditResult, ending: Any, verbose: int) -> list[str]: ...
-
-    def meaning(self, result: AuditResult, ending: Any, verbose: int) -> list[str]: ...
-
-
-_VIEWS: Mapping[type, _View] = {
-    Sampled: sampled,
-    Recorded: sampled,
-    Failed: sampled,
-    Exact: exact,
-    Canaries: one_run,
-}
+from dpaudit.reports import numbers, searched, trace
+from dpaudit.reports.bounds import bounds
+from dpaudit.reports.endings import VIEWS
+from dpaudit.reports.findings import is_expected
+from dpaudit.reports.layout import Item, glued, laid_out, padded, pasted, row, width_of, wrap
+from dpaudit.wording import UNSEEDED, counted, in_a_line, shortened, visible
 
 
 class Statements(NamedTuple):
     """The rows of an audit (settings and result), and the sentences on their meaning."""
 
-    rows: list[str]
-    meaning: list[str]
+    rows: list[Item]
+    meaning: list[Item]
 
 
 def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> str:
@@ -54,8 +34,8 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
     notes that the summary of a batch repeats.
     """
     said = statements(result, verbose)
-    lines = [*wrap(headline(result), further="  "), "", *said.rows]
-    lines += _remarks(result, in_batch)
+    rows = laid_out([*said.rows, *_remarks(result, in_batch)])
+    lines = [*wrap(headline(result), further="  "), "", *rows]
     # Commands are not wrapped, so that they can be pasted.
     lines += [f"  repeat      {pasted(result.command)}"] if result.command is not None else []
     witness = searched.command(result)
@@ -64,13 +44,14 @@ def render(result: AuditResult, *, verbose: int = 0, in_batch: bool = False) -> 
     lines += [f"  trace       {pasted(traced)}"] if traced is not None else []
     python = searched.snippet(result) if verbose or witness is None else None
     lines += [] if python is None else ["", *(f"    {line}" for line in python.splitlines())]
-    lines += trace.details(result) if verbose else []
-    return numbers.unglued("\n".join([*lines, *([""] if said.meaning else []), *said.meaning]))
+    lines += laid_out(trace.details(result)) if verbose else []
+    meaning = ["", *laid_out(said.meaning)] if said.meaning else []
+    return numbers.unglued("\n".join([*lines, *meaning]))
 
 
 def statements(result: AuditResult, verbose: int) -> Statements:
     """Return the rows and sentences of an audit below its headline, without warnings and notes."""
-    view = _VIEWS[type(result.ending)]
+    view = VIEWS[type(result.ending)]
     found = view.found(result, result.ending, verbose)
     rows = [
         *_asked(result),
@@ -110,7 +91,7 @@ def reason(result: AuditResult) -> str:
     if result.underpowered is not None:
         said = f"under-powered: {result.underpowered}"
     else:
-        said = _VIEWS[type(result.ending)].said(result, result.ending)
+        said = VIEWS[type(result.ending)].said(result, result.ending)
     failing = result.failing_warnings
     if not failing:
         return said
@@ -120,7 +101,7 @@ def reason(result: AuditResult) -> str:
     return f"{said}; strict: {'1 ' * (len(failing) == 1)}{fail} the audit: {'; '.join(failing)}"
 
 
-def _asked(result: AuditResult) -> list[str]:
+def _asked(result: AuditResult) -> list[Item]:
     claim = result.claim
     where = f" ({result.source})" if result.source else ""
     rows = row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}")
@@ -134,7 +115,7 @@ def _asked(result: AuditResult) -> list[str]:
     return [*rows, *row("mechanism", f"{result.target}{where}")]
 
 
-def _time(result: AuditResult) -> list[str]:
+def _time(result: AuditResult) -> list[Item]:
     lines = row("seed", str(result.seed)) if result.certificates else []
     lines += row("workers", str(result.workers)) if result.workers is not None else []
     lines += row("time", numbers.duration(result.seconds))
@@ -142,7 +123,7 @@ def _time(result: AuditResult) -> list[str]:
     return lines + row("versions", versions)
 
 
-def _remarks(result: AuditResult, in_batch: bool) -> list[str]:
+def _remarks(result: AuditResult, in_batch: bool) -> list[Item]:
     # Warnings that fail the audit are in the headline.
     shown = [text for text in warnings_of(result) if text not in result.failing_warnings]
     said = [("warning", text) for text in shown]
@@ -160,3 +141,181 @@ def notes_of(result: AuditResult) -> list[str]:
     """Return the distinct notes of an audit."""
     of_pairs = (text for one in result.by_pair for text in getattr(one, "notes", ()))
     return list(dict.fromkeys([*result.notes, *of_pairs]))
+
+
+# Verdict, name and finding share a line.
+_VERDICT = max(len(one.value) for one in Verdict)
+_LONGEST_NAME = 34
+# Shown instead of a verdict for audits that were not run.
+NOT_RUN = "not run"
+_SHARED = (
+    "Audits with the same seed share their random numbers: their false alarms are correlated, and "
+    "a rerun with that seed repeats the same draws."
+)
+
+
+def name_width(names: Iterable[str]) -> int:
+    """Return the width of the column of names, in columns of a terminal."""
+    return min(_LONGEST_NAME, max((width_of(visible(one)) for one in names), default=0))
+
+
+def title(are_met: Sequence[bool], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the number of audits and of unexpected results in words, and whether the run ended.
+
+    are_met: for each audit, whether its result was expected. planned: number of audits of the run.
+    not_run: names of audits that were not run, because the run stopped early.
+    """
+    ended, unmet = len(are_met), are_met.count(False)
+    if ended < planned:
+        is_stopped = ended + len(not_run) >= planned
+        how = f"{len(not_run):,} not run" if is_stopped else "the run did not end"
+        said = f"{ended:,} of {counted(planned, 'privacy audit')}, {how}"
+        return f"{said}: {unmet:,} not as expected" if unmet else said
+    said = counted(ended, "privacy audit")
+    return f"{said}: {unmet:,} not as expected" if unmet else f"{said}, as expected"
+
+
+def render_row(result: AuditResult, width: int) -> str:
+    """Return an audit as one line that starts with the verdict. width: width of the names."""
+    if is_expected(result) or (result.verdict is Verdict.VIOLATION and not result.expect):
+        said = bounds(result)[0].brief(result)
+    elif result.underpowered is not None:
+        said = "under-powered"
+    elif result.failing_warnings:
+        said = f"failed by {counted(len(result.failing_warnings), 'warning')} (strict)"
+    else:
+        said = f"expected: {result.expect}" if result.expect else ""
+    name = padded(shortened(visible(result.name), width), width)
+    return numbers.unglued(f"{result.verdict.value:<{_VERDICT}}  {name}  {said}").rstrip()
+
+
+def render_remarks(result: AuditResult) -> list[str]:
+    """Return the warnings of an audit as indented lines."""
+    every = [wrap(f"warning: {text}", "  ", "    ") for text in warnings_of(result)]
+    return [numbers.unglued(line) for lines in every for line in lines]
+
+
+def render_not_run(name: str, width: int) -> str:
+    """Return an audit that was not run as one line of a batch."""
+    return f"{NOT_RUN:<{_VERDICT}}  {shortened(visible(name), width)}"
+
+
+def render_summary(
+    results: Sequence[AuditResult], not_run: Sequence[str] = (), *, in_full: bool = False
+) -> str:
+    """Return a table of verdicts, and name, reason and command of each unexpected result.
+
+    not_run: names of audits that were not run. in_full: the unexpected results were reported above,
+    so a single one is not explained again.
+    """
+    lines = [*_table(results), *(["", *wrap(stopped(not_run))] if not_run else [])]
+    others = [one for one in results if not is_expected(one)]
+    for result in others:
+        wanted = f" (expected: {result.expect})" if result.expect else ""
+        lines += ["", *wrap(f"{result.name}: {result.verdict.value}{wanted}")]
+        lines += [] if in_full and len(others) == 1 else wrap(reason(result), "  ", "  ")
+        cause = "" if in_full else trace.briefly(result)
+        lines += wrap(cause, "  ", "  ") if cause else []
+        lines += [f"  {pasted(result.command)}"] if result.command else []
+    chance = [line for text in [*_unseeded(results), *chances(results)] for line in wrap(text)]
+    return numbers.unglued("\n".join([*lines, *([""] if chance else []), *chance]))
+
+
+def chances(results: Sequence[AuditResult]) -> list[str]:
+    """Return sentences on the probability of false alarms."""
+    chance = _false_alarms(results)
+    # The seed did not decide recorded outputs.
+    drawn = (one for one in results if one.certificates and not one.certificates[0].recording)
+    seeds = [one.seed for one in drawn]
+    return [*([chance] if chance else []), *([_SHARED] if len(set(seeds)) < len(seeds) else [])]
+
+
+def _unseeded(results: Sequence[AuditResult]) -> list[str]:
+    """Return one note on all audits that no seed repeats."""
+    number = sum(UNSEEDED in notes_of(one) for one in results)
+    return [f"Note: in {counted(number, 'audit')}, {UNSEEDED}."] if number else []
+
+
+def unended(ended: int, planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the remark that a run did not end; "" if it did, or if a failure stopped it."""
+    if ended + len(not_run) >= planned:
+        return ""
+    return f"{ended} of {counted(planned, 'audit')}: the run did not end"
+
+
+def stopped(not_run: Sequence[str]) -> str:
+    """Return the remark that a failure stopped a run, with the number of audits not run."""
+    verb = "was" if len(not_run) == 1 else "were"
+    left_out = f"{counted(len(not_run), 'audit')} {verb} not run"
+    return f"A failure stopped the run (-x, --maxfail): {left_out}."
+
+
+def entry(result: AuditResult) -> AuditResult:
+    """Return the entry of one audit, here the result itself."""
+    return result
+
+
+def document(results: Sequence[AuditResult], planned: int, not_run: Sequence[str] = ()) -> str:
+    """Return the text report of one audit, or of several with details of unexpected results.
+
+    planned, not_run: as in `title`.
+    """
+    parts: list[str] = []
+    if len(results) == 1 and not not_run:
+        parts.append(render(results[0]))
+    else:
+        width = name_width([*(one.name for one in results), *not_run])
+        for one in results:
+            parts += [render_row(one, width), *(render_remarks(one) if is_expected(one) else [])]
+        parts += [render_not_run(name, width) for name in not_run]
+        parts += [f"\n{render(one, in_batch=True)}" for one in results if not is_expected(one)]
+        parts += ["", render_summary(results, not_run, in_full=True)]
+    missing = unended(len(results), planned, not_run)
+    parts += [f"\n{missing}."] if missing else []
+    return "\n".join([*parts, ""])
+
+
+def _table(results: Sequence[AuditResult]) -> list[str]:
+    tally = Counter((one.verdict, is_expected(one)) for one in results)
+    lines = [f"{counted(len(results), 'audit'):<{_VERDICT}}  as expected  not as expected"]
+    for verdict in Verdict:
+        met, unmet = tally[verdict, True], tally[verdict, False]
+        if met or unmet:
+            lines.append(f"{verdict.value:<{_VERDICT}}  {met or '-':>11}  {unmet or '-':>15}")
+    return lines
+
+
+def _false_alarms(results: Sequence[AuditResult]) -> str:
+    """Return the probability of a false alarm in words; "" if no result depends on chance."""
+    by_chance = [one for one in results if one.by_pair and one.ending.by_chance]
+    alphas = [1 - one.confidence for one in by_chance if one.family is None]
+    families = {one.family.name: one.family for one in by_chance if one.family is not None}
+    if families:
+        return _family_alarms(list(families.values()), alphas)
+    if not alphas:
+        return ""
+    together = numbers.error_level(min(1.0, sum(alphas)))
+    if len(alphas) == 1:
+        return f"The chance of a false alarm is at most {together}."
+    each = "" if len(set(alphas)) > 1 else f"{numbers.error_level(alphas[0])} for each audit, "
+    return f"Chance of a false alarm: at most {each}{together} together."
+
+
+def _family_alarms(families: Sequence[Family], others: Sequence[float]) -> str:
+    """Return the probability of any false alarm in words, if families of audits share it.
+
+    others: error probabilities of audits outside of the families.
+    """
+    alphas = [1 - one.confidence for one in families]
+    if len(families) == 1 and not others:
+        together = numbers.error_level(alphas[0])
+        if families[0].size == 1:
+            return f"The chance of a false alarm is at most {together}."
+        of = counted(families[0].size, "audit")
+        return f"Chance of any false alarm: at most {together} for all {of} together (Holm)."
+    each = ", ".join(
+        f"{numbers.error_level(alpha)} for the {counted(one.size, 'audit')} of {one.name} (Holm)"
+        for alpha, one in zip(alphas, families, strict=True)
+    )
+    total = numbers.error_level(min(1.0, sum(alphas) + sum(others)))
+    return f"Chance of any false alarm: at most {each}, {total} for all audits of the run together."

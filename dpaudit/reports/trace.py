@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
-from itertools import chain
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import NamedTuple
+from urllib.parse import quote
 
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.traced import Excerpt, Finding, Site, SourceLine, Trace
-from dpaudit.reports.layout import WIDTH, row, wrap
+from dpaudit.reports.layout import WIDTH, Item, Row, laid_out, wrap
 from dpaudit.reports.numbers import unglued
-from dpaudit.reports.places import located
 from dpaudit.reports.records import encode_record
 from dpaudit.version import __version__
 from dpaudit.wording import counted, in_a_line, shortened, visible
@@ -43,10 +46,10 @@ def render(trace: Trace, *, verbose: int = 0, quiet: bool = False) -> str:
     are not understood."""
     lines = wrap(_headline(trace), further=_MARGIN)
     if quiet:
-        lines += _findings(trace)
+        lines += laid_out(_findings(trace))
     else:
-        lines += ["", *_asked(trace), *_findings(trace), *_table(trace, verbose)]
-        lines += chain.from_iterable(row("note", note) for note in _notes(trace))
+        lines += laid_out(["", *_asked(trace), *_findings(trace), *_table(trace, verbose)])
+        lines += laid_out(Row("note", note) for note in _notes(trace))
         lines += excerpts(trace)
         lines += ["", *wrap(_EXPLAINS if trace.causes else _NO_PROOF)]
     return unglued("\n".join(lines)) + "\n"
@@ -60,18 +63,17 @@ def traced(result: AuditResult) -> Trace | None:
     return result.trace if result.trace.likely is not None else None
 
 
-def rows(result: AuditResult) -> list[str]:
+def rows(result: AuditResult) -> list[Item]:
     """Return the rows of an audit's report that name the likely cause."""
     trace = traced(result)
     if trace is not None:
-        lines = [line for text in _likely(trace) for line in text]
-        return lines + (row("", trace.cut) if trace.cut else [])
+        return [*_likely(trace), *([Row("", trace.cut)] if trace.cut else [])]
     made = result.trace
     if result.verdict is not Verdict.VIOLATION or made is None or not made.notes:
         return []
     if made.cut:
-        return row("cause", f"none seen; {made.cut}")
-    return [] if made.runs else row("cause", f"none: {made.notes[0]}")
+        return [Row("cause", f"none seen; {made.cut}")]
+    return [] if made.runs else [Row("cause", f"none: {made.notes[0]}")]
 
 
 def command(result: AuditResult, line: str | None) -> str | None:
@@ -84,7 +86,7 @@ def command(result: AuditResult, line: str | None) -> str | None:
     return f"dpaudit trace {line.removeprefix(audit)}"
 
 
-def details(result: AuditResult) -> list[str]:
+def details(result: AuditResult) -> list[Item]:
     """Return the further lines on a trace in the report of an audit: the lines of code that draw
     noise, the lines that are not understood, and source code."""
     trace = traced(result)
@@ -92,9 +94,9 @@ def details(result: AuditResult) -> list[str]:
         return []
     said = f"{counted(trace.runs, 'coupled run')}; it diagnoses, and the certificate proves"
     return [
-        *("", *row("trace", said)),
+        *("", Row("trace", said)),
         *_table(trace, verbose=1),
-        *chain.from_iterable(row("note", note) for note in trace.notes),
+        *(Row("note", note) for note in trace.notes),
         *excerpts(trace),
     ]
 
@@ -192,48 +194,48 @@ def _headline(trace: Trace) -> str:
     return f"{NO_CAUSE}  {name}: {found} in {runs}; this is no proof"
 
 
-def _asked(trace: Trace) -> Iterator[str]:
-    yield from row("claim", "none" if trace.claim is None else trace.claim)
-    yield from row("mechanism", trace.target)
-    yield from row("inputs", trace.pair)
+def _asked(trace: Trace) -> Iterator[Row]:
+    yield Row("claim", "none" if trace.claim is None else trace.claim)
+    yield Row("mechanism", trace.target)
+    yield Row("inputs", trace.pair)
 
 
-def _findings(trace: Trace) -> Iterator[str]:
+def _findings(trace: Trace) -> Iterator[Row]:
     for one in sorted(trace.findings, key=lambda one: not one.is_cause):
-        yield from row("cause" if one.is_cause else "finding", said(one))
+        yield Row("cause" if one.is_cause else "finding", said(one))
         if one.remedy:
-            yield from row("", f"remedy: {one.remedy}")
+            yield Row("", f"remedy: {one.remedy}")
 
 
-def _likely(trace: Trace) -> Iterator[list[str]]:
+def _likely(trace: Trace) -> Iterator[Row]:
     found = trace.likely
     assert found is not None
     if found.is_cause:
-        yield row(CAUSE_ROW, f"likely {said(found)}")
+        yield Row(CAUSE_ROW, f"likely {said(found)}")
         if found.remedy:
-            yield row("", f"remedy: {found.remedy}")
+            yield Row("", f"remedy: {found.remedy}")
         return
-    yield row(CAUSE_ROW, f"none for certain; {said(found)}")
+    yield Row(CAUSE_ROW, f"none for certain; {said(found)}")
     if trace.exceeds:
-        yield row("", f"all lines together: {total_words(trace)}")
+        yield Row("", f"all lines together: {total_words(trace)}")
 
 
-def _table(trace: Trace, verbose: int) -> Iterator[str]:
+def _table(trace: Trace, verbose: int) -> Iterator[Row]:
     """Yield the lines that draw noise, what they cost together, and what is not understood."""
     most = None if verbose else _FEW
     yield from _listed("noise", [_site(one) for one in trace.sites], most)
     if trace.sites and total_words(trace):
-        yield from row("total", total_words(trace))
+        yield Row("total", total_words(trace))
     yield from _listed("unknown", unknown(trace), most)
 
 
-def _listed(label: str, texts: list[str], most: int | None) -> Iterator[str]:
+def _listed(label: str, texts: list[str], most: int | None) -> Iterator[Row]:
     for text in texts[:most]:
-        yield from row(label, text)
+        yield Row(label, text)
         label = ""
     left = 0 if most is None else len(texts) - most
     if left > 0:
-        yield from row("", f"and {left:,} more (-v)")
+        yield Row("", f"and {left:,} more (-v)")
 
 
 def _notes(trace: Trace) -> tuple[str, ...]:
@@ -311,3 +313,56 @@ def as_json(trace: Trace) -> str:
     """Return a trace as JSON: its fields, infinite numbers as in files of results."""
     document = {"kind": "trace", "dpaudit": __version__, **encode_record(trace)}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# Where GitHub Actions has checked the repository out.
+_WORKSPACE = "GITHUB_WORKSPACE"
+
+
+class Location(NamedTuple):
+    """The path of a file, with slashes: from the root of its repository where it `is_inside`, else
+    absolute."""
+
+    path: str
+    is_inside: bool
+
+
+def root() -> Path:
+    """Return the root of the repository: GITHUB_WORKSPACE, else the nearest folder from the working
+    directory upwards that git knows, else the working directory."""
+    workspace = os.environ.get(_WORKSPACE, "")
+    here = _absolute("")
+    if workspace and Path(workspace).is_dir():
+        return _absolute(workspace)
+    # A file in the place of the folder in a worktree.
+    return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+
+
+def located(file: str) -> Location:
+    """Return where a file stands. file: as seen from the working directory."""
+    top, path = root(), _absolute(file)
+    for one, other in ((path, top), (_real(path), _real(top))):
+        if one.is_relative_to(other) and one != other:
+            return Location(one.relative_to(other).as_posix(), is_inside=True)
+    return Location(path.as_posix(), is_inside=False)
+
+
+def uri(path: PurePath | str) -> str:
+    """Return a path as a URI: of a file where it is absolute, else relative."""
+    pure = PurePath(path)
+    text = quote(pure.as_posix(), errors="replace")
+    return f"file://{'' if text.startswith('/') else '/'}{text}" if pure.is_absolute() else text
+
+
+def _absolute(path: str) -> Path:
+    here = os.sep
+    with suppress(OSError):  # of a working directory that is gone
+        here = os.getcwd()
+    return Path(os.path.normpath(Path(here) / path))
+
+
+def _real(path: Path) -> Path:
+    """Return a path without links, where the system can follow it."""
+    with suppress(OSError, ValueError):  # such as a name that no file can have
+        return Path(os.path.realpath(path))
+    return path

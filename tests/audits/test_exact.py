@@ -23,9 +23,8 @@ from dpaudit.claims import (
 from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.batch import render_summary
 from dpaudit.reports.json import ContradictoryFile
-from dpaudit.reports.text import render, render_line
+from dpaudit.reports.text import render, render_line, render_summary
 from dpaudit.targets.target import AnyTarget, ComposedTarget, ImportedTarget
 from tests.forging import forged, laws_of, with_certificates
 from tests.result_files import from_json, to_json

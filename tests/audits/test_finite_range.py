@@ -9,7 +9,7 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.recheck import recheck
-from dpaudit.certificates.interval import FiniteRange
+from dpaudit.certificates.fixed_test import FiniteRange
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
 from dpaudit.composed import replace

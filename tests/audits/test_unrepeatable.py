@@ -17,8 +17,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import Progress, Verdict
 from dpaudit.composed import composed, replace
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.batch import document
-from dpaudit.reports.text import render
+from dpaudit.reports.text import document, render
 from dpaudit.targets.target import CallableTarget
 from dpaudit.wording import UNSEEDED
 from tests.result_files import to_json

@@ -16,7 +16,7 @@ from dpaudit.auditing.recheck import recheck_families
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult, Sampled
 from dpaudit.claims import PureDP
-from dpaudit.cli.output import Printer
+from dpaudit.cli.batch import Printer
 from dpaudit.composed import replace
 from dpaudit.reports.json import read_document
 from tests.cli.made_results import CLEARED, answer

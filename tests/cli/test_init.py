@@ -20,9 +20,8 @@ import yaml
 
 from dpaudit.cli import init as command
 from dpaudit.cli.commands import cli
+from dpaudit.cli.init_files import UNKNOWN, in_python, in_yaml, requirement
 from dpaudit.cli.saving import write_together
-from dpaudit.cli.starting.files import in_python, in_yaml
-from dpaudit.cli.starting.installed import UNKNOWN, requirement
 from dpaudit.config.loading import load_config
 from dpaudit.errors import UsageError
 from dpaudit.inputs.values import with_tuples

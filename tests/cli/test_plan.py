@@ -198,7 +198,7 @@ def test_a_curve_that_is_tested_at_0_is_not_said_to_be_out_of_reach(dpaudit: Any
     """More draws do help; but 1.2 times 0 is no leak."""
     result = dpaudit(*ASKED[:-2], "--mu", "1")
     assert result.exit_code == 4
-    said = "No plan: the trial's best event is at ε = 0 of the claim's profile, and a plan is for"
+    said = "No plan: the trial's best event tests the claim at ε = 0, and a plan is for"
     assert words(result.stdout).startswith(said)
     assert "no number of draws" not in words(result.stdout)
 
@@ -262,7 +262,7 @@ def test_a_claim_that_leaks_most_at_a_point_without_a_multiple(
     result = dpaudit(*asked)
     said = words(result.stdout)
     assert result.exit_code == 4
-    assert "best event is at ε = 0 of the claim's profile" in said
+    assert "best event tests the claim at ε = 0" in said
     assert "anything else" not in said
     found = re.search(r"Plan for a claim that this one implies: (--epsilon \S+ --delta \S+),", said)
     assert found

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.cli.starting.files import FILES
+from dpaudit.cli.init_files import FILES
 from dpaudit.config.project import SETTINGS
 from tests import warm
 from tests.documents import ROOT, blocks

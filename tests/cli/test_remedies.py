@@ -363,10 +363,10 @@ def test_what_a_path_holds_is_listed_as_targets(dpaudit: Any, folder: Path) -> N
 
 
 def test_a_long_label_is_set_off() -> None:
-    from dpaudit.reports.layout import row
+    from dpaudit.reports.layout import Row
 
-    assert row("D_2 at least", "0.605") == ["  D_2 at least 0.605"]
-    assert row("ε at least", "0.605") == ["  ε at least  0.605"]
+    assert Row("D_2 at least", "0.605").lines() == ["  D_2 at least 0.605"]
+    assert Row("ε at least", "0.605").lines() == ["  ε at least  0.605"]
 
 
 def test_the_command_that_was_meant_is_named(refused: Any, folder: Path) -> None:

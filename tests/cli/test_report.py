@@ -14,9 +14,8 @@ from dpaudit import PureDP, audit, bound_guesses
 from dpaudit.auditing.recheck import recheck
 from dpaudit.composed import replace
 from dpaudit.errors import UsageError
-from dpaudit.reports.batch import render_row
 from dpaudit.reports.json import document, entry
-from dpaudit.reports.text import render
+from dpaudit.reports.text import render, render_row
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
 from tests.hostile import TRACE

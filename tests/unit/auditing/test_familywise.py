@@ -17,9 +17,8 @@ from dpaudit.claims import ApproximateDP, PureDP
 from dpaudit.composed import composed, replace
 from dpaudit.errors import UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
-from dpaudit.reports.batch import render_summary
 from dpaudit.reports.records import DamagedRecord, decode, encode
-from dpaudit.reports.text import render
+from dpaudit.reports.text import render, render_summary
 from dpaudit.targets.target import CallableTarget
 from mechanisms.pdp import counterexample
 from tests.cli.made_results import CLEARED, PASS, VIOLATION

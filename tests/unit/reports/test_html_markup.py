@@ -8,8 +8,7 @@ import pytest
 
 from dpaudit.certificates.result import AuditResult
 from dpaudit.composed import replace
-from dpaudit.reports.html.page import _prose, _whole
-from dpaudit.reports.html.view import row_of, view_of
+from dpaudit.reports.html.page import _prose, _whole, row_of, view_of
 from tests.cli.made_results import CERTIFICATE, PASS, VIOLATION
 from tests.forging import with_certificates
 from tests.hostile import TRACE

@@ -10,9 +10,16 @@ import pytest
 
 from dpaudit.certificates.result import AuditResult, Failed
 from dpaudit.composed import replace
-from dpaudit.reports.batch import name_width, render_remarks, render_row, render_summary
 from dpaudit.reports.registry import FORMATS
-from dpaudit.reports.text import render, render_line, render_warnings
+from dpaudit.reports.text import (
+    name_width,
+    render,
+    render_line,
+    render_remarks,
+    render_row,
+    render_summary,
+    render_warnings,
+)
 from dpaudit.wording import visible
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.result_files import from_json, reported

@@ -14,7 +14,7 @@ from dpaudit.composed import replace
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import refutation
-from dpaudit.reports.html.view import row_of, view_of
+from dpaudit.reports.html.page import row_of, view_of
 from dpaudit.reports.text import render
 from mechanisms import laplace
 from tests.cli.made_results import BELOW, CERTIFICATE, FIXED, PASS, VIOLATION

@@ -15,7 +15,7 @@ from dpaudit import AuditResult, PureDP
 from dpaudit.composed import replace
 from dpaudit.import_path import resolve
 from dpaudit.reports import searched
-from dpaudit.reports.html.view import view_of
+from dpaudit.reports.html.page import view_of
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.reports.text import render, render_line
 from tests import warm

@@ -25,12 +25,11 @@ from dpaudit.claims.renyi import ApproximateZCDP
 from dpaudit.composed import replace
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers
-from dpaudit.reports.batch import document, render_remarks
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import allowance, compared, detectable
 from dpaudit.reports.layout import table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
-from dpaudit.reports.text import render, render_warnings
+from dpaudit.reports.text import document, render, render_remarks, render_warnings
 from dpaudit.stats.witness import Witness
 from dpaudit.targets.construction import source_of
 from dpaudit.targets.target import CallableTarget, ImportedTarget

@@ -16,11 +16,11 @@ from dpaudit.certificates.result import AuditResult
 from dpaudit.certificates.traced import Excerpt, Finding, SourceLine, Trace
 from dpaudit.composed import replace
 from dpaudit.reports import github, sarif, trace
-from dpaudit.reports.batch import render_summary
-from dpaudit.reports.html.view import view_of
+from dpaudit.reports.html.page import view_of
 from dpaudit.reports.json import read_document
 from dpaudit.reports.records import decode_record, encode_record
 from dpaudit.reports.text import render as render_audit
+from dpaudit.reports.text import render_summary
 from dpaudit.targets.target import CallableTarget
 from dpaudit.tracing.trace import trace_pair
 from tests.cli.made_results import ERROR, PASS, VIOLATION

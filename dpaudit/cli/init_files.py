@@ -1,0 +1,509 @@
+"""The files of a first audit: configuration, test for pytest, and workflow for GitHub. Values are
+written as YAML and as Python."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+from dpaudit.config.project import TEST_DEFAULTS
+from dpaudit.config.settings import FILL_IN, escaped, holes
+from dpaudit.import_path import is_file, resolve, split
+from dpaudit.inputs.datasets import FILE
+from dpaudit.inputs.values import FORMS, IMPORT, Inline, Reference
+
+CONFIG = Path("audits.yaml")
+TEST = Path("test_privacy.py")
+WORKFLOW = Path(".github/workflows/privacy.yml")
+FILES = (CONFIG, TEST, WORKFLOW)
+
+_WIDTH = 92
+_BARE = re.compile(r"[A-Za-z_][\w/.-]*(:[A-Za-z_][\w.]*)?", re.ASCII)
+# Words that YAML does not read as texts.
+_VALUES = ("true", "false", "null", "yes", "no", "on", "off")
+# Comments on keys to fill in.
+_REMARKS = {
+    "claim": "the claim: its ε, or delta, rho, mu … (docs/configuration.md#claims)",
+    "d1": "one input, as JSON or YAML",
+    "d2": "its neighbour, such as the same without one record",
+    "params": "arguments of every call",
+    "init": "arguments of the constructor",
+    "call": "the method that draws",
+}
+_CONFIG = """\
+# Audits of {target}, for: dpaudit run {config}
+# docs/configuration.md and docs/options.md describe all keys; for editors,
+# `dpaudit schema config` prints their JSON schema.
+version: 1
+audits:
+  - {audit}
+"""
+_TEST = '''\
+"""Privacy claims of {target}, tested by dpaudit."""
+
+{imports}
+
+
+def test_{name}_is_private():
+    {hole}# {remark}
+    d1 = {d1}
+    d2 = {d2}
+    {call}
+'''
+_HOLE = """pytest.fail("{fill_in}: {gaps}; then remove this line")
+    """
+_WORKFLOW = """\
+# Tests the privacy claims of {target} at every change.
+name: privacy
+on:
+  push:
+  pull_request:
+permissions:
+  contents: read
+jobs:
+  audit:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v5
+      - uses: actions/setup-python@v6
+        with:
+          python-version: "{python}"
+{remark}
+{installs}
+      - run: dpaudit run {config} --report github
+      # Also where the audits fail, so that both are seen at once.
+      - run: pytest {test}
+        if: success() || failure()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A first audit.
+
+    settings: keys of the configuration file, with FILL_IN for unknown values.  remarks: comments
+    on keys.  methods: possible values of `call`.  confidence_of_tests: confidence of the test.
+    """
+
+    settings: Mapping[str, Any]
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    methods: Sequence[str] = ()
+    confidence_of_tests: float = TEST_DEFAULTS["confidence"]
+
+    @property
+    def holes(self) -> list[str]:
+        """Keys that have FILL_IN, such as `claim.epsilon`."""
+        return [".".join(map(str, path)) for path in holes(self.settings)]
+
+    @property
+    def target(self) -> str:
+        return str(self.settings["mechanism"])
+
+
+def contents(start: Start, requirement: str) -> dict[Path, str]:
+    """Return the text of every file. requirement: requirement of dpaudit for pip."""
+    return {CONFIG: config(start), TEST: test(start), WORKFLOW: workflow(start, requirement)}
+
+
+def config(start: Start) -> str:
+    """Return a configuration file with one audit."""
+    lines: list[str] = []
+    for key, value in start.settings.items():
+        remark = textwrap.wrap(start.remarks.get(key, ""), _WIDTH - 6)
+        written = f"{key}: {_written(key, escaped(value))}{_to_do(key, value, start)}"
+        lines += [*(f"# {line}" for line in remark), written]
+    return _CONFIG.format(target=_plain(start.target), config=CONFIG, audit="\n    ".join(lines))
+
+
+def _written(key: str, value: Any) -> str:
+    if value == FILL_IN:
+        return FILL_IN
+    if key == "samples":
+        return f"{value:_}"
+    if isinstance(value, Mapping) and key in ("claim", "params", "init"):
+        parts = (f"{_word(name)}: {_written(name, part)}" for name, part in value.items())
+        return f"{{{', '.join(parts)}}}"
+    return _word(value) if isinstance(value, str) and key not in ("d1", "d2") else in_yaml(value)
+
+
+def _word(text: Any) -> str:
+    """Return a text without quotes where YAML needs none."""
+    is_bare = _BARE.fullmatch(str(text)) and str(text).lower() not in _VALUES
+    return str(text) if is_bare else in_yaml(text)
+
+
+def _to_do(key: str, value: Any, start: Start) -> str:
+    if not list(holes(value)):
+        return ""
+    several = f": {', '.join(start.methods)}" if key == "call" else ""
+    return f"  # {_REMARKS[key]}{several}"
+
+
+def workflow(start: Start, requirement: str) -> str:
+    """Return a workflow for GitHub Actions. requirement: requirement of dpaudit for pip."""
+    module = _plain(split(start.target)[0])
+    remark = f"dpaudit as it was installed here, and the packages that {module} imports."
+    if FILL_IN in requirement:
+        remark = (
+            "FILL_IN: where GitHub gets dpaudit from, such as "
+            "git+https://HOST/OWNER/dpaudit@COMMIT. Here it was installed from a folder that "
+            f"GitHub does not have. Then the packages that {module} imports."
+        )
+    found = [f"{shlex.quote(requirement)} pytest"]
+    if Path("requirements.txt").is_file():
+        found.append("-r requirements.txt")
+    if any(Path(one).is_file() for one in ("pyproject.toml", "setup.py")):
+        found.append(".")
+    version = ".".join(map(str, sys.version_info[:2]))
+    return _WORKFLOW.format(
+        target=_plain(start.target),
+        remark="\n".join(f"      # {line}" for line in textwrap.wrap(remark, _WIDTH - 8)),
+        python=version,
+        installs="\n".join(f"      - run: {_scalar(f'pip install {one}')}" for one in found),
+        config=CONFIG,
+        test=TEST,
+    )
+
+
+def _scalar(command: str) -> str:
+    """Return a command for YAML, in quotes if needed."""
+    return in_yaml(command) if re.search(r":\s|\s#", command) else command
+
+
+def test(start: Start) -> str:
+    """Return a test for pytest."""
+    settings, imports = start.settings, _Imports()
+    made, inputs = _made(start, imports.add(start.target)), dict[str, str]()
+    gaps = list(start.holes)
+    # References of a configuration file have no short form in Python.
+    gaps += [
+        f"{key}.{name}"
+        for key in ("params", "init")
+        for name, value in _named(settings.get(key, {}))
+        if value != FILL_IN and in_python(value) is None
+    ]
+    for key in ("d1", "d2"):
+        written = _input(settings[key], settings.get("as"))
+        inputs[key] = "..." if written is None else written
+        gaps += [key] if written is None and key not in gaps else []
+    arguments = [made, "d1", "d2", *_arguments_of(start, imports)]
+    call = f"assert_private({', '.join(arguments)})"
+    if len(call) > _WIDTH - 4:
+        lines = "".join(f"        {one},\n" for one in arguments)
+        call = f"assert_private(\n{lines}    )"
+    return _TEST.format(
+        target=_plain(start.target),
+        imports=imports.text(f"{inputs} {call}", has_gaps=bool(gaps)),
+        name=start.target.rpartition(":")[2].replace(".", "_").lower(),
+        hole=_HOLE.format(fill_in=FILL_IN, gaps=", ".join(gaps)) if gaps else "",
+        remark=_remark_on_inputs(start),
+        call=call,
+        **inputs,
+    )
+
+
+class _Imports:
+    """The imports of a test, collected while its expressions are written."""
+
+    def __init__(self) -> None:
+        self._standard = set[str]()
+        self._others = ["from dpaudit.testing import assert_private"]
+        # Lines that make files importable, and import from them.
+        self._files: list[str] = []
+
+    def add(self, path: str) -> str:
+        """Return the expression for the object at an import path, and import it."""
+        module, attribute = split(path)
+        first = attribute.partition(".")[0]
+        if not is_file(module):
+            self._others.append(f"from {module} import {first}")
+            return attribute
+        file = Path(module)
+        folder = f" / {str(file.parent)!r}" if file.parent != Path() else ""
+        place = f"Path(__file__).parent{folder}"
+        self._standard.add("from pathlib import Path")
+        if not _can_be_imported(file):
+            self._standard.add("from runpy import run_path")
+            run = f"run_path(str({place} / {file.name!r}))"
+            self._files += ["", f"{first} = {run}[{first!r}]"]
+            return attribute
+        self._standard.add("import sys")
+        line = f"sys.path.insert(0, str({place}))"
+        self._files += [] if line in self._files else ["", line]
+        self._files.append(f"from {file.stem} import {first}  # noqa: E402")
+        return attribute
+
+    def of_claims(self) -> None:
+        """Import the functions that make claims."""
+        self._others.append("from dpaudit.claims import group, make_claim")
+
+    def text(self, body: str, *, has_gaps: bool) -> str:
+        """Return the lines of all imports. body: expressions of the test."""
+        others = [*self._others, *(["import pytest"] if has_gaps else [])]
+        others += ["import numpy as np"] if "np.array(" in body else []
+        standard = self._standard | ({"import datetime"} if "datetime." in body else set())
+        above = sorted(standard, key=_plain_first)
+        below = [*sorted(others, key=_plain_first), *self._files]
+        return "\n".join([*above, *([""] if above else []), *below])
+
+
+def _plain_first(line: str) -> tuple[bool, str]:
+    return line.startswith("from"), line
+
+
+def _remark_on_inputs(start: Start) -> str:
+    if "d1" not in start.remarks:
+        return "Two neighbouring inputs."
+    relation = " and their relation" if "adjacency" in start.remarks else ""
+    return f"Inputs{relation}, guessed: choose the pair that you think leaks most."
+
+
+def _input(value: Any, form: str | None) -> str | None:
+    """Return an input as an expression of Python; None if it has no short one."""
+    written = None if value == FILL_IN else in_python(value)
+    if written is None or form in ("pandas", "polars"):
+        return None
+    return f"np.array({written})" if form in ("array", "numpy") else written
+
+
+def _made(start: Start, mechanism: str) -> str:
+    """Return the expression for the function that draws. mechanism: name of the target."""
+    settings, made = start.settings, mechanism
+    if "init" in settings or settings.get("factory") or _is_class(start.target):
+        made = f"{made}({_arguments(settings.get('init', {}))})"
+    return f"{made}.{settings['call']}" if settings.get("call", FILL_IN) != FILL_IN else made
+
+
+def _arguments_of(start: Start, imports: _Imports) -> Iterator[str]:
+    """Yield the arguments of `assert_private` after the inputs."""
+    settings = start.settings
+    claim = dict(settings["claim"])
+    group, definition = claim.pop("group", 1), claim.pop("definition", None)
+    numbers = {name: _python(value) for name, value in claim.items()}
+    if definition is None and group == 1:
+        yield from (f"{name}={value}" for name, value in numbers.items())
+    else:
+        imports.of_claims()
+        inside = ", ".join(f'"{name}": {value}' for name, value in numbers.items())
+        made = f"make_claim({{{inside}}}{f', {definition!r}' if definition else ''})"
+        yield f"group({made}, {group})" if group != 1 else made
+    if settings.get("params"):
+        yield f"params={_python(settings['params'])}"
+    for key in ("batch_arg", "data_arg", "rng_arg", "adjacency"):
+        if key in settings:
+            yield f'{key}="{settings[key]}"'
+    if settings.get("post_process") is not None:
+        yield f"post_process={imports.add(settings['post_process'])}"
+    yield f"samples={settings['samples']:_}"
+    yield f"confidence={start.confidence_of_tests!r}"
+    yield f"seed={settings['seed']}"
+
+
+def _named(arguments: Any) -> Iterable[tuple[Any, Any]]:
+    return arguments.items() if isinstance(arguments, Mapping) else enumerate(arguments)
+
+
+def _python(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f'"{name}": {_python(one)}' for name, one in value.items()) + "}"
+    return "..." if value == FILL_IN else in_python(value) or "..."
+
+
+def _arguments(init: Any) -> str:
+    if isinstance(init, Mapping):
+        return ", ".join(f"{name}={_python(value)}" for name, value in init.items())
+    return ", ".join(map(_python, init or ()))
+
+
+def _is_class(path: str) -> bool:
+    return isinstance(resolve(path), type)
+
+
+def _can_be_imported(file: Path) -> bool:
+    """Return whether an import of the file's name finds this file."""
+    name = file.stem
+    if not name.isidentifier() or name in sys.stdlib_module_names:
+        return False
+    try:
+        found = find_spec(name)
+    except (ImportError, ValueError):
+        return True
+    return found is None or found.origin is None or Path(found.origin).resolve() == file.resolve()
+
+
+def _plain(text: str) -> str:
+    """Return text that can stand in a comment or a docstring."""
+    return text.encode("unicode_escape").decode("ascii").replace('"', "'")
+
+
+def in_yaml(value: Any) -> str:
+    """Return a value in one line of YAML, which is read back as the same value.
+
+    >>> in_yaml({"bounds": {"tuple": [0, 1.5]}, "word": "yes: # no"})
+    '{"bounds": {"tuple": [0, 1.5]}, "word": "yes: # no"}'
+    """
+    if isinstance(value, Mapping):
+        items = (f"{in_yaml(key)}: {in_yaml(part)}" for key, part in value.items())
+        return f"{{{', '.join(items)}}}"
+    if isinstance(value, tuple):
+        return f"{{tuple: {in_yaml(list(value))}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_yaml, value))}]"
+    if isinstance(value, Reference):
+        return in_yaml(repr(value))
+    if isinstance(value, Inline):
+        return f"{{{value.form}: {in_yaml(value.data)}}}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if isinstance(value, datetime.date):
+        return f"!!timestamp '{value.isoformat(*_SPACE[: isinstance(value, datetime.datetime)])}'"
+    return json.dumps(value, ensure_ascii=not str(value).isprintable())
+
+
+_SPACE = (" ",)
+
+
+def in_python(value: Any) -> str | None:
+    """Return a value as an expression of Python; None for a reference to a file or an import, and
+    for arrays and data frames.
+
+    >>> in_python({"tuple": [0, 1.5]}), in_python("@rows.csv")
+    ('(0, 1.5)', None)
+    """
+    if isinstance(value, Mapping):
+        return _mapping(value)
+    if isinstance(value, tuple):
+        return in_python({"tuple": list(value)})
+    if isinstance(value, list):
+        parts = [in_python(part) for part in value]
+        return None if None in parts else f"[{', '.join(map(str, parts))}]"
+    if isinstance(value, Reference | Inline):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if isinstance(value, datetime.date):
+        return f"datetime.{value!r}" if not repr(value).startswith("datetime.") else repr(value)
+    if isinstance(value, str) and value.startswith((FILE, IMPORT)):
+        return None
+    return json.dumps(value) if isinstance(value, str) and value.isprintable() else repr(value)
+
+
+def _mapping(value: Mapping[Any, Any]) -> str | None:
+    if set(value) == {"tuple"} and isinstance(value["tuple"], list):
+        inside = in_python(value["tuple"])
+        comma = "," if len(value["tuple"]) == 1 else ""
+        return None if inside is None else f"({inside[1:-1]}{comma})"
+    items = [(in_python(key), in_python(part)) for key, part in value.items()]
+    if len(value) == 1 and set(value) <= set(FORMS):
+        return None
+    if any(None in item for item in items):
+        return None
+    return "{" + ", ".join(f"{key}: {part}" for key, part in items) + "}"
+
+
+_NAME = "dpaudit"
+# pip refuses this requirement, so it installs no other package.
+UNKNOWN = f"{_NAME} @ {FILL_IN}"
+# Time limit for a git command, in seconds.
+_PATIENCE = 10
+# `git@host:path`, the form of ssh.
+_SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(.+)")
+
+
+def requirement() -> str:
+    """Return the requirement that installs this dpaudit on another machine: a version from an
+    index, a commit of a repository, or a folder below this one; UNKNOWN if there is none."""
+    try:
+        found = metadata.distribution(_NAME)
+    except metadata.PackageNotFoundError:
+        return UNKNOWN
+    text = found.read_text("direct_url.json")
+    return f"{_NAME}=={found.version}" if text is None else _of(json.loads(text))
+
+
+def _of(direct: Mapping[str, Any]) -> str:
+    """Return the requirement for a record of pip (direct_url.json, PEP 610)."""
+    url, inside = str(direct.get("url", "")), direct.get("subdirectory")
+    if "vcs_info" in direct:
+        info = direct["vcs_info"]
+        return _in_repository(info["vcs"], url, info["commit_id"], inside)
+    if urlsplit(url).scheme == "file":
+        return _local(Path(url2pathname(urlsplit(url).path)))
+    info = direct.get("archive_info", {})
+    hashes = dict(info.get("hashes") or [str(info.get("hash", "=")).split("=", 1)])
+    parts = [f"sha256={hashes['sha256']}"] if "sha256" in hashes else []
+    parts += [f"subdirectory={inside}"] if inside else []
+    where = f"{_public(url)}{'#' * bool(parts)}{'&'.join(parts)}"
+    return f"{_NAME} @ {where}" if _public(url) else UNKNOWN
+
+
+def _in_repository(vcs: str, url: str, commit: str, inside: str | None) -> str:
+    where = _public(url)
+    if not where:
+        return UNKNOWN
+    return f"{_NAME} @ {vcs}+{where}@{commit}{f'#subdirectory={inside}' if inside else ''}"
+
+
+def _local(path: Path) -> str:
+    """Return the relative path of a folder or file below this folder; for a clone elsewhere, the
+    commit in its origin."""
+    here = Path(os.path.realpath(os.getcwd()))
+    place = Path(os.path.realpath(path))
+    if place.is_relative_to(here) and place.exists():
+        return f"./{place.relative_to(here).as_posix()}"
+    root, commit, origin = (
+        _git(place, *words)
+        for words in (
+            ("rev-parse", "--show-toplevel"),
+            ("rev-parse", "HEAD"),
+            ("remote", "get-url", "origin"),
+        )
+    )
+    if not (root and commit and origin):
+        return UNKNOWN
+    inside = place.relative_to(Path(os.path.realpath(root))).as_posix()
+    return _in_repository("git", origin, commit, None if inside == "." else inside)
+
+
+def _git(folder: Path, *words: str) -> str:
+    """Return the output of git in a folder; "" if git fails."""
+    # In a hook of git, these variables name another repository.
+    environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(  # noqa: S603  # words of this module alone, and no shell
+            ["git", "-C", str(folder), *words],  # noqa: S607  # the one on PATH
+            capture_output=True, text=True, timeout=_PATIENCE, check=True, env=environment,
+        )  # fmt: skip
+        return done.stdout.strip()
+    return ""
+
+
+def _public(url: str) -> str:
+    """Return a URL without user name, password and query; "" for a URL that other machines cannot
+    reach."""
+    short = _SCP.fullmatch(url)
+    if short is not None and "://" not in url:
+        url = f"https://{short[1]}/{short[2]}"
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    if parts.scheme not in ("https", "http", "ssh") or not host:
+        return ""
+    if parts.scheme == "ssh":  # the port of ssh is not that of https
+        return urlunsplit(("https", re.sub(r":\d*$", "", host), parts.path, "", ""))
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))

@@ -1,1 +1,0 @@
-"""What `dpaudit init` finds out about a mechanism, and the files that it writes."""

@@ -1,0 +1,465 @@
+"""The result of an audit as rows and sentences, for each kind of ending (`VIEWS`).
+
+`Sampled`, `Recorded` and `Failed` audits share one view. A failed audit shows the pairs that were
+finished before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dpaudit.auditing.underpowered import no_guesses_could
+from dpaudit.certificates.certificate import (
+    Certificate,
+    EpsilonInterval,
+    EventCount,
+    ExactCertificate,
+    FirstFailure,
+    FixedTest,
+    OneRunCertificate,
+)
+from dpaudit.certificates.result import (
+    AuditResult,
+    Canaries,
+    Exact,
+    Failed,
+    Recorded,
+    Sampled,
+    Verdict,
+)
+from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.reports import bounds, findings, numbers, searched
+from dpaudit.reports.bounds import own_bound
+from dpaudit.reports.findings import EVEN, allowance, brief, caught, compared, inputs, shares
+from dpaudit.reports.layout import BELOW, Item, paragraph, row, table
+from dpaudit.wording import counted
+
+# Largest number of types of exceptions that are listed without -v.
+_MOST_EXCEPTIONS = 3
+
+
+def _draws_said(result: AuditResult, ending: Sampled | Failed) -> str:
+    """Return the part of the headline after the name."""
+    if isinstance(ending, Failed):
+        return ending.error or "the audit did not end"
+    level = bounds.decided_at(result)
+    if result.verdict is Verdict.VIOLATION:
+        where = " outside the space" if searched.is_outside(result) else ""
+        return f"refuted at {level}{where}: {findings.refutation(ending.deciding)}"
+    return f"{counted(result.draws, 'draw')} do not refute {result.claim.describe()} at {level}"
+
+
+def _draws_found(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[Item]:
+    """Return the bounds, and the rows of the deciding pair, or of all pairs if verbose."""
+    if ending.deciding is None:
+        return []
+    shown = ending.certificates if verbose else (ending.deciding,)
+    pairs = [line for one in shown for line in _pair(one, result, verbose)]
+    return [*bounds.rows(result, every=verbose > 0), *pairs]
+
+
+def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) -> list[Item]:
+    """Return sentences on what an attacker learns, and on what the audit could not show."""
+    if ending.deciding is None:
+        return []
+    # Of a violation that another parameter shows, a bound of 0 for ε says nothing.
+    says = result.epsilon_lower > 0 or result.verdict is not Verdict.VIOLATION
+    lines = paragraph(findings.attacker(result)) if verbose and says else []
+    if result.verdict is Verdict.NO_VIOLATION_FOUND:
+        lines += paragraph(findings.detectable(ending.deciding))
+        reach = findings.unseen(ending.deciding)
+        lines += paragraph(reach) if reach else []
+        lines += paragraph(findings.UNPROVEN)
+        listed = " and ".join(ending.deciding.ignored)
+        lines += paragraph(f"Not tested: {listed}.") if listed and verbose else []
+    return lines
+
+
+def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[Item]:
+    several = len(result.certificates) > 1
+    lines = findings.inputs(result, certificate, shown=verbose > 0 or not several)
+    if several and verbose:
+        least = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
+        own = f"ε ≥ {least}, p {numbers.p_at_most(certificate.p_value)}"
+        lines = ["", *lines, *row("", own)]
+    if findings.is_by_divergence(certificate) and not verbose:
+        lines += _divergence(certificate)  # the event stays within the claim
+    else:
+        lines += _events(certificate, result.confidence, verbose)
+        bets = findings.by_bets_alone(certificate)
+        lines += row("evidence", bets) if bets else []
+    if _has_row_of_draws(certificate, verbose):
+        lines += row("draws", _draws(certificate))
+    lines += _interval(certificate)
+    lines += _exceptions(certificate, verbose)
+    return lines + (_workings(certificate) if verbose else [])
+
+
+def _has_row_of_draws(certificate: Certificate, verbose: int) -> bool:
+    return verbose > 0 or certificate.recording is not None
+
+
+def _exceptions(certificate: Certificate, verbose: int) -> list[Item]:
+    """Return rows of exceptions by type, the most frequent types first."""
+    every = sorted(certificate.failures.items(), key=lambda one: -sum(one[1]))
+    most = len(every) if verbose else _MOST_EXCEPTIONS
+    lines: list[Item] = []
+    for kind, counts in every[:most]:
+        lines += row("exceptions", f"{kind}: {_draws_of(counts)}")
+        lines += _first_failure(certificate.first_failures.get(kind))
+    if rest := [counts for _, counts in every[most:]]:
+        counts = sum(d1 for d1, _ in rest), sum(d2 for _, d2 in rest)
+        lines += row("exceptions", f"of {counted(len(rest), 'more type')}: {_draws_of(counts)}")
+    return lines
+
+
+def _draws_of(counts: tuple[int, int]) -> str:
+    return f"{counted(counts[0], 'draw')} of d1, {counted(counts[1], 'draw')} of d2"
+
+
+def _events(certificate: Certificate, confidence: float, verbose: int) -> list[Item]:
+    every = certificate.fixed.events
+    leading = findings.leading_event(certificate)
+    if leading is None:
+        return row("event", "none: no output looked worth testing")
+    shown = every if verbose else (leading,)
+    names = [f"E{place + 1}" for place in range(len(shown))] if len(shown) > 1 else ["E"]
+    learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
+    # A row of draws, if there is one, says how many draws chose the event.
+    is_shown = _has_row_of_draws(certificate, verbose)
+    choice = "" if is_shown else f"; chosen on {counted(learned, 'separate draw')}"
+    lines: list[Item] = []
+    for name, event in zip(names, shown, strict=True):
+        words = event.words if verbose else brief(event.words)
+        lines += row(f"event {name}", f"{words}  (points to {event.guess}{choice})")
+    cells = _cells(names, shown, certificate.point, confidence)
+    lines += table(cells, left=(0, 1, 4), margin=BELOW)
+    if certificate.fixed.method == "probabilistic":
+        return lines
+    for name, event in zip(names, shown, strict=True):
+        lines += findings.allowance(name, event, certificate.point)
+    return lines
+
+
+def _cells(
+    names: Sequence[str], events: Sequence[EventCount], point: ProfilePoint, confidence: float
+) -> list[list[str]]:
+    cells = [["", "", "seen in", "share", f"{numbers.level(confidence)} Clopper–Pearson"]]
+    for name, one in zip(names, events, strict=True):
+        cells += map(list, findings.counted_rows(name, one, point))
+    return cells
+
+
+def _draws(certificate: Certificate) -> str:
+    recording, kept = certificate.recording, certificate.fixed.draws
+    if recording is not None:
+        made = f"{recording.draws_d1:,} of d1 and {recording.draws_d2:,} of d2 recorded"
+        return f"{made}; {certificate.draws - kept:,} to learn from, {kept:,} for the exact bound"
+    text = f"{certificate.draws:,} of {certificate.budget:,}"
+    counted_on = 0 if certificate.schedule is None else certificate.schedule.counted
+    if counted_on:
+        learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
+        text += f"; {learned - counted_on:,} kept and {counted_on:,} counted to learn from"
+    if certificate.refuted_after is not None:
+        text += f"; refuted after {certificate.refuted_after:,}"
+    if certificate.fixed.stage == "confirmation":
+        return f"{text}, confirmed on {kept:,} more"
+    return f"{text}; {kept:,} of them kept for the exact bound"
+
+
+def _interval(certificate: Certificate) -> list[Item]:
+    """Return the row of the interval for a declared range; empty without one."""
+    interval = certificate.interval
+    if interval is None:
+        return []
+    at_zero = " at δ = 0" if certificate.point.delta else ""
+    level, lower = numbers.level(1 - certificate.alpha), numbers.at_least(interval.lower)
+    if math.isfinite(interval.upper):
+        lies = f"between {lower} and {numbers.at_most(interval.upper)}, at {level}"
+    else:
+        lies = f"at least {lower}, at {level}; not bounded from above, since {_unseen(interval)}"
+    return row("range", f"ε for this pair{at_zero} is {lies}")
+
+
+def _unseen(interval: EpsilonInterval) -> str:
+    """Return the declared output because of which ε has no upper bound."""
+    words, d1, d2 = next(one for one in interval.atoms if not (one[1] and one[2]))
+    if d1 or d2:
+        return f"{words} was never drawn for {'d2' if d1 else 'd1'}"
+    return f"{words} was never drawn"
+
+
+def _first_failure(first: FirstFailure | None) -> list[Item]:
+    """Return the row with message and place of the first exception of a kind."""
+    if first is None or not (first.message or first.where):
+        return []
+    said = " ".join(first.message.split()) or "without a message"
+    return row("", f"the first: {said}" + (f" ({first.where})" if first.where else ""))
+
+
+def _divergence(certificate: Certificate) -> list[Item]:
+    """Return the row of a Rényi divergence; empty without one."""
+    test = certificate.divergence
+    if test is None:
+        return []
+    allowed, lower = numbers.plain(test.allowed), numbers.at_least(test.lower, above=test.allowed)
+    bounded = f"{findings.divergence(test)} ≥ {lower} (allowed: {allowed})"
+    p = numbers.p_at_most(test.p_value)
+    return row("divergence", f"{bounded}, p {p}; P of d1, Q of d2")
+
+
+def _workings(certificate: Certificate) -> list[Item]:
+    fixed, several = certificate.fixed, bool(certificate.others)
+    found = row("found by", certificate.attack)
+    found += row("attacks", findings.tried(certificate)) if certificate.attacks else []
+    bound = f"ε ≥ {numbers.at_least(fixed.epsilon_lower)}, p {numbers.p_at_most(fixed.p_value)}"
+    inputs = "either input" if fixed.two_guesses else "one input only"
+    guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {inputs}"
+    which = f", {fixed.kind} rule" if several else ""
+    exact = row("exact test", f"{fixed.method}{which}: {guesses}; this test alone: {bound}")
+    exact += _rules(certificate)
+    exact += _divergence(certificate)
+    if certificate.recording is not None:
+        return [*found, *exact]
+    betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
+    wealth = numbers.at_least(certificate.wealth)
+    needed = numbers.about(1 / certificate.alpha_betting)
+    # The rules of a portfolio share what the exact test may spend.
+    alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
+    spent = [numbers.error_level(one) for one in alphas]
+    tests = "for the exact test"
+    if certificate.divergence is not None:
+        tests = "each for the exact test and the divergence"
+    tests += " (its rules share that)" if several else ""
+    recorded = counted(len(certificate.blocks), "block"), counted(len(certificate.rounds), "round")
+    return [
+        *found,
+        *row("betting", f"wealth {wealth} (violation at {needed}); {betting}"),
+        *exact,
+        *row("error split", f"{spent[0]} for betting, {spent[1]} {tests}"),
+        *row("record", f"{recorded[0]} of draws, {recorded[1]} of bets"),
+    ]
+
+
+def _rules(certificate: Certificate) -> list[Item]:
+    """Return a row for each rule of the exact test; empty if there is only the main rule."""
+    every = certificate.rules
+    if [one.kind for one in every] == ["main"]:
+        return []
+    lines = [row("rules" if place == 0 else "", _rule(one)) for place, one in enumerate(every)]
+    return [line for one in lines for line in one]
+
+
+def _rule(test: FixedTest) -> str:
+    share = f"{100 * test.share:.4g}{numbers.GLUE}%"
+    bound = f"ε ≥ {numbers.at_least(test.epsilon_lower)}"
+    events = " or ".join(event.words for event in test.events)
+    return f"{test.kind} ({share}): {bound}, {brief(events) if events else 'no event'}"
+
+
+_DIGITS = 6
+_NEARLY_CERTAIN = 0.99
+_OF_PMF = "Computed from the mechanism's pmf; only an audit by sampling tests its code."
+_STATED = (
+    "The probabilities are those that the mechanism's own pmf states. Whether its code draws from "
+    "them only an audit by sampling can tell, and other inputs may differ."
+)
+
+
+def _exact_said(result: AuditResult, ending: Exact) -> str:
+    """Return the part of the headline after the name."""
+    decisive = ending.deciding
+    if decisive.refuted:
+        return f"exact: {_refutation(decisive, result.claim)}"
+    pairs = "this pair" if len(result.by_pair) == 1 else f"these {len(result.by_pair)} pairs"
+    points = len(result.claim.points())
+    what = result.claim.describe()
+    claimed = what if points == 1 else f"the {points} points tested of {what}"
+    return f"exact: {claimed} {'holds' if points == 1 else 'hold'} for {pairs}"
+
+
+def _exact_found(result: AuditResult, ending: Exact, verbose: int) -> list[Item]:
+    """Return the rows of the deciding pair, or of all pairs if verbose."""
+    shown = ending.certificates if verbose else (ending.deciding,)
+    return [line for one in shown for line in _exact_pair(one, result, verbose)]
+
+
+def _exact_meaning(result: AuditResult, ending: Exact, verbose: int) -> list[Item]:
+    """Return sentences on what an attacker learns, and on what was not tested."""
+    decisive = ending.deciding
+    if not verbose:
+        return paragraph(_OF_PMF)
+    if math.isinf(decisive.epsilon):
+        # Probability of the outputs that only one input can give, for the likelier input.
+        d1 = math.fsum(p for _, p, q in decisive.law if q == 0)
+        share = numbers.share(max(d1, math.fsum(q for _, p, q in decisive.law if p == 0)))
+        learns = f"is certain after any output that only one can give: up to {share} of all"
+    else:
+        sure = 1 / (1 + math.exp(-decisive.epsilon))
+        is_near = sure >= _NEARLY_CERTAIN  # which is not shown as 100 %
+        most = numbers.sure(decisive.epsilon, numbers.UP) if is_near else numbers.share(sure)
+        learns = f"can tell the inputs apart with up to {most} certainty, from one output"
+    return [*paragraph(f"{EVEN} {learns}."), *paragraph(_STATED)]
+
+
+def _exact_pair(one: ExactCertificate, result: AuditResult, verbose: int) -> list[Item]:
+    claim, point = result.claim, one.point
+    claimed, delta = numbers.plain(point.epsilon), numbers.plain(point.delta)
+    by_mass = claim.counts_single_outputs
+    epsilon = _exactly(one.epsilon_lower, point.epsilon, one.refuted and not by_mass)
+    lower = _exactly(one.delta_lower, point.delta, one.refuted and not by_mass)
+    mass = _exactly(one.probabilistic_delta, point.delta, one.refuted and by_mass)
+    pure = f"; {numbers.about(one.epsilon, digits=_DIGITS)} at δ = 0" if point.delta else ""
+    at_delta = f" at δ = {delta}" if point.delta else ""
+    own = _own(one, claim)
+    rows = list(own)
+    if verbose or not (own or by_mass):
+        rows += row("ε exactly", f"{epsilon}{at_delta} (claimed: {claimed}){pure}")
+    if verbose or (point.delta and not (own or by_mass)):
+        rows += row("δ exactly", f"{lower} at ε = {claimed} (claimed: {delta})")
+    if verbose or by_mass:
+        rows += row(
+            "δ of PDP", f"{mass} at ε = {claimed}{f' (claimed: {delta})' if by_mass else ''}"
+        )
+    return [
+        *rows,
+        *inputs(result, one, shown=verbose > 0 or len(result.by_pair) == 1),
+        *_exact_event(one, verbose, by_mass),
+        *row("outcomes", f"{len(one.law):,} possible ones; nothing was drawn"),
+    ]
+
+
+def _own(one: ExactCertificate, claim: PrivacyClaim) -> list[Item]:
+    """Return the row of the definition's own parameter (such as μ), if it has one."""
+    own = own_bound(claim, one.point.epsilon, one.delta_lower)
+    if own is None:
+        return []
+    least = numbers.at_least(own.lower, above=own.claimed)
+    point = numbers.plain(one.point.epsilon)
+    text = f"{least}, from δ at ε = {point} (claimed: {numbers.plain(own.claimed)})"
+    return row(f"{own.symbol} at least", text)
+
+
+def _exact_event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[Item]:
+    event = one.event
+    if event is None:
+        return row("event", "none: both inputs give every output the same probability")
+    cells = [
+        ["P(E)", "d1", numbers.about(event.probability_d1, digits=_DIGITS)],
+        ["Q(E)", "d2", numbers.about(event.probability_d2, digits=_DIGITS)],
+    ]
+    words = event.words if verbose else brief(event.words)
+    return [
+        *row("event E", f"{words}  (points to {event.guess})"),
+        *table(cells, left=(0, 1, 2), margin=BELOW),
+        *([] if by_mass else allowance("E", event, one.point)),
+    ]
+
+
+def _refutation(one: ExactCertificate, claim: PrivacyClaim) -> str:
+    """Return the probabilities by which the claim fails."""
+    event, point = one.event, one.point
+    if event is None:
+        raise ValueError(f"{one.pair}: refuted without an event")
+    if claim.counts_single_outputs:
+        allowed, seen = numbers.shares_apart(point.delta, shares(event)[0])
+        times = f"more than e^{numbers.plain(point.epsilon)} times as likely for {event.guess}"
+        return f"outputs {times} have probability {seen}; the claim allows {allowed}"
+    return compared(event, point)
+
+
+def _exactly(value: float, claimed: float, beyond: bool) -> str:
+    """Return a number to 6 digits, or to as many as show that it exceeds the claim."""
+    if beyond and value > claimed:
+        return numbers.at_least(value, above=claimed, digits=_DIGITS)
+    return numbers.about(value, digits=_DIGITS)
+
+
+_IF = "Holds if fair coins chose the canaries, and no guess was made knowing them."
+_ASSUMED = (
+    "This holds if a fair coin of its own put every canary in or left it out, and the guesses were "
+    "made without knowing the coins."
+)
+_FIXED = (
+    "With δ > 0, the number of guesses had to be fixed before the scores of the canaries were seen."
+)
+_UNPROVEN = "No proof: other canaries, or a better attack, may still refute the claim."
+
+
+def _canaries_said(result: AuditResult, ending: Canaries) -> str:
+    """Return the part of the headline after the name."""
+    one = ending.deciding
+    level = numbers.level(result.confidence)
+    verb = "was" if one.correct == 1 else "were"
+    right = f"{one.correct:,} of {counted(one.guesses, 'guess')} {verb} right"
+    if not one.refuted:
+        return f"{right}, which does not refute {result.claim.describe()} at {level}"
+    p = f"p {numbers.p_at_most(one.p_value)}"
+    return f"refuted at {level}: {right} about {_canaries(one)} ({p})"
+
+
+def _canaries(one: OneRunCertificate) -> str:
+    return "1 canary" if one.canaries == 1 else f"{one.canaries:,} canaries"
+
+
+def _canaries_found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
+    """Return the bounds and the rows of the guesses."""
+    one = ending.deciding
+    share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
+    right = f"{one.correct:,} right{share}"
+    return [
+        *bounds.rows(result, every=verbose > 0),
+        *inputs(result, one),
+        *row("guesses", f"{one.guesses:,} about {_canaries(one)}, {right}"),
+    ]
+
+
+def _canaries_meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
+    """Return sentences on what an attacker learns, and on what the audit could not show."""
+    one = ending.deciding
+    said = f"{_attacker(result, one)} {_ASSUMED}" if verbose else _IF
+    lines = paragraph(f"{said} {_FIXED}" if one.point.delta else said)
+    if result.verdict is not Verdict.NO_VIOLATION_FOUND:
+        return lines
+    if math.isfinite(one.detectable_epsilon):
+        detectable = f"{caught(one.detectable_epsilon, one.point, 'these guesses')}."
+    elif no_guesses_could(one.point, one.alpha):
+        detectable = "No leak would have been caught, and none would be with any number of guesses."
+    else:
+        detectable = "No leak would have been caught with so few guesses (more canaries help)."
+    return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
+
+
+def _attacker(result: AuditResult, one: OneRunCertificate) -> str:
+    even = f"An attacker who thinks it even (50{numbers.GLUE}%) whether a canary was in"
+    if one.epsilon_lower <= 0:
+        return f"{even} was not shown to learn anything from the output."
+    sure, level = numbers.sure(one.epsilon_lower), numbers.level(result.confidence)
+    return (
+        f"{even} can tell with at least {sure} certainty, from one output (shown with {level} "
+        "confidence)."
+    )
+
+
+class View(NamedTuple):
+    """The texts of one kind of ending.
+
+    said: the reason for the verdict.  found: the rows of the result.  meaning: sentences on what
+    the result means for an attacker, and on what it does not show. The number is 1 for more rows.
+    """
+
+    said: Callable[[AuditResult, Any], str]
+    found: Callable[[AuditResult, Any, int], list[Item]]
+    meaning: Callable[[AuditResult, Any, int], list[Item]]
+
+
+_OF_DRAWS = View(_draws_said, _draws_found, _draws_meaning)
+VIEWS: Mapping[type, View] = {
+    Sampled: _OF_DRAWS,
+    Recorded: _OF_DRAWS,
+    Failed: _OF_DRAWS,
+    Exact: View(_exact_said, _exact_found, _exact_meaning),
+    Canaries: View(_canaries_said, _canaries_found, _canaries_meaning),
+}
