@@ -183,6 +183,33 @@ def ignored_flags(*known: str) -> Callable[[Command], Command]:
     return decorate
 
 
+space_flag = option(
+    "--space",
+    metavar="SPACE",
+    section=USUAL,
+    help="The set of possible inputs, as in the example. For tables: 'table {age: integer in "
+    "[0, 120], city: category [a, b]}'.",
+)
+
+
+def outside_flags(section: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options about inputs outside the space of a search."""
+    inside = option(
+        "--inside",
+        is_flag=True,
+        section=section,
+        help="Try no inputs outside the space. Without --inside, dpaudit tries a few, such as "
+        "values beyond the bounds and NaN, and notes the result.",
+    )
+    outside = option(
+        "--outside",
+        is_flag=True,
+        section=section,
+        help="Let inputs outside the space count, too.",
+    )
+    return lambda command: inside(outside(command))
+
+
 def _flag_of(one: Option, other_help: str | None, **more: Any) -> Callable[[Command], Command]:
     if one.name == "debug":
         return debug_option

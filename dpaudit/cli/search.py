@@ -11,9 +11,16 @@ from dpaudit.auditing.options import OPTIONS
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.cli.batch import Printer, auditing, run_batch
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.flags import check_complete, given_settings, refuse_misread, some_flags
+from dpaudit.cli.flags import (
+    check_complete,
+    given_settings,
+    outside_flags,
+    refuse_misread,
+    some_flags,
+    space_flag,
+)
 from dpaudit.cli.group import DEBUG
-from dpaudit.cli.options import USUAL, AuditCommand, option, repeating
+from dpaudit.cli.options import AuditCommand, option, repeating
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.run import finished, forget, journaled
 from dpaudit.cli.saving import Results, destinations
@@ -38,27 +45,9 @@ Example:
 docs/guides/find-the-pair.md lists spaces and relations.""",
 )
 @click.argument("target", required=False, metavar="TARGET", shell_complete=complete_targets)
-@option(
-    "--space",
-    metavar="SPACE",
-    section=USUAL,
-    help="The set of possible inputs, as in the example. For tables: 'table {age: integer in "
-    "[0, 120], city: category [a, b]}'.",
-)
+@space_flag
 @some_flags(*_FLAGS, usual=["adjacency"])
-@option(
-    "--inside",
-    is_flag=True,
-    section="What to audit",
-    help="Try no inputs outside the space. Without --inside, dpaudit tries a few, such as values "
-    "beyond the bounds, NaN, missing values and new categories; a leak there is a note.",
-)
-@option(
-    "--outside",
-    is_flag=True,
-    section="What to audit",
-    help="Let inputs outside the space decide the verdict, too.",
-)
+@outside_flags("What to audit")
 @option(
     "--keep",
     type=int,

@@ -11,7 +11,7 @@ import click
 from dpaudit.auditing.options import OPTIONS
 from dpaudit.cli import exit_codes
 from dpaudit.cli.completing import targets as complete_targets
-from dpaudit.cli.flags import given_settings, some_flags
+from dpaudit.cli.flags import given_settings, outside_flags, some_flags, space_flag
 from dpaudit.cli.options import AuditCommand, Choice, option
 from dpaudit.cli.process.ending import heeded, kept_from_leaving
 from dpaudit.cli.process.parent import end_with_parent
@@ -38,13 +38,7 @@ Example:
     --adjacency add-remove --claimed 1""",
 )
 @click.argument("function", metavar="FUNCTION", shell_complete=complete_targets)
-@option(
-    "--space",
-    metavar="SPACE",
-    section="Usual options",
-    help="The set of possible inputs, as in the example. For tables: 'table {age: integer in "
-    "[0, 120], city: category [a, b]}'.",
-)
+@space_flag
 @some_flags(
     usual=["adjacency"],
     adjacency="The neighbouring relation, such as add-remove. Others: replace, or a distance such "
@@ -64,19 +58,7 @@ Example:
     help="Distance between two answers. records is for functions whose answers are datasets: the "
     "number of records that differ. Default: l1.",
 )
-@option(
-    "--inside",
-    is_flag=True,
-    section="Usual options",
-    help="Try no inputs outside the space. Without --inside, dpaudit tries a few, such as values "
-    "beyond the bounds and NaN, and notes the result.",
-)
-@option(
-    "--outside",
-    is_flag=True,
-    section="Usual options",
-    help="Let inputs outside the space count, too.",
-)
+@outside_flags("Usual options")
 @some_flags(
     "params",
     "init",

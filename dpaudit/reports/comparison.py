@@ -27,7 +27,7 @@ from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import is_expected
 from dpaudit.reports.layout import padded, wrap
-from dpaudit.reports.markdown import escaped
+from dpaudit.reports.markdown import escaped, table_head, table_row
 from dpaudit.reports.records import as_lists
 from dpaudit.reports.text import NOT_RUN, name_width
 from dpaudit.wording import counted, shortened, visible
@@ -129,11 +129,11 @@ def render_markdown(comparison: Comparison) -> str:
     """Return a comparison as Markdown, for a comment on a change."""
     lines = [f"### dpaudit compare: {escaped(_summary(comparison))}", ""]
     if comparison.changes:
-        lines += [_row(_HEAD), _row(["---"] * len(_HEAD))]
+        lines += table_head(_HEAD)
     for one in _ordered(comparison):
         kind = f"**{_REGRESSION}**" if one.is_regression else _CHANGE
         texts = (shortened(one.name, 120), one.what, one.before, one.now)
-        lines.append(_row([kind, *(escaped(numbers.unglued(text)) for text in texts)]))
+        lines.append(table_row([kind, *(escaped(numbers.unglued(text)) for text in texts)]))
     lines += ["", *(f"* {escaped(text)}" for text in comparison.remarks)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -385,7 +385,3 @@ def _ordered(comparison: Comparison) -> list[Change]:
         comparison.changes,
         key=lambda one: (one.name not in worse, order.index(one.name), not one.is_regression),
     )
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

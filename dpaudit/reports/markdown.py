@@ -50,7 +50,7 @@ def entry(result: AuditResult) -> Part:
     if is_met and warnings_of(result):
         report = "\n".join(f"* {escaped(' '.join(one.split()))}" for one in warnings_of(result))
     section = f"#### {cells[1]}\n\n{report}\n" if report else ""
-    return Part(_row(cells), section, is_met, leaves_open(result))
+    return Part(table_row(cells), section, is_met, leaves_open(result))
 
 
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
@@ -60,8 +60,8 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
     lines += [f"**{escaped(missing)}.**", ""] if missing else []
     lines += [escaped(stopped(not_run)), ""] if not_run else []
     names = (escaped(shortened(name, _LONGEST_NAME)) for name in not_run)
-    left_out = [_row([NOT_RUN, name, *[""] * (len(_HEAD) - 2)]) for name in names]
-    rows = [_row(_HEAD), _row(["---"] * len(_HEAD)), *_first([*_ordered(parts), *left_out])]
+    left_out = [table_row([NOT_RUN, name, *[""] * (len(_HEAD) - 2)]) for name in names]
+    rows = [*table_head(_HEAD), *_first([*_ordered(parts), *left_out])]
     reports = _within(parts, sum(map(_size, rows)))
     remark = [UNPROVEN, ""] if any(one.is_open for one in parts) else []
     return "\n".join([*lines, *rows, "", *reports, *remark])
@@ -85,7 +85,8 @@ def _first(rows: list[str]) -> list[str]:
     for row in rows:
         room -= _size(row)
         if room < 0:
-            return [*found, _row([f"{len(rows) - len(found):,} more", *[""] * (len(_HEAD) - 1)])]
+            more = f"{len(rows) - len(found):,} more"
+            return [*found, table_row([more, *[""] * (len(_HEAD) - 1)])]
         found.append(row)
     return found
 
@@ -102,7 +103,13 @@ def _within(parts: Sequence[Part], used: int) -> list[str]:
     return found
 
 
-def _row(cells: Sequence[str]) -> str:
+def table_head(cells: Sequence[str]) -> list[str]:
+    """Return the first two lines of a table."""
+    return [table_row(cells), table_row(["---"] * len(cells))]
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """Return a row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
