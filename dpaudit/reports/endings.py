@@ -139,7 +139,7 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[I
     if certificate.fixed.method == "probabilistic":
         return lines
     for name, event in zip(names, shown, strict=True):
-        lines += findings.allowance(name, event, certificate.point)
+        lines.append(findings.allowance(name, event, certificate.point))
     return lines
 
 
@@ -354,7 +354,7 @@ def _exact_event(one: ExactCertificate, verbose: int, by_mass: bool) -> list[Ite
     return [
         *row("event E", f"{words}  (points to {event.guess})"),
         *table(cells, left=(0, 1, 2), margin=BELOW),
-        *([] if by_mass else allowance("E", event, one.point)),
+        *([] if by_mass else [allowance("E", event, one.point)]),
     ]
 
 

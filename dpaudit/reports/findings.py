@@ -22,7 +22,7 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.inputs.neighbouring import EQUAL
 from dpaudit.inputs.pairs import describe_pair
 from dpaudit.reports import numbers
-from dpaudit.reports.layout import Item, row
+from dpaudit.reports.layout import Item, Row, row
 from dpaudit.reports.records import as_lists
 from dpaudit.wording import counted, shortened
 
@@ -154,7 +154,7 @@ def _values(result: AuditResult, name: str) -> str | None:
     return None
 
 
-def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[Item]:
+def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
     """Return the row with the claim's limit for an event of this name."""
     letter, (ahead, behind) = "P" if event.guess == "d1" else "Q", shares(event)
     factor = f"e^{numbers.plain(point.epsilon)} · " if point.epsilon else ""
@@ -165,7 +165,7 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> list[Item]:
     written = numbers.share(most, numbers.UP)
     if ahead - most > _NOISE:  # as many digits as show the difference, as in the headline
         written, _ = numbers.shares_apart(most, ahead)
-    return row("allowed", f"{letter}({name}) ≤ {limit} = {written}")
+    return Row("allowed", f"{letter}({name}) ≤ {limit} = {written}")
 
 
 def leaves_open(result: AuditResult) -> bool:

@@ -27,7 +27,7 @@ from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds
 from dpaudit.reports.findings import allowance, compared, detectable
-from dpaudit.reports.layout import table, width_of
+from dpaudit.reports.layout import laid_out, table, width_of
 from dpaudit.reports.registry import FORMATS, parse_report
 from dpaudit.reports.text import document, render, render_remarks, render_warnings
 from dpaudit.stats.witness import Witness
@@ -193,7 +193,8 @@ def test_an_error_names_the_command_that_repeats_it(verbose: int) -> None:
 
 
 def rows(result: AuditResult, *, every: bool = False) -> list[str]:
-    return [" ".join(" ".join(one.row(result)).split()) for one in bounds(result, every=every)]
+    every_bound = bounds(result, every=every)
+    return [" ".join(" ".join(laid_out(one.row(result))).split()) for one in every_bound]
 
 
 def test_bounds_of_a_violation_that_stay_below_the_claim_are_not_shown() -> None:
@@ -234,19 +235,19 @@ def test_what_is_allowed_is_rounded_as_in_the_headline() -> None:
     event = replace(BELOW, count_d1=260, draws_d1=497, count_d2=50, draws_d2=503)
     said = "27.1\xa0%"
     assert compared(event, point).endswith(f"the claim allows {said}")
-    assert allowance("E", event, point)[0].endswith(f"= {said}")
+    assert allowance("E", event, point).text.endswith(f"= {said}")
     # Just beyond the limit it takes more digits.
     close = replace(event, count_d1=27_023, draws_d1=100_000)
     said = "27.021\xa0%"
     assert compared(close, point).endswith(f"the claim allows {said}")
-    assert allowance("E", close, point)[0].endswith(f"= {said}")
+    assert allowance("E", close, point).text.endswith(f"= {said}")
 
 
 def test_what_a_probability_cannot_exceed_is_no_product() -> None:
     certain = replace(BELOW, count_d1=500, draws_d1=500, count_d2=120, draws_d2=500)
-    (line,) = allowance("E", certain, ProfilePoint(6.0, 0.0))
+    line = allowance("E", certain, ProfilePoint(6.0, 0.0)).text
     assert line.endswith("P(E) ≤ min(1, e^6 · 24.0\xa0%) = 100\xa0%")
-    (line,) = allowance("E", certain, ProfilePoint(6.0, 0.1))
+    line = allowance("E", certain, ProfilePoint(6.0, 0.1)).text
     assert line.endswith("P(E) ≤ min(1, e^6 · 24.0\xa0% + 0.1) = 100\xa0%")
 
 
