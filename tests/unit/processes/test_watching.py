@@ -51,8 +51,8 @@ class Heard(logging.Handler):
 
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
-    monkeypatch.setattr(watching, "PATIENCE", 0.05)
-    monkeypatch.setattr(watching, "LOOK", 0.01)
+    monkeypatch.setattr(watching, "PATIENCE", 0.3)
+    monkeypatch.setattr(watching, "LOOK", 0.02)
     handler = Heard()
     logging.getLogger("dpaudit").addHandler(handler)
     yield handler
