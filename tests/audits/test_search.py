@@ -220,7 +220,7 @@ def test_pairs_outside_that_raise_are_no_reason_for_a_warning() -> None:
 
 
 def test_nan_can_be_in_the_space() -> None:
-    result = search(raises_for_nan, space="list of number in [0, 1] or NaN", samples=10_000)
+    result = search(raises_for_nan, space=f"{UNIT} or NaN", samples=10_000)
     assert result.verdict is Verdict.VIOLATION
     assert result.searched is not None
     assert not any(result.searched.outside)
@@ -245,14 +245,14 @@ def test_state_that_the_search_has_filled_is_named() -> None:
     _NOISE.clear()
     result = search(remembers_noise)
     assert result.verdict is Verdict.VIOLATION
-    assert any("keeps state between calls" in one for one in result.warnings)
+    assert any("keeps state " in one for one in result.warnings)
     assert "_NOISE" in str(result)
 
 
 def test_a_search_that_has_hardly_begun_is_warned_of() -> None:
     few = search(correct, samples=500, confidence=0.9999)
-    assert any("the search tried only" in one for one in few.warnings)
-    assert not any("the search tried only" in one for one in usual().warnings)
+    assert any("search tried only" in one for one in few.warnings)
+    assert not any("search tried only" in one for one in usual().warnings)
 
 
 def raises_for_two(rows: list[Any], rng: np.random.Generator) -> float:
@@ -338,8 +338,7 @@ def test_attacks_of_a_user_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_search_in_which_every_input_raises_is_an_error() -> None:
     result = search(never, samples=2_000)
-    assert result.verdict is Verdict.ERROR
-    assert "no output came for either input" in str(result.error)
+    assert (result.verdict, result.error_code) == (Verdict.ERROR, "always-raises")
     assert "nothing will do" in str(result.error)
 
 

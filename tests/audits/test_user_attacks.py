@@ -23,6 +23,7 @@ from dpaudit.draws import SelectionDraws
 from dpaudit.errors import UsageError
 from dpaudit.outcomes import Outcomes
 from dpaudit.reports.text import render
+from tests.raising import refusal
 
 Rng = np.random.Generator
 Scores = NDArray[np.float64]
@@ -96,7 +97,7 @@ def test_the_event_is_in_the_words_of_the_attack() -> None:
     # Points are nearer for d1, so that the score is turned round.
     assert said["d1"] == "where the score is minus the distance from the origin"
     (certificate,) = with_one(fit_nearness).certificates
-    assert "where the score is that of the attack fit_nearness" in certificate.fixed.events[0].words
+    assert "the attack fit_nearness" in certificate.fixed.events[0].words
 
 
 def test_an_attack_that_finds_nothing_changes_nothing() -> None:
@@ -167,33 +168,43 @@ def fails(scores: Callable[[Outcomes], Any]) -> Callable[[SelectionDraws], Any]:
 
 
 @pytest.mark.parametrize(
-    ("attack", "message"),
+    ("attack", "code", "named"),
     [
-        (Raising, r"the attack Raising raised ValueError: no way when it was fitted to \d+ draws"),
-        (fails(lambda outcomes: 1 / 0), "raised ZeroDivisionError: division by zero when it scor"),
-        (fails(lambda outcomes: np.zeros((outcomes.size, 2))), r"scores of shape \(\d+, 2\);"),
-        (fails(lambda outcomes: 0.0), r"scores of shape \(\); it must return"),
-        (fails(lambda outcomes: ["a"] * outcomes.size), "could not convert string to float"),
-        (lambda selection: None, "returned None from fit; it must return a function"),
+        (Raising, "attack-raised", r"Raising raised ValueError: no way .* \d+ draws"),
+        (fails(lambda outcomes: 1 / 0), "attack-raised", "ZeroDivisionError: .* scored"),
+        (
+            fails(lambda outcomes: np.zeros((outcomes.size, 2))),
+            "attack-returned-no-score",
+            r"shape \(\d+, 2\);",
+        ),
+        (fails(lambda outcomes: 0.0), "attack-returned-no-score", r"shape \(\);"),
+        (
+            fails(lambda outcomes: ["a"] * outcomes.size),
+            "attack-raised",
+            "could not convert string to float",
+        ),
+        (lambda selection: None, "attack-returned-no-score", "None from fit"),
         (
             fails(lambda outcomes: radius(outcomes) - radius(outcomes).mean()),
-            "gives the same outcome another score among other outcomes",
+            "score-depends-on-batch",
+            "",
         ),
     ],
 )
-def test_an_attack_that_fails_is_an_error_and_no_verdict(attack: Any, message: str) -> None:
+def test_an_attack_that_fails_is_an_error_and_no_verdict(
+    attack: Any, code: str, named: str
+) -> None:
     result = audited(attacks=[attack])
-    assert result.verdict is Verdict.ERROR
+    assert (result.verdict, result.error_code) == (Verdict.ERROR, code)
     assert result.error is not None
     assert "\n" not in result.error
-    assert re.search(message, result.error)
+    assert re.search(named, result.error)
 
 
 def test_a_score_that_cannot_be_sent_to_workers() -> None:
     result = audited("benchmarks.whole_audits:signs", attacks=[fit_nearness], workers=2)
-    assert result.verdict is Verdict.ERROR
-    assert result.error is not None
-    assert "the score of the attack fit_nearness cannot be sent to other processes" in result.error
+    assert (result.verdict, result.error_code) == (Verdict.ERROR, "score-not-sendable")
+    assert "fit_nearness" in str(result.error)
 
 
 class NoFit:
@@ -209,20 +220,23 @@ class WithArguments:
 
 
 @pytest.mark.parametrize(
-    ("attack", "message"),
+    ("attack", "code", "named"),
     [
-        (NoFit, "the class NoFit has no method fit"),
-        (WithArguments, "the class WithArguments cannot be made without arguments: TypeError"),
-        (lambda one, other: None, "fit must take one argument, but: missing a required argument"),
-        (3, "int is of type int; it must have a method fit"),
-        ("nowhere:Attack", "there is no module 'nowhere'"),
-        ("mechanisms.laplace:laplase", "attack 'mechanisms.laplace:laplase': .* Did you mean"),
-        ("radius", "'radius' is neither an import path, .* nor an installed attack"),
+        (NoFit, "attack-without-fit", "the class NoFit "),
+        (WithArguments, "attack-not-loadable", "the class WithArguments .*: TypeError"),
+        (lambda one, other: None, "attack-without-fit", "one argument, .*'other'"),
+        (3, "attack-without-fit", "type int"),
+        ("nowhere:Attack", "module-not-found", "'nowhere'"),
+        ("mechanisms.laplace:laplase", "name-not-found", "Did you mean 'laplace'"),
+        ("radius", "attack-not-found", "'radius'"),
     ],
 )
-def test_an_attack_that_cannot_be_loaded_is_a_usage_error(attack: Any, message: str) -> None:
-    with pytest.raises(UsageError, match=f"attacks: .*{message}"):
-        audited(attacks=[attack])
+def test_an_attack_that_cannot_be_loaded_is_a_usage_error(
+    attack: Any, code: str, named: str
+) -> None:
+    error = refusal(audited, attacks=[attack])
+    assert error.code == code
+    assert re.search(f"attacks: .*{named}", str(error))
 
 
 def test_an_attack_given_twice() -> None:

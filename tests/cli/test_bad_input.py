@@ -166,7 +166,7 @@ def test_what_may_not_be_read(monkeypatch: pytest.MonkeyPatch, words: tuple[str,
     monkeypatch.setattr(os, "access", allows)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
-    assert "cannot be read: Permission denied" in result.stderr
+    assert ": Permission denied" in result.stderr
     assert "shut" in result.stderr
     assert "Errno" not in result.stderr
 
@@ -253,7 +253,7 @@ ALWAYS = {  # the call, the type of the inputs, and the values that the error na
                             ["TypeError", "(always.py:2)", "epsilon='1'"]),
     "init": ("Scaled", ("--init", "[0]"), INPUTS,
              ["ZeroDivisionError", "(always.py:9)", "init (0)", "d1"]),
-    "code": ("broken", (), INPUTS, ["NameError", "(always.py:4)", "code of the mechanism"]),
+    "code": ("broken", (), INPUTS, ["NameError", "(always.py:4)", "the mechanism"]),
 }  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def test_a_divergence_that_no_event_shows_in_eighty_columns(dpaudit: Any, tmp_pa
         assert max(map(len, lines)) <= 80
     assert "event E" not in brief.stdout
     assert "event E" in verbose.stdout
-    assert "each for the exact test and the divergence" not in verbose.stdout  # no bets
+    assert "each for the " not in verbose.stdout  # no bets
     again = dpaudit("report", file, "-v")
     assert again.exit_code == 0, again.output
     assert again.stdout.startswith(verbose.stdout)
@@ -77,8 +77,7 @@ def test_a_divergence_that_no_event_shows_in_eighty_columns(dpaudit: Any, tmp_pa
 
 def test_what_was_not_looked_at_is_said(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
     said = dpaudit("bound", *files, "--epsilon", "1", "-v").stdout
-    remedy = "dpaudit run --floating-point searches them"
-    assert f"Not tested: low-order bits of floats ({remedy})." in " ".join(said.split())
+    assert re.search(r"Not tested: .* \(dpaudit run --floating-point ", " ".join(said.split()))
     whole = [tmp_path / name for name in ("n1.npy", "n2.npy")]
     for path in whole:
         np.save(path, np.random.default_rng(len(path.name)).integers(0, 9, 1_500))
@@ -97,7 +96,7 @@ def test_constant_recordings_are_warned_about(dpaudit: Any, tmp_path: Path) -> N
         np.save(path, np.full(size, 7.0))
     result = dpaudit("bound", *paths, "--epsilon", "1", "-q")
     assert result.exit_code == 0
-    assert "all 2,900 draws are 7, for both d1 and d2; is this intended?" in result.stdout
+    assert "all 2,900 draws are 7, " in result.stdout
 
 
 def test_a_folder_is_called_one(dpaudit: Any, files: list[str], tmp_path: Path) -> None:
@@ -272,15 +271,14 @@ def test_rows_that_hang_together_are_no_verdict(
     result = dpaudit("bound", *series, "--epsilon", "0.4", "--json", file)
     assert result.exit_code == 3, result.output
     assert result.stdout.split()[0] == "ERROR"
-    assert "record one row for each run" in " ".join(result.stdout.split())
     (audit,) = json.loads(file.read_text())["audits"]
     assert (audit["verdict"], audit["certificates"]) == ("ERROR", [])
-    assert "differ along the recording" in audit["error"]
+    assert audit["error_code"] == "draws-differ"
     again = dpaudit("report", file)
     assert again.stdout.startswith(result.stdout)
     quiet = dpaudit("bound", *series, "--epsilon", "0.4", "-q", "--expect", "violation")
     assert (quiet.exit_code, quiet.stdout.count("\n")) == (3, 1)
-    assert "differ along the recording" in quiet.stdout
+    assert audit["error"][:40] in quiet.stdout
 
 
 def test_rows_that_were_sorted_are_a_warning(
@@ -290,7 +288,7 @@ def test_rows_that_were_sorted_are_a_warning(
     file = tmp_path / "result.json"
     result = dpaudit("bound", *files, "--epsilon", "0.4", "--json", file)
     assert result.exit_code == 1, result.output
-    words = "rows of d1 are sorted by output, so dpaudit cannot check whether they are independent"
+    words = "rows of d1 are sorted by "
     assert f"warning {words}" in " ".join(result.stdout.split())
     (audit,) = json.loads(file.read_text())["audits"]
     assert any(text.startswith(words) for text in audit["certificates"][0]["warnings"])
@@ -301,8 +299,8 @@ def test_rows_that_were_sorted_are_a_warning(
 @pytest.mark.parametrize(
     ("column", "code", "message"),
     [
-        ("", 2, "d1.csv: column 1 has no name; leave it out if it only numbers the rows"),
-        ("run", 3, "numbers the rows and is not an output of a mechanism; leave that column out"),
+        ("", 2, "d1.csv: column 1 has no name; "),
+        ("run", 3, "leave that column "),
     ],
 )
 def test_the_index_that_pandas_writes_is_no_output(
@@ -333,6 +331,7 @@ def test_one_file_with_an_arm_whose_rows_hang_together(dpaudit: Any, tmp_path: P
     pairs = zip(rng.integers(1, 3, 2_000), rng.normal(size=2_000).cumsum(), strict=True)
     file = tmp_path / "draws.csv"
     file.write_text("input,x\n" + "".join(f"{arm},{one}\n" for arm, one in pairs))
-    result = dpaudit("bound", file, "--arm", "input", "--epsilon", "0.4")
+    saved = tmp_path / "r.json"
+    result = dpaudit("bound", file, "--arm", "input", "--epsilon", "0.4", "--json", saved)
     assert result.exit_code == 3, result.output
-    assert "differ along the recording" in " ".join(result.stdout.split())
+    assert json.loads(saved.read_text())["audits"][0]["error_code"] == "draws-differ"

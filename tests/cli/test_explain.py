@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -23,14 +24,14 @@ def test_the_answer_of_the_seed_is_75_percent() -> None:
     """001: "ε = 1.1 … 50 % … at most 75 %"; 000, equation 5 gives the other bound, 25 %."""
     result = explain("posterior", "--epsilon", "1.1", "--prior", "0.5")
     assert result.exit_code == 0, result.output
-    assert "at most 75.0 % likely, and at least 25.0 %" in " ".join(result.stdout.split())
+    assert re.findall(r"\d+\.\d %", result.stdout)[1:3] == ["75.0 %", "25.0 %"]
 
 
 def test_without_a_prior_there_is_a_table_for_every_epsilon() -> None:
     result = explain("posterior", "--epsilon", "0", "--epsilon", str(math.log(3)))
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0] == "ε = 0: how likely d1 is to an attacker"
+    assert lines[0].startswith("ε = 0: ")
     # ε = 0 leaves a belief as it was; ln 3 makes even odds 3 to 1.
     assert lines[6].split() == ["50.0", "%", "50.0", "%", "50.0", "%"]
     assert lines[6 + 11].split() == ["50.0", "%", "25.0", "%", "75.0", "%"]

@@ -92,8 +92,7 @@ def test_no_command_is_a_request_for_help(dpaudit: Any) -> None:
 def test_a_group_alone_says_what_is_missing(dpaudit: Any, word: str, known: str) -> None:
     result = dpaudit(word)
     assert (result.exit_code, result.stdout) == (2, "")
-    said = f"error: a command is missing: {known} (see 'dpaudit {word} --help')\n"
-    assert result.stderr == said
+    assert result.stderr.endswith(f": {known} (see 'dpaudit {word} --help')\n")
 
 
 def test_summaries_of_commands_are_whole(dpaudit: Any) -> None:

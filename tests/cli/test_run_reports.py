@@ -173,12 +173,12 @@ def test_a_page_is_there_before_the_next_audit_begins(
 
     def run_audit(spec: AuditSpec, on_progress: Any = None) -> Any:
         if spec.name == "b":
-            assert "1 of 2 audits: the run did not end." in html.read_text("utf-8")
+            assert "1 of 2 audits: " in html.read_text("utf-8")
         return answer(spec)
 
     install_engine(run_audit)
     assert dpaudit("run", config("a", "b"), "--report", f"html:{html}").exit_code == 0
-    assert "did not end" not in html.read_text("utf-8")
+    assert "1 of 2 audits: " not in html.read_text("utf-8")
 
 
 def test_a_page_that_cannot_be_made_is_refused_before_the_work(

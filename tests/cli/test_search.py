@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,8 @@ def of_frame(rows, size, rng):
 def never(rows, rng):
     raise ValueError("nothing will do")
 """
-UNIT = ("--space", "list of number in [0, 1]", "--adjacency", "add-remove", "--epsilon", "1")
+SPACE = "list of number in [0, 1]"
+UNIT = ("--space", SPACE, "--adjacency", "add-remove", "--epsilon", "1")
 
 
 @pytest.fixture
@@ -55,9 +57,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_exit_codes(folder: Path, dpaudit: Any) -> None:
     assert dpaudit("search", "m.py:good", *UNIT, "--samples", "20000").exit_code == 0
     assert dpaudit("search", "m.py:bad", *UNIT, "--samples", "20000").exit_code == 1
-    ended = dpaudit("search", "m.py:never", *UNIT, "--samples", "1000")
+    ended = dpaudit("search", "m.py:never", *UNIT, "--samples", "1000", "--json", "never.json")
     assert ended.exit_code == 3
-    assert "no output came for either input" in ended.stdout
+    (audit,) = json.loads(Path("never.json").read_text())["audits"]
+    assert audit["error_code"] == "always-raises"
 
 
 def test_inputs_outside_the_space_count_only_if_asked(folder: Path, dpaudit: Any) -> None:
@@ -79,10 +82,10 @@ def test_inputs_outside_the_space_count_only_if_asked(folder: Path, dpaudit: Any
         "defaults: {samples: 20_000, adjacency: add-remove, claim: {epsilon: 1},\n"
         "  mechanism: m.py:passes_nan}\n"
         "audits:\n"
-        "  - {name: a, expect: pass, search: 'list of number in [0, 1]'}\n"
+        f"  - {{name: a, expect: pass, search: '{SPACE}'}}\n"
         "  - {name: b, expect: violation,\n"
-        "     search: {space: 'list of number in [0, 1]', outside: true}}\n"
-        "  - {name: c, expect: violation, search: 'list of number in [0, 1] or NaN'}\n"
+        f"     search: {{space: '{SPACE}', outside: true}}}}\n"
+        f"  - {{name: c, expect: violation, search: '{SPACE} or NaN'}}\n"
     )
     assert dpaudit("run", "o.yaml").exit_code == 0
 
@@ -152,7 +155,7 @@ def test_a_journal_that_is_there_is_refused_before_anything_is_drawn(
         (("--keep", "abc"), "abc"),
         (("--keep", "0"), "from 1 to 100"),
         (("--d1", "0"), "no option '--d1'"),
-        (("--as", "pandas"), "can be handed over as pandas"),
+        (("--as", "pandas"), "as pandas"),
         (("--samples", "10"), "too few"),
     ],
 )
@@ -184,7 +187,7 @@ def test_a_file_of_searches(folder: Path, dpaudit: Any) -> None:
         "version: 1\n"
         "defaults: {samples: 20_000, adjacency: add-remove, claim: {epsilon: 1}}\n"
         "audits:\n"
-        "  - {mechanism: 'm.py:${name}', search: 'list of number in [0, 1]',\n"
+        f"  - {{mechanism: 'm.py:${{name}}', search: '{SPACE}',\n"
         "     matrix: {name: [good]}, expect: pass}\n"
         "  - {mechanism: m.py:bad, expect: violation,\n"
         "     search: {space: {list: {number: [0, 1]}, length: [0, 3]}, keep: 2, inside: true}}\n"

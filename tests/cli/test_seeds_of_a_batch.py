@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-SHARED = "Audits with the same seed share their random numbers"
+SHARED = "Audits with the same "
 
 
 @pytest.mark.parametrize(

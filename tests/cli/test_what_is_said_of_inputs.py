@@ -42,7 +42,7 @@ def total(rows, rng):
 
 law.pmf = lambda x: {True: 0.5, False: 0.5}
 """
-REPLACED = "note replacing one record means one removed and one added; a claim for add/remove"
+REPLACED = "note replacing one record "
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,8 @@ def test_a_result_from_before_says_nothing_of_it(dpaudit: Any, folder: Path) -> 
 def test_a_replaced_record_is_pointed_out_and_only_then(dpaudit: Any, folder: Path) -> None:
     replaced = ("[1, 2]", "[1, 3]")
     text = shown(dpaudit, *pair(*replaced, "--json", "r.json"))
-    assert f"{REPLACED} needs group 2, or state adjacency replace" in text
+    assert REPLACED in text
+    assert "adjacency replace" in text
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
     assert len(audit["certificates"][0]["notes"]) == 1
     for more in (("--adjacency", "replace"), ("--group", "2")):
@@ -111,7 +112,7 @@ def test_a_replaced_record_is_pointed_out_and_only_then(dpaudit: Any, folder: Pa
 def test_several_records_more_are_a_warning(dpaudit: Any, folder: Path) -> None:
     several = ("[1, 2, 3, 4]", "[1]")
     text = shown(dpaudit, *pair(*several, "-q", "--json", "r.json", epsilon="3"))
-    assert "d1 has 3 records more than d2" in text
+    assert "d1 has 3 records more " in text
     (audit,) = json.loads((folder / "r.json").read_text())["audits"]
     (found,) = audit["certificates"]
     assert (len(found["warnings"]), found["notes"]) == (1, [])
@@ -124,10 +125,11 @@ def test_the_advice_about_groups_can_be_taken(dpaudit: Any) -> None:
     more = ("--group", "2", "--adjacency", "add-remove")
     assert "adjacency add-remove" in shown(dpaudit, *pair("[1, 2]", "[1, 3]", *more))
     result = dpaudit("run", *pair("[1, 2]", "[1, 3]", "--adjacency", "add-remove"))
-    assert result.exit_code == 2
-    assert "state replace, or claim for --group 2 (claim: {group: 2})" in result.stderr
+    assert (result.exit_code, result.code) == (2, "pair-not-neighbours")
+    assert "--group 2 (claim: {group: 2})" in result.stderr
     result = dpaudit("run", *pair("[1, 2]", "[3, 4]", *more))
-    assert "add-remove means in a group of 2 at most 2 rows more or less" in result.stderr
+    assert (result.exit_code, result.code) == (2, "pair-not-neighbours")
+    assert " at most 2 rows " in result.stderr
 
 
 @pytest.mark.usefixtures("traces")

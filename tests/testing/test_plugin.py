@@ -62,10 +62,7 @@ def test_a_run_states_its_audits_and_saves_them(project: pytest.Pytester) -> Non
     result.assert_outcomes(passed=4)
     # 0.001 for each of three, 0.01 for each of two.
     result.stdout.fnmatch_lines(
-        [
-            "dpaudit: 5 privacy audits of 2,000 to 5,000 draws at 99 % to 99.9 %; with new seeds, "
-            "at most 1 run in 43 has a false alarm"
-        ]
+        ["dpaudit: 5 privacy audits of 2,000 to 5,000 draws at 99 % to 99.9 %; *1 run in 43 *"]
     )
     assert budgets_of(project.path / "out.json") == {
         "test_mine.py::test_marked": 4_000,
@@ -137,31 +134,26 @@ def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("flags", "project_file", "words"),
     [
-        (["--dpaudit-samples", "many"], "", "--dpaudit-samples=many must be a number of draws"),
-        (["--dpaudit-samples", "1e400"], "", "--dpaudit-samples=1e400 must be a number of draws"),
-        (["--dpaudit-json", "test_mine.py"], "", "--dpaudit-json=test_mine.py is a file of code"),
+        (["--dpaudit-samples", "many"], "", "--dpaudit-samples=many must be *"),
+        (["--dpaudit-samples", "1e400"], "", "--dpaudit-samples=1e400 must be *"),
+        (["--dpaudit-json", "test_mine.py"], "", "--dpaudit-json=test_mine.py is *code"),
         (["--dpaudit-json", "no/out.json"], "", "--dpaudit-json=no/out.json cannot be written"),
         ([], "[tool.dpaudit]\nsample = 5", "unknown key 'sample' in [[]tool.dpaudit]*'samples'*"),
         *(
-            (
-                [],
-                f"[tool.dpaudit]\nrequire_rare = {value}",
-                f"require_rare = {value} in *a probability between 0 and 1*",
+            ([], f"[tool.dpaudit]\n{key} = {value}", f"{key} = {value} in *{kind}*")
+            for key, value, kind in (
+                ("require_rare", "0", "probability between 0 and 1"),
+                ("require_rare", "2", "probability between 0 and 1"),
+                ("require_rare", "'abc'", "probability between 0 and 1"),
+                ("samples", "'many'", "number of draws"),
+                ("samples", "inf", "number of draws"),
             )
-            for value in ("0", "2")
         ),
-        (
-            [],
-            "[tool.dpaudit]\nrequire_rare = 'abc'",
-            "require_rare = 'abc' in *a probability between 0 and 1*",
-        ),
-        ([], "[tool]\ndpaudit = 5", "[[]tool.dpaudit] must be a table"),
-        ([], "[tool.dpaudit]\nsamples = 'many'", "samples = 'many' in * a number of draws"),
-        ([], "[tool.dpaudit]\nsamples = inf", "samples = inf in * a number of draws"),
-        ([], "[tool.dpaudit]\nsamples = true", "samples = True in * a number of draws"),
+        ([], "[tool]\ndpaudit = 5", "[[]tool.dpaudit] must *"),
+        ([], "[tool.dpaudit]\nsamples = true", "samples = True in *number of draws*"),
         ([], "[tool.dpaudit]\nconfidence = 99", "confidence = 99 in * from 0.5 to below 1"),
-        ([], "[tool.dpaudit]\njournal = 3", "journal = 3 in * the name of a folder"),
-        ([], "[tool.dpaudit]\nworkers = 0", "workers = 0 in * a number of processes"),
+        ([], "[tool.dpaudit]\njournal = 3", "journal = 3 in *folder*"),
+        ([], "[tool.dpaudit]\nworkers = 0", "workers = 0 in *number of processes*"),
     ],
 )
 def test_wrong_settings_are_refused_before_any_test(
@@ -210,7 +202,7 @@ def test_warnings_fail_strict_tests(pytester: pytest.Pytester, lines: str, faile
     outcomes = result.parseoutcomes()
     assert outcomes.get("failed") == failed
     shown = " ".join(word for word in result.stdout.str().split() if word != "E")
-    assert "do not refute 1-DP at 99.99 %; strict: 1 warning fails the audit: all" in shown
+    assert "at 99.99 %; strict: 1 warning " in shown
 
 
 def test_the_default_numbers_are_in_the_summary(pytester: pytest.Pytester) -> None:
@@ -250,9 +242,9 @@ def test_marked_{number}(dp_audit):
     dp_audit(abs, 0, 1, epsilon=1)
 """
 WRONG = {
-    "5_000": "the marker dpaudit(5000) takes keywords only, as dpaudit(samples=5_000)",
-    "sample=5_000": "the marker dpaudit: unknown option 'sample'. Did you mean 'samples'?",
-    "epsilon=1": "the marker dpaudit: unknown option 'epsilon'. Claims belong into the",
+    "5_000": "marker dpaudit(5000) *dpaudit(samples=5_000)",
+    "sample=5_000": "marker dpaudit: *'sample'. Did you mean 'samples'?",
+    "epsilon=1": "marker dpaudit: *'epsilon'. Claims *",
 }
 
 
@@ -284,16 +276,17 @@ def test_loading_it_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alphas", "words"),
+    ("alphas", "audits", "rate"),
     [
-        ([0.01], "1 privacy audit; with new seeds, at most 1 run in 100 has a false alarm"),
-        ([0.0], "1 privacy audit, all exact"),
-        ([0.6, 0.6], "2 privacy audits; with new seeds, false alarms are likely: *"),
+        ([0.01], "1 privacy audit; ", " 1 run in 100 "),
+        ([0.0], "1 privacy audit, ", "all exact"),
+        ([0.6, 0.6], "2 privacy audits; ", "false alarms are "),
     ],
 )
-def test_the_summary(alphas: list[float], words: str) -> None:
+def test_the_summary(alphas: list[float], audits: str, rate: str) -> None:
     said = summary([Kept("one", (), alpha) for alpha in alphas])
-    assert said.startswith(words.rstrip("*"))
+    assert said.startswith(audits)
+    assert rate in said
 
 
 def test_a_test_is_repeated_from_where_it_was_run(

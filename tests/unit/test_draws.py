@@ -46,7 +46,7 @@ def test_tallies_of_different_levels_do_not_add_up() -> None:
     "counts", [np.zeros(4, int), np.zeros((2, 3), int), np.zeros((2, 2)), np.zeros((2, 2), bool)]
 )
 def test_only_integers_by_level_and_arm_are_a_tally(counts: NDArray[Any]) -> None:
-    with pytest.raises(ValueError, match="a tally is a \\(levels, 2\\) array of integers"):
+    with pytest.raises(ValueError, match=r"\(levels, 2\) array of integers"):
         Tally(counts)
     with pytest.raises(ValueError, match="array of integers"):
         AtomTally(counts, (0, 0))

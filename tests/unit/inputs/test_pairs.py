@@ -84,10 +84,8 @@ def test_one_row_of_a_frame_in_the_place_of_another() -> None:
 def test_one_input_with_several_records_more_is_warned_of() -> None:
     pair = NeighbouringPair([1, 2, 3, 4], [1])
     (found,) = several_more(pair)
-    assert found.startswith("d1 has 3 records more than d2; a claim is of one record")
-    assert several_more(NeighbouringPair((1,), (1, 2, 3)))[0].startswith(
-        "d2 has 2 records more than d1"
-    )
+    assert found.startswith("d1 has 3 records more ")
+    assert several_more(NeighbouringPair((1,), (1, 2, 3)))[0].startswith("d2 has 2 records more ")
     assert several_more(pair, 3) == ()
     assert several_more(NeighbouringPair([1, 2, 3, 4], [1], parse_adjacency("add-remove"))) == ()
     # Answers of several queries are no records, as far as can be told.

@@ -9,6 +9,7 @@ import pytest
 
 from dpaudit.levels.cells import NO_OUTPUT, make_cells
 from dpaudit.outcomes import RAISED, Raised, from_raw
+from dpaudit.outcomes.representation import SIGN
 
 
 def test_the_largest_numbers_have_cells() -> None:
@@ -37,7 +38,7 @@ NOON = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
 TWICE: dict[str, tuple[list[Any], str, dict[str, str]]] = {
     "signs": (
         [0.0, -0.0, 1.5, Raised("ValueError", "")],
-        "sign of zero of output",
+        f"{SIGN}output",
         {
             "0.0": "output is 0.0",
             "-0.0": "output is -0.0",

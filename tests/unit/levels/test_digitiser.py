@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.levels.cells import Cells, listed, make_cells
+from dpaudit.levels.cells import RARELY_SEEN, Cells, listed, make_cells
 from dpaudit.levels.digitiser import Digitiser
 from dpaudit.outcomes import Column, Raised, from_raw
 from dpaudit.outcomes.columns import kinds_of
@@ -103,9 +103,9 @@ def test_labels_are_cells_and_unseen_ones_share_the_last() -> None:
          "KeyError is raised, or output is neither a number nor a dict"),
         (["yes", "no", "maybe"], ["yes", "others"], "output is neither a number, 'no' nor 'maybe'"),
         ([f"{n}" for n in range(20)], ["3", "others"],
-         "output is '3', or a value rarely or never seen while learning"),
+         f"output is '3', or {RARELY_SEEN}"),
         ([f"{n}" for n in range(20)], ["others"],
-         "output is a value rarely or never seen while learning"),
+         f"output is {RARELY_SEEN}"),
     ],
 )  # fmt: skip
 def test_outputs_of_a_new_kind_are_described_by_those_that_are_left_out(

@@ -17,6 +17,7 @@ import pytest
 
 from dpaudit.outcomes import Column, Outcomes, Raised, concatenate, from_raw, timed
 from dpaudit.outcomes.packing import pack, unpack
+from dpaudit.outcomes.representation import SIGN
 from dpaudit.outcomes.set_order import as_in_a_set
 from dpaudit.processes.exchange import parsed
 from dpaudit.processes.worker import encode
@@ -25,11 +26,11 @@ NOON = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
 LATER = NOON.astimezone(datetime.timezone(datetime.timedelta(hours=2)))
 # Two outputs that are equal, the column that differs, and its two entries.
 VARYING: dict[str, tuple[Any, Any, str, tuple[str, str]]] = {
-    "zeros": (0.0, -0.0, "sign of zero of output", ("0.0", "-0.0")),
+    "zeros": (0.0, -0.0, f"{SIGN}output", ("0.0", "-0.0")),
     "zeros of float32": (
         np.float32(0.0),
         np.float32(-0.0),
-        "sign of zero of output",
+        f"{SIGN}output",
         ("0.0", "-0.0"),
     ),
     "int and float": (1, 1.0, "type of output", ("int", "float")),
@@ -67,14 +68,14 @@ VARYING: dict[str, tuple[Any, Any, str, tuple[str, str]]] = {
     "zeros of Decimal": (
         Decimal("0.0"),
         Decimal("-0.0"),
-        "sign of zero of output",
+        f"{SIGN}output",
         ("0.0", "-0.0"),
     ),
     "offsets": (NOON, LATER, "UTC offset of output", ("0:00:00", "2:00:00")),
     "complex": (
         complex(0.0, 1.0),
         complex(-0.0, 1.0),
-        "sign of zero of real part of output",
+        f"{SIGN}real part of output",
         ("0.0", "-0.0"),
     ),
 }
@@ -167,7 +168,7 @@ def test_the_type_of_a_batch_is_not_that_of_its_rows() -> None:
 
 def test_a_sign_of_zero_is_kept_in_a_batch() -> None:
     whole = from_raw(np.array([[0.0, 1.0], [-0.0, 1.0], [-0.0, 0.0]]))
-    assert names(whole) == ["sign of zero of output[0]"]
+    assert names(whole) == [f"{SIGN}output[0]"]
     assert len(set(whole.keys().tolist())) == 3
     # and seen by who asks for all but these columns
     beside = whole.keys_beside(frozenset({"output[0]", "output[1]"}))

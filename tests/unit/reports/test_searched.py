@@ -64,7 +64,7 @@ def test_of_long_inputs_an_estimate_says_how_they_differ(found: AuditResult) -> 
 def test_an_input_outside_the_space_is_named_as_such(found: AuditResult) -> None:
     assert found.searched is not None
     assert found.searched.outside[-1]
-    assert "outside     the space does not contain these inputs" in render(found)
+    assert "outside     the space " in render(found)
 
 
 def test_a_result_file_gives_the_search_back(found: AuditResult) -> None:

@@ -360,7 +360,7 @@ def test_of_exceptions_of_many_types_few_are_shown() -> None:
 def test_equal_inputs_promise_nothing() -> None:
     same = replace(PASS.certificates[0], warnings=(EQUAL,))
     text = render(with_certificates(PASS, same))
-    assert "d1 and d2 are equal" in text
+    assert EQUAL.partition(":")[0] in text
     assert "9 of 10 runs" not in text
 
 
@@ -433,7 +433,7 @@ def test_verbose_reports_list_every_rule_with_its_share_and_bound() -> None:
         assert len(line) <= 80
     # The exact test's share, whichever rule is shown.
     (one,) = PASS.certificates
-    assert f"{100 * one.fixed.alpha:.4g} % for the exact test" in verbose
+    assert f"{100 * one.fixed.alpha:.4g} % for the exact" in verbose
     assert "  rules " not in render(result)
     assert "  rules " not in render(of_rules(("main", 1.0, 0.98)), verbose=1)
     assert "  rules " in render(of_rules(("rare", 1.0, 0.98)), verbose=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import permutations
@@ -138,7 +139,8 @@ def test_negative_correlation_is_a_warning() -> None:
     rng = np.random.default_rng(0)
     result = audited(autoregressive(rng, rho=-0.5), rng.normal(size=SIZE))
     (text,) = warnings(result)
-    assert text.startswith("rows of d1 depend on the ones just before them (output: Ljung–Box p")
+    assert text.startswith("rows of d1 depend ")
+    assert " (output: Ljung–Box p" in text
 
 
 def test_an_unlikely_difference_is_a_warning() -> None:
@@ -146,8 +148,8 @@ def test_an_unlikely_difference_is_a_warning() -> None:
     draws = rng.normal(size=SIZE)
     draws[:200] += 0.8
     result = audited(draws, rng.normal(size=SIZE))
-    words = "rows of d1 (output) differ along the recording more than independent rows should (p <"
-    assert any(text.startswith(words) for text in warnings(result))
+    differs = re.compile(r"rows of d1 \(output\) differ along .* \(p <")
+    assert any(map(differs.match, warnings(result)))
 
 
 def test_inputs_in_turns_that_share_their_noise() -> None:
@@ -156,7 +158,7 @@ def test_inputs_in_turns_that_share_their_noise() -> None:
     arms = np.tile([True, False, False, True], SIZE // 4)
     noise = np.repeat(rng.normal(size=SIZE // 2), 2)
     (text, *_) = warnings(with_arm(noise + 1e-6 * rng.normal(size=SIZE), arms))
-    assert text.startswith("rows depend on the ones just before them")
+    assert text.startswith("rows depend ")
 
 
 def test_a_column_beyond_the_first_ones_shows_in_the_event() -> None:
@@ -227,7 +229,7 @@ def test_sorted_rows_cannot_be_checked_which_is_a_warning() -> None:
     cases: list[tuple[Any, str]] = [
         (np.sort, "sorted by output,"),
         (lambda values: np.sort(values)[::-1], "sorted by output,"),
-        (unrolled, "sorted by how often they occur,"),
+        (unrolled, "sorted by how often "),
         (lambda values: sorted(map(str, values)), "sorted by output,"),
     ]
     for order, words in cases:
@@ -235,7 +237,7 @@ def test_sorted_rows_cannot_be_checked_which_is_a_warning() -> None:
         result = audited(*(order(rng.poisson(4, SIZE)) for _ in range(2)))
         assert result.verdict is Verdict.NO_VIOLATION_FOUND
         (text,) = warnings(result)
-        assert text.startswith(f"rows of d1 and d2 are {words} so dpaudit cannot check whether")
+        assert text.startswith(f"rows of d1 and d2 are {words}")
 
 
 def test_rows_that_one_of_several_columns_sorts() -> None:
@@ -258,7 +260,7 @@ def test_one_file_that_is_sorted() -> None:
     rng = np.random.default_rng(0)
     arms, values = rng.random(SIZE) < 0.5, np.sort(rng.laplace(size=SIZE))
     (text,) = warnings(with_arm(values, arms))
-    assert text.startswith("rows of d1 and d2 are sorted by output")
+    assert text.startswith("rows of d1 and d2 are sorted ")
 
 
 def test_few_values_may_be_in_order_by_chance() -> None:
@@ -276,7 +278,7 @@ def test_a_column_that_numbers_the_rows_is_an_error() -> None:
     assert result.error_code == "recording-invalid"
     assert "output[0]" in str(result.error)
     arms = rng.random(SIZE) < 0.5
-    assert "from row to row of d1 and d2" in str(with_arm(numbered, arms).error)
+    assert " d1 and d2" in str(with_arm(numbered, arms).error)
 
 
 @pytest.mark.parametrize("draws", [np.ones, np.zeros])

@@ -150,8 +150,9 @@ PLACES = {
     in_a_context_variable: "_context",
     in_a_generator: "kept",
     in_a_count: "kept",
-    in_arguments_of_partial: "the arguments of partial(draw)",
-    in_keywords_of_partial: "the arguments of partial(draw)",
+    **dict.fromkeys(
+        (in_arguments_of_partial, in_keywords_of_partial), "the arguments of partial(draw)"
+    ),
     in_a_default: "the defaults of draw",
     in_another_module: "sys.kept_by_a_test",
 }

@@ -19,6 +19,8 @@ from tests.neighbouring import relation
 
 Rng = np.random.Generator
 
+UNIT, WIDE = (f"list of number in {bounds}" for bounds in ([0, 1], [-5, 5]))
+
 
 def suggested(score: Any, space: str, adjacency: str, **options: Any) -> list[Proposal]:
     given = {"scores": 200, "inside_only": True, **options}
@@ -51,7 +53,7 @@ def test_what_has_no_noise_scores_higher() -> None:
 
 def test_the_best_of_the_catalogue_come_first_and_are_neighbours() -> None:
     score = Scorer(CallableTarget(function=total))
-    space, adjacency = "list of number in [-5, 5]", "add-remove"
+    space, adjacency = WIDE, "add-remove"
     found = suggested(score, space, adjacency)
     assert score(found[0].d1, found[0].d2) == 5.0
     assert {one.origin for one in found} == {"trace"}
@@ -72,7 +74,7 @@ def test_climbing_goes_on_where_the_catalogue_ends() -> None:
 
 def test_equal_searches_are_equal_and_few_scores_are_few() -> None:
     score = Scorer(CallableTarget(function=total))
-    space, adjacency = "list of number in [-5, 5]", "add-remove"
+    space, adjacency = WIDE, "add-remove"
     assert suggested(score, space, adjacency) == suggested(score, space, adjacency)
     calls = []
 
@@ -87,7 +89,7 @@ def test_equal_searches_are_equal_and_few_scores_are_few() -> None:
 
 def test_outside_of_the_space_where_that_is_asked_for() -> None:
     score = Scorer(CallableTarget(function=total))
-    found = suggested(score, "list of number in [0, 1]", "add-remove", inside_only=False)
+    found = suggested(score, UNIT, "add-remove", inside_only=False)
     assert any(not one.inside and score(one.d1, one.d2) > 100 for one in found)
 
 
@@ -112,7 +114,7 @@ def test_a_search_tries_them(no_trace: bool, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(gathering, "by_traces", suggesting)
     result = dpaudit.search(
-        rare, dpaudit.PureDP(1.0), space="list of number in [0, 1]", adjacency="add-remove",
+        rare, dpaudit.PureDP(1.0), space=UNIT, adjacency="add-remove",
         inside=True, samples=30_000, no_trace=no_trace,
     )  # fmt: skip
     assert result.searched is not None

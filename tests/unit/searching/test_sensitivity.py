@@ -402,7 +402,7 @@ def test_parameters_reach_the_function() -> None:
 
 def test_the_search_ends_when_the_time_is_over() -> None:
     result = inside(lambda rows: sum(math.sin(x) for x in rows for _ in range(900)), time=0.2)
-    assert any("the time was over" in one for one in result.notes)
+    assert any("time was over" in one for one in result.notes)
     assert code(inside, len, time=1e-9) == "mechanism-slow"
 
 
