@@ -23,6 +23,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.early_bets import LAWS, refutes
 from benchmarks.tight_mechanisms import (
     DETAILED_LAPLACE,
     EXPOSED,
@@ -784,7 +785,7 @@ def play(case: Case, runs: int, nominal: float, seed: np.random.SeedSequence) ->
 
 def _play(index: int, runs: int, nominal: float, seed: np.random.SeedSequence) -> int:
     """Play a case by its number, since what it runs cannot be sent to another process."""
-    return play((CASES + AUDITS + BATCHES)[index], runs, nominal, seed)
+    return play((CASES + AUDITS + BATCHES + EARLY_BETS)[index], runs, nominal, seed)
 
 
 def play_all(
@@ -798,7 +799,7 @@ def play_all(
             alarms = map(play, cases, repeat(runs), repeat(nominal), seeds)
         else:
             pool = stack.enter_context(ProcessPoolExecutor(workers))
-            known = [(CASES + AUDITS + BATCHES).index(case) for case in cases]
+            known = [(CASES + AUDITS + BATCHES + EARLY_BETS).index(case) for case in cases]
             alarms = pool.map(_play, known, repeat(runs), repeat(nominal), seeds)
         for case, refuted_in in zip(cases, alarms, strict=True):
             yield Outcome(case, case.runs(runs), refuted_in, nominal)
@@ -829,6 +830,20 @@ def _verdict(outcome: Outcome) -> str:
     return f"{kind}, {said}: {'as it should be' if outcome.is_as_it_should_be else 'WRONG'}"
 
 
+# Runs that bets alone end, each with all its runs.
+EARLY_BETS = (
+    *(
+        Case(f"early bets: {law.name}", True, lambda alpha, rng, law=law: refutes(law, alpha, rng))
+        for law in LAWS
+    ),
+    Case(
+        "early bets on the draws that were learned from",
+        False,
+        lambda alpha, rng: refutes(LAWS[0], alpha, rng, ahead=True),
+    ),
+)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20_000)
@@ -841,11 +856,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="AUDITS",
         help="this many whole audits of each mechanism, instead of single tests",
     )
+    parser.add_argument(
+        "--early-bets",
+        type=int,
+        metavar="RUNS",
+        help="this many runs that bets alone end, of each mechanism, instead of single tests",
+    )
     parser.add_argument("--only", metavar="TEXT", default="", help="cases with TEXT in their name")
     given = parser.parse_args(arguments)
     start = time.perf_counter()
     whole = AUDITS + BATCHES
     cases, runs = (whole, given.end_to_end) if given.end_to_end else (CASES, given.runs)
+    if given.early_bets:
+        cases, runs = EARLY_BETS, given.early_bets
     cases = tuple(one for one in cases if given.only in one.name)
     if not cases:
         parser.error(f"no case has {given.only!r} in its name")

@@ -20,6 +20,7 @@ from dpaudit.auditing.options import (
     TWO_BUDGETS,
     BoundMethod,
     OnError,
+    StopEarly,
     owned,
     refused,
     verify,
@@ -72,6 +73,7 @@ class MoreOptions(TypedDict, total=False):
     exact: bool
     bound: BoundMethod
     full: bool
+    stop_early: StopEarly | None
     allow_underpowered: bool
     require_power: float | None
     require_rare: float | None
@@ -148,7 +150,7 @@ def audit(
     ----------------
     batch_arg, data_arg, rng_arg, post_process, adjacency, repeat, on_error, range, exact
         "What to audit" in docs/options.md. `post_process` is a callable, `range` a sequence.
-    bound, full
+    bound, full, stop_early
         "Budget" in docs/options.md.
     python, isolate, timeout, memory_limit, executor
         "Processes" in docs/options.md. `timeout` is in seconds, `memory_limit` in bytes; `executor`

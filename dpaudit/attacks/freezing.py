@@ -104,6 +104,7 @@ def freeze(
         leading=_leading(winner, candidates, objective),
         rare_filter=None if rare is None else rare[1],
         predicts_bound=any(one.predicted for one in tried),
+        counts=finer.counts,
     )
 
 

@@ -85,6 +85,8 @@ class DrawChecks:
         self._is_timed = is_timed(ledger.spec)
         # Probability that one check of this pair warns although the draws are independent.
         self._level = 1 / len(ledger.spec.pairs) * independence.WARNED / independence.CHECKS
+        # Number of further draws that `doubted` has made.
+        self._further = 0
 
     def learned(self, draws: SelectionDraws) -> list[str]:
         """Return warnings about the independence of the draws in the sample buffer."""
@@ -132,7 +134,16 @@ class DrawChecks:
         arms = _arms(self._ledger.blocks)
         return [independence.constant(kept.outcomes.word(0), arms, self._spec.alpha)]
 
-    def doubted(self, measure: Measure, guesses: NDArray[np.int64]) -> list[str]:
+    def further_words(self) -> list[str]:
+        """Return a note on the draws that `doubted` made after bets alone had ended the run."""
+        if not (self._further and self._ledger.ends_by_bets):
+            return []
+        draws = counted(self._further, "further draw")
+        return [f"{draws} after the refutation checked whether draws depend on their call"]
+
+    def doubted(
+        self, measure: Measure, guesses: NDArray[np.int64], tallies: Sequence[Tally]
+    ) -> list[str]:
         """Return warnings after a refutation by few draws, from a check of further draws.
 
         Further draws are made if the draws so far seem to depend on their call, or if the mechanism
@@ -140,9 +151,9 @@ class DrawChecks:
 
         measure: the frozen rules that count draws.
         guesses: (levels,), the guesses of the rule that refutes the claim.
+        tallies: counts of the draws that the rule has counted, one tally for each block.
         """
         ledger, limits = self._ledger, self._ledger.plan.limits
-        tallies = certifying_tallies(ledger)
         draws = sum(tally.draws for tally in tallies)
         if self._is_timed or draws >= _FEW_DRAWS:
             return []
@@ -152,7 +163,11 @@ class DrawChecks:
         size = _FURTHER_SINGLE_DRAWS
         if not limits.single_draws:
             size = min(max(draws, _LEAST_FURTHER), _MOST_FURTHER)
-        sizes = [min(size, limits.learned) // _FURTHER_BLOCKS] * _FURTHER_BLOCKS
+        size = min(size, limits.learned)
+        if ledger.ends_by_bets:  # draws are slow: no more than the refutation took
+            size = min(size, ledger.spent)
+        sizes = [max(1, size // _FURTHER_BLOCKS)] * min(size, _FURTHER_BLOCKS)
+        self._further = sum(sizes)
         chunks = (
             ToLearn((ledger.number, DOUBTING, place), each) for place, each in enumerate(sizes)
         )
@@ -351,6 +366,7 @@ class Refutation:
 
     ledger: the draws of the pair.  measure: the frozen rules that count draws.
     guesses: (levels,), the guesses of the rule that refutes the claim.
+    tallies: counts by level and input of the draws that the rule counted, block by block.
     is_number: whether all outputs are single numbers. If so, new processes may have other hash
         seeds: a hash seed changes the order of sets, which affects a number by rounding at most.
     """
@@ -359,6 +375,7 @@ class Refutation:
     measure: Measure
     guesses: NDArray[np.int64]
     is_number: bool
+    tallies: tuple[Tally, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -385,6 +402,11 @@ class Redrawing:
         if is_timed(self.spec):
             return Redrawn(0, 0, _BY_TIMES), ""
         most = min(_MOST_REDRAWN, int(_REDRAWING_SECONDS / max(self.seconds, 1e-9)))
+        may_repeat = True
+        if refuted.ledger.ends_by_bets:  # draws are slow: no more than the refutation took
+            each = refuted.ledger.spent // new_processes.PROCESSES
+            may_repeat = each >= 2 * _TOO_FEW
+            most = min(most, each // 2 if may_repeat else max(each, _TOO_FEW))
         if most < _TOO_FEW:
             return Redrawn(0, 0, _TOO_SLOW.format(self.seconds)), ""
         try:
@@ -392,7 +414,7 @@ class Redrawing:
         except UsageError as error:
             return Redrawn(0, 0, str(error)), ""
         levels = refuted.measure.portfolio.levels
-        first = sum(certifying_tallies(refuted.ledger), Tally.empty(levels))
+        first = sum(refuted.tallies, Tally.empty(levels))
         size = min(most, max(_LEAST_REDRAWN, int(first.draws * _REDRAWN_SHARE)))
         answers = self._answers(recipe, refuted, 0, new_processes.PROCESSES, size)
         processes = len(answers.drawn)
@@ -403,7 +425,7 @@ class Redrawing:
         # whether the second one is carried out.
         compare = partial(independence.between_processes, first)
         evidence, words = compare(every, refuted.guesses, DIFFERENT / 2)
-        if not words and evidence >= math.log(_SUSPECT_E_VALUE):
+        if not words and may_repeat and evidence >= math.log(_SUSPECT_E_VALUE):
             further = self._answers(recipe, refuted, new_processes.PROCESSES, processes, most)
             tallies = [one.tally for one in further.drawn]
             _, words = compare(tallies, refuted.guesses, DIFFERENT / 2)

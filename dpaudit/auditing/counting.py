@@ -23,7 +23,7 @@ from dpaudit.attacks.rare_outputs import RareTable
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Stage
-from dpaudit.certificates.evidence import BETTING_SHARE
+from dpaudit.certificates.evidence import BETTING_SHARE, EARLY_BETTING_SHARE
 from dpaudit.certificates.wealth import Wealth, block_of
 from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, Tally, by_arm, pool
@@ -79,16 +79,24 @@ class Ledger:
     def settle(self, point: ProfilePoint) -> None:
         """Set the point (ε, δ) to bet against. Allowed only before the first bet."""
         self.point = point
-        self.wealth = Wealth(point, BETTING_SHARE * self.spec.alpha)
+        share = EARLY_BETTING_SHARE if self.ends_by_bets else BETTING_SHARE
+        self.wealth = Wealth(point, share * self.spec.alpha)
+
+    @property
+    def ends_by_bets(self) -> bool:
+        """Whether bets alone end the run after a refutation, without a confirmation."""
+        return self.plan.limits.bets
 
     @property
     def may_stop(self) -> bool:
-        """Whether a bet has refuted the claim and the budget has room for a confirmation."""
+        """Whether a bet has refuted the claim and the run may end, or go on with a confirmation."""
         return self.refuted_after is not None and self._can_confirm(0)
 
     @property
     def left(self) -> int | None:
         """Number of draws still to be made; None if unknown."""
+        if self.may_stop and self.ends_by_bets:
+            return 0
         if self.may_stop:
             return min(self.plan.budget - self.spent, max(self.spent, self.plan.limits.confirming))
         return self.plan.budget - self.spent if self.plan.is_final else None
@@ -99,6 +107,7 @@ class Ledger:
         return math.exp(min(self.wealth.log_largest, 700.0))  # beyond 700, exp would overflow
 
     def bet_with(self, beliefs: Beliefs) -> None:
+        beliefs = replace(beliefs, early=self.ends_by_bets)
         self.rounds.append(beliefs)
         self.wealth.believe(beliefs)
 
@@ -152,6 +161,8 @@ class Ledger:
     def _can_confirm(self, coming: int) -> bool:
         """Return whether the budget has room for a confirmation after `coming` more draws."""
         room = self.plan.budget - self.spent - coming
+        if self.ends_by_bets:
+            return not self.spec.sampling.full
         return not self.spec.sampling.full and room >= self.plan.limits.confirming
 
 

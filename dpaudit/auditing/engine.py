@@ -13,7 +13,7 @@ import logging
 import math
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
@@ -29,9 +29,16 @@ from dpaudit.auditing import checks
 from dpaudit.auditing.counting import PROBING, Ledger
 from dpaudit.auditing.exact_pmf import exact_certificates
 from dpaudit.auditing.journal import Journal, opened_journal
-from dpaudit.auditing.options import MINIMUM_SAMPLES
+from dpaudit.auditing.options import MINIMUM_SAMPLES, StopEarly, flag_of
 from dpaudit.auditing.pair_audit import PairAudit
-from dpaudit.auditing.schedule import FIRST_CALLS, PROBE, Plan, late_words, limits_for
+from dpaudit.auditing.schedule import (
+    FIRST_CALLS,
+    PROBE,
+    SLOW_DRAW,
+    Plan,
+    late_words,
+    limits_for,
+)
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.auditing.underpowered import why_underpowered
 from dpaudit.certificates.certificate import Certificate, Redrawn
@@ -304,6 +311,9 @@ class AuditRun:
         self._shown: Progress | None = None
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()
+        # What ends the audit early, once it is decided, and whether a rerun might decide otherwise.
+        self._stop_early: StopEarly | None = None
+        self._is_by_clock = False
         self._state: State = {}
         # New processes of this audit. Not used where a command or test run shares new processes
         # between all of its audits.
@@ -319,7 +329,7 @@ class AuditRun:
         why = why_underpowered(spec, self._certificates)
         allowed = (why,) if why is not None and spec.requirements.allow_underpowered else ()
         return _result(
-            spec,
+            self._with_choice(),
             ending,
             seconds=journal.now(),
             versions=versions(self._certificates),
@@ -334,6 +344,18 @@ class AuditRun:
             # A note, since a warning would fail a strict audit that is allowed to be underpowered.
             notes=(*self._notes, *(allowed if spec.requirements.strict else ())),
         )
+
+    def _with_choice(self) -> AuditSpec:
+        """Return the audit, with the choice that the clock made, so that a rerun makes it, too."""
+        spec, origin, chosen = self._spec, self._spec.origin, self._stop_early
+        if not self._is_by_clock:
+            return spec
+        request, command = origin.request, origin.command
+        if request is not None and isinstance(settings := request.get("settings"), Mapping):
+            request = {**request, "settings": {**settings, "stop_early": chosen}}
+        if command is not None:
+            command = f"{command} {flag_of('stop_early')} {chosen}"
+        return replace(spec, request=request, command=command)
 
     def _sample(self) -> Sampled:
         spec = self._spec
@@ -393,6 +415,7 @@ class AuditRun:
             single_draws=single_draws,
             by_outputs=spec.tested.counts_single_outputs,
         )
+        limits = replace(limits, bets=self._ends_by_bets(probe.seconds))
         seconds = None
         if (
             spec.sampling.time is not None
@@ -412,6 +435,21 @@ class AuditRun:
         if certificate.failures and (words := self._exhausted()):
             raise MechanismError(words, code="mechanism-exhausted")
         return replace(certificate, reproducible=probe.reproducible)
+
+    def _ends_by_bets(self, seconds: float) -> bool:
+        """Return whether bets alone end the audit after a refutation; decided by the first pair.
+
+        seconds: duration of a draw, if each call makes one draw; else 0.
+        """
+        asked = self._spec.sampling.stop_early
+        if asked is None and self._spec.sampling.full:
+            return False
+        if self._stop_early is None:
+            by_clock: StopEarly = "bets" if seconds > SLOW_DRAW else "confirmed"
+            self._stop_early = asked or by_clock
+            # A fast mechanism, one that takes a fifth of that time, is fast in every rerun.
+            self._is_by_clock = asked is None and seconds > SLOW_DRAW / 5
+        return self._stop_early == "bets"
 
     def _remarked(self, certificate: Certificate, warnings: tuple[str, ...]) -> Certificate:
         """Return the certificate of the present pair with warnings and notes about the whole run.

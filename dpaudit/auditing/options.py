@@ -25,6 +25,7 @@ from dpaudit.inputs.values import FORMS
 from dpaudit.wording import did_you_mean, shown, why_no_confidence
 
 BoundMethod = Literal["game", "clopper-pearson"]
+StopEarly = Literal["bets", "confirmed"]
 OnError = Literal["auto", "outcome", "fail"]
 Expectation = Literal["violation", "pass"]
 # The part of a configuration file to which an option belongs: a mechanism, its inputs, an audit,
@@ -393,6 +394,11 @@ _TABLE = (
     _budget("bound", _choice(*get_args(BoundMethod)), "The method that turns counts into a bound.",
         default="game", more="method.md"),
     _budget("full", SWITCH, "Continue after a refutation, to tighten the bound."),
+    _budget("stop_early", _choice(*get_args(StopEarly)),
+        "What ends a run early: bets alone, for which few draws suffice, or bets that fresh draws "
+        "have confirmed, which tighten the bound.",
+        unless="bets if each call makes one draw and takes more than 5 ms, else confirmed",
+        more="guides/slow.md"),
     # Processes
     _own_process("python", PROGRAM,
         "Run the target with this Python. dpaudit need not be installed there.",

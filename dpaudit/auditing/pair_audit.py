@@ -12,18 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from itertools import accumulate, pairwise
 from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.attacks.early_bets import bet_early
 from dpaudit.attacks.learning import best_point, learn, scorers_for
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.single_columns import has_fractions, has_integers
 from dpaudit.attacks.single_outputs import choose_single_outputs, has_atoms
-from dpaudit.auditing.checks import DrawChecks, Refutation, check_inputs
+from dpaudit.auditing.checks import DrawChecks, Refutation, certifying_tallies, check_inputs
 from dpaudit.auditing.counting import LEARNING, TIMING, Counts, Ledger, learn_by_counting
-from dpaudit.auditing.schedule import look_stride, wants_refit
+from dpaudit.auditing.schedule import EARLY_UNTIL, look_stride, wants_refit
 from dpaudit.certificates.certificate import (
     Certificate,
     EpsilonInterval,
@@ -35,6 +37,7 @@ from dpaudit.certificates.certificate import (
 from dpaudit.certificates.evidence import (
     CERTIFICATION_SHARE,
     CONFIRMATION_SHARE,
+    EARLY_BETTING_SHARE,
     Evidence,
     certificate,
 )
@@ -58,6 +61,8 @@ from dpaudit.targets.target import what_to_check
 
 # Number of first draws after which an audit ends with an error if all of them are exceptions.
 _HOPELESS_DRAWS = 500
+# Number of rules that are bet on, without the rules for rare outputs.
+_RULES = 3
 _CONTINUOUS = (
     "outputs hardly ever repeat, so single outputs cannot be counted: the audit tests the "
     "approximate definition, which the probabilistic one implies"
@@ -108,6 +113,9 @@ class PairAudit:
         self._buffer: list[SelectionDraws] = []
         self._counts: Counts | None = None
         self._learned_from = 0
+        # In a run that bets alone may end: events to illustrate a refutation with, each with the
+        # number of draws after which it was chosen.
+        self._events: list[tuple[int, Portfolio]] = []
         self._warnings: list[str] = []
         self._range = (
             None if spec.statistics.range is None else FiniteRange.of(spec.statistics.range)
@@ -122,10 +130,13 @@ class PairAudit:
         ledger, plan = self._ledger, self._plan
         learned = self._learn()
         self._warnings += filter(None, [narrowed(self._selection.outcomes)])
+        if ledger.may_stop and ledger.ends_by_bets:
+            return self._ended_by_bets(learned, *self._event_since())
         measure = self._measure(learned.portfolio)
         self._warnings += not_counted(self._claim, measure.atoms)
         stage: FixedStage = "confirmation" if ledger.may_stop else "certification"
         share = CONFIRMATION_SHARE if ledger.may_stop else CERTIFICATION_SHARE
+        share = 1 - EARLY_BETTING_SHARE if ledger.ends_by_bets else share
         total: Counted | None = None
         if ledger.may_stop:
             measure = self._with_strongest_rule(measure)
@@ -135,6 +146,9 @@ class PairAudit:
         if stage == "certification":
             ledger.bet_with(learned.beliefs)
             total = self._count(stage, plan.certifying_sizes(ledger.spent), measure)
+            if ledger.may_stop and ledger.ends_by_bets:
+                main = measure.portfolio.only(0)
+                return self._ended_by_bets(learned, main, certifying_tallies(ledger))
             if ledger.may_stop:
                 stage, measure = "confirmation", self._with_strongest_rule(measure, total.tally)
         interval = self._interval(stage, total)
@@ -145,8 +159,52 @@ class PairAudit:
         evidence = self._evidence(stage, measure, total, limited)
         certificate = replace(self._certificate(evidence, learned), interval=interval)
         if certificate.refuted or self._spec.may_refute(certificate.p_value):
-            return self._doubted(certificate, measure)
+            guesses = np.array(certificate.guesses, dtype=np.int64)
+            return self._doubted(certificate, measure, guesses, certifying_tallies(ledger))
         return certificate
+
+    def _ended_by_bets(
+        self, learned: Learned, portfolio: Portfolio, tallies: Sequence[Tally]
+    ) -> Certificate:
+        """Return the certificate of a run that bets have ended.
+
+        portfolio: one rule that was chosen before some of the draws, whose event illustrates the
+            refutation.  tallies: counts of these draws by its levels, block by block.
+        """
+        ledger, rule, guesses = self._ledger, portfolio.main, portfolio.guesses
+        counts = sum(tallies, Tally.empty(portfolio.levels)).counts
+        by_guess = np.stack([counts[guesses == guess].sum(axis=0) for guess in (1, -1, 0)])
+        words = rule.words(1), rule.words(-1)
+        evidence = Evidence(
+            point=ledger.point,
+            alpha=self._spec.alpha,
+            confidence=self._spec.statistics.confidence,
+            blocks=tuple(ledger.blocks),
+            stage="betting",
+            method="game",
+            rules=(FrozenRule("main", 1.0, rule.attack, (1, -1, 0), words),),
+            rounds=tuple(map(round_of, ledger.rounds)),
+            points=several_points(self._claim),
+            by_bets=True,
+            illustration=Tally(by_guess),
+        )
+        self._interval("betting", None)
+        certificate = self._certificate(evidence, learned)
+        return self._doubted(certificate, self._measure(portfolio), guesses, tallies)
+
+    def _event_since(self) -> tuple[Portfolio, list[Tally]]:
+        """Return a rule that was chosen after at most half of the draws in the buffer, and the
+        counts of the later draws by its levels, block by block."""
+        selection = self._selection
+        chosen = [one for one in self._events if 2 * one[0] <= selection.size] or self._events[:1]
+        begin, portfolio = chosen[-1]
+        ends = accumulate(block.draws for block in self._ledger.blocks)
+        tallies = []
+        for start, end in pairwise(end for end in ends if begin <= end <= selection.size):
+            later = selection.take(slice(start, end))
+            level = portfolio(later.outcomes)
+            tallies.append(Tally(by_arm(level, portfolio.levels, later.is_d1)))
+        return portfolio, tallies
 
     def _learn(self) -> Learned:
         """Return the rules for the certification, or for the confirmation after a refutation."""
@@ -156,6 +214,9 @@ class PairAudit:
         if not (ledger.may_stop or plan.is_final):
             self._time_draws(learned or self._fit())
             plan.plan_by_clock(ledger.spent)
+        if learned is not None and ledger.may_stop and ledger.ends_by_bets:
+            self._warnings += self._checks.learned(self._selection)
+            return learned
         learned = self._fit(to_bet=ledger.may_stop)
         if not (learned.predicts_bound or ledger.may_stop) and plan.extend_buffer():
             ledger.bet_with(learned.beliefs)
@@ -199,9 +260,12 @@ class PairAudit:
             if ledger.may_stop or spent >= buffer_until:
                 break
             points = len(self._claim.points())
-            if wants_refit(self._learned_from, spent, buffer_until, points, full=full):
+            bets, before = ledger.ends_by_bets, self._learned_from
+            if wants_refit(before, spent, buffer_until, points, full=full, bets=bets):
                 learned = self._fit()
                 ledger.bet_with(learned.beliefs)
+                if bets and (not self._events or spent >= 2 * self._events[-1][0]):
+                    self._events.append((spent, learned.portfolio.only(0)))
         return learned
 
     def _bet_and_release(self, fresh: FreshDraws, learned: Learned | None) -> SelectionDraws:
@@ -214,7 +278,8 @@ class PairAudit:
             released = fresh.release()
             total = without_levels(released)
         else:
-            stride, rule = look_stride(fresh.size), learned.portfolio
+            stride = look_stride(fresh.size, bets=self._ledger.ends_by_bets)
+            rule = learned.portfolio
             looks = fresh.looks(rule, rule.levels, stride)
             looks = looks[: self._ledger.looks_to_refutation(looks)]
             released = fresh.release(len(looks) * stride)
@@ -248,6 +313,9 @@ class PairAudit:
             self._has_point = True
         self._learned_from = selection.size
         objective, custom = self._objective(), self._users_attacks
+        if to_bet and self._ledger.ends_by_bets and selection.size < EARLY_UNTIL:
+            rules = _RULES + self._reserves * (1 if objective.point.delta == 0 else 2)
+            return bet_early(selection, objective, self._attacks, rules)
         return learn(selection, objective, self._attacks, custom_scorers=custom, to_bet=to_bet)
 
     def _objective(self) -> Objective:
@@ -350,14 +418,22 @@ class PairAudit:
             arms = sum((without_levels(part) for part in self._buffer), Tally.empty(1)).arms
             check_inputs(self._spec.pairs[self._ledger.number], failures, arms)
 
-    def _doubted(self, certificate: Certificate, measure: Measure) -> Certificate:
+    def _doubted(
+        self,
+        certificate: Certificate,
+        measure: Measure,
+        guesses: NDArray[np.int64],
+        tallies: Sequence[Tally],
+    ) -> Certificate:
         """Return the certificate of a refutation after a check with further draws.
+
+        guesses: (levels,), guess of the rule that is shown.  tallies: the blocks of draws that the
+            rule counted, by the levels of `measure`.
 
         The further draws come from this process and from new processes. The returned certificate
         has the warnings of this check. Raises MechanismError if draws cannot be independent.
         """
-        guesses = np.array(certificate.guesses, dtype=np.int64)
-        texts = [*certificate.warnings, *self._checks.doubted(measure, guesses)]
+        texts = [*certificate.warnings, *self._checks.doubted(measure, guesses, tallies)]
         columns = self._selection.outcomes.columns
         is_number = (
             len(columns) == 1
@@ -367,10 +443,12 @@ class PairAudit:
         if is_number:  # the sum of a set may be rounded otherwise in another process
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
-        redrawn = self._compare(Refutation(self._ledger, measure, guesses, is_number))
+        refutation = Refutation(self._ledger, measure, guesses, is_number, tuple(tallies))
+        redrawn = self._compare(refutation)
         if redrawn is not None and redrawn.processes:  # new processes cannot return stored results
             texts = [text for text in texts if STORED not in text]
-        return replace(certificate, warnings=tuple(texts), redrawn=redrawn)
+        notes = [*certificate.notes, *self._checks.further_words()]
+        return replace(certificate, warnings=tuple(texts), notes=tuple(notes), redrawn=redrawn)
 
     def _evidence(
         self,
@@ -401,6 +479,7 @@ class PairAudit:
             unseen=total.unseen,
             ranges=measure.seen is not None and measure.seen.has_ranges,
             points=several_points(self._claim),
+            by_bets=ledger.ends_by_bets,
         )
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
@@ -438,6 +517,7 @@ class PairAudit:
                 full=self._spec.sampling.full,
                 counted=learning - selection.size,
                 confirming=limits.confirming,
+                bets=limits.bets,
             ),
         )
 

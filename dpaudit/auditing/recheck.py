@@ -17,6 +17,8 @@ from dataclasses import fields, is_dataclass
 from itertools import accumulate, chain
 from typing import Any
 
+import numpy as np
+
 from dpaudit.auditing.canaries import certify_guesses
 from dpaudit.auditing.exact_pmf import certify
 from dpaudit.auditing.familywise import settled, share_of, unsettled
@@ -36,6 +38,7 @@ from dpaudit.certificates.fixed_test import FrozenRule
 from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
 from dpaudit.claims import PrivacyClaim, compose, group
+from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
 from dpaudit.stats.binomial import epsilon_interval
 from dpaudit.stats.one_run import Guesses
@@ -219,8 +222,8 @@ def _rules(record: Certificate) -> Iterator[Finding]:
     """
     kinds = [test.kind for test in record.rules]
     yield "rules, each of a kind of its own", len(set(kinds)), len(kinds)
-    if record.fixed.stage == "confirmation":
-        yield "rules of a confirmation", len(kinds), 1
+    if record.fixed.stage in ("confirmation", "betting"):
+        yield f"rules of a {record.fixed.stage}", len(kinds), 1
     else:
         yield "a main rule", True, "main" in kinds
     shares = {"rare": RARE_SHARE, "other": OTHER_SHARE}
@@ -271,9 +274,29 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
         accused=fixed.accused,
         thinned=_is_thinned(record),
         limited=_limited(result.claim, record),
+        by_bets=record.schedule is not None and record.schedule.bets,
+        illustration=_illustration(record),
         unseen=None if record.unseen is None else (record.unseen.count_d1, record.unseen.count_d2),
         ranges=record.unseen is not None and record.unseen.ranges,
     )
+
+
+def _illustration(record: Certificate) -> Tally | None:
+    """Return the counts of the event that illustrates a run that bets ended: guesses of d1, guesses
+    of d2, none; None for any other run.
+
+    Raises ValueError for more draws than were made.
+    """
+    fixed = record.fixed
+    if fixed.stage != "betting":
+        return None
+    if fixed.draws >= record.draws:
+        raise ValueError("the event was chosen before the first draw")
+    counts = {event.guess: (event.count_d1, event.count_d2) for event in fixed.events}
+    arms = [(event.draws_d1, event.draws_d2) for event in fixed.events]
+    table = np.array([counts.get("d1", (0, 0)), counts.get("d2", (0, 0)), (0, 0)], dtype=np.int64)
+    table[2] = np.array(arms[0] if arms else (fixed.draws, 0)) - table.sum(axis=0)
+    return Tally(table)
 
 
 def _rule(test: FixedTest) -> FrozenRule:
@@ -329,8 +352,11 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
         for stage in ("learning", "certification", "confirmation")
     )
     learned, spent = sum(learning), sum(learning) + sum(certifying)
+    rounds = list(map(beliefs_of, record.rounds))
+    refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
-    stopped = bool(confirming) and not certifying
+    ended = schedule.bets and not schedule.full and refuted is not None
+    stopped = (bool(confirming) or ended) and not certifying
     if not schedule.by_clock:
         (sizes, now), (_, before) = (
             _learning(claim, record, schedule, stopped=stopped, full=full)
@@ -341,19 +367,22 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
         # Older versions of dpaudit refitted runs with --full as often as other runs.
         yield "rounds of the blocks", recorded, before if recorded == before else now
     wanted = [] if stopped else list(plan.certifying_sizes(learned))
-    made = wanted[: len(certifying)] if confirming else wanted
+    made = wanted[: len(certifying)] if confirming or ended else wanted
     yield "blocks of the certification", certifying, made
-    rounds = list(map(beliefs_of, record.rounds))
     # The number of bettors must not change: a new bettor would get a stake that an old bettor has
     # already lost.
     bettors = {(len(each.posteriors), len(each.rules)) for each in record.rounds}
     yield "bettors, the same in every round", True, len(bettors) <= 1
-    refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
+    early = {each.early for each in rounds}
+    yield "bets from the first draws", early, {schedule.bets} if rounds else set()
+    yield "stage of a run that bets ended", ended, record.fixed.stage == "betting"
     yield "draws to the refutation", record.refuted_after, refuted
     # Whether a refutation after this number of draws leaves room for a confirmation.
     at = spent if confirming else refuted
     room = at is not None and not schedule.full and record.budget - at >= schedule.confirming
-    if confirming:
+    if ended:
+        yield "draws at the refutation", record.draws, refuted
+    elif confirming:
         yield "blocks of the confirmation", confirming, list(plan.confirming_sizes(spent))
         yield "draws before the confirmation", spent, refuted
         yield "room for a confirmation", True, room
@@ -387,7 +416,10 @@ def _learning(
             rounds.append(round_)
             spent += size
             until = plan.buffer_until
-            if spent < until and wants_refit(learned_from, spent, until, points, full=full):
+            bets = schedule.bets
+            if spent < until and wants_refit(
+                learned_from, spent, until, points, full=full, bets=bets
+            ):
                 round_, learned_from = round_ + 1, spent
         if sum(recorded) - schedule.counted <= plan.buffer_until or not plan.extend_buffer():
             break
@@ -406,7 +438,8 @@ def _learning(
     if stopped:
         sizes = sizes[: len(recorded)]
         is_kept = 0 < len(recorded) <= kept
-        if is_kept and recorded[-1] < sizes[-1] and recorded[-1] % look_stride(sizes[-1]) == 0:
+        stride = look_stride(sizes[-1], bets=schedule.bets)
+        if is_kept and recorded[-1] < sizes[-1] and recorded[-1] % stride == 0:
             sizes[-1] = recorded[-1]
     return sizes, [None if number < 0 else number for number in rounds[: len(recorded)]]
 

@@ -37,6 +37,15 @@ _LEAST_BUFFERED_DRAWS = 2_000
 
 # Size of the first block to learn from, in draws.
 FIRST_BLOCK = 100
+# In a run that bets alone may end: size of the first block, and divisor of the number of draws so
+# far that gives the size of the next block. Draws are slow, so rules are refitted after each.
+_FIRST_EARLY_BLOCK, _EARLY_BLOCK_SHARE = 16, 12
+# In such a run, minimum number of draws before the first fit if the claim has several points.
+_EARLY_POINTS = 64
+# In such a run, simple beliefs are learned from up to this number of draws (`bet_early`).
+EARLY_UNTIL = 400
+# A mechanism with one draw per call is slow if a draw takes more than this number of seconds.
+SLOW_DRAW = 0.005
 # Ratio of the sizes of consecutive blocks that fill the buffer.
 _BLOCK_GROWTH = 1.25
 # Minimum number of draws for a good fit. If 1/8 of the budget, the usual part for learning, is
@@ -117,11 +126,13 @@ class Limits:
     block: maximum number of draws whose outputs are in memory at a time, and usual maximum size of
         a block. Blocks are larger only if a budget would have too many blocks.
     confirming: minimum number of draws of a confirmation.
+    bets: whether bets alone may end the run.
     """
 
     learned: int = MAX_BUFFERED_DRAWS
     block: int = _LARGEST_BLOCK
     confirming: int = CONFIRMING
+    bets: bool = False
 
     @property
     def single_draws(self) -> bool:
@@ -303,12 +314,22 @@ class Plan:
 
     def learning_sizes(self, spent: int = 0) -> Iterator[int]:
         """Yield sizes of blocks that fill the buffer; the last block ends at `buffer_until`."""
+        if self.limits.bets:
+            yield from self._early_sizes(spent)
+            return
         first = _LEAST_LEARNED if self._is_by_clock else FIRST_BLOCK
         size = first + (_BLOCK_GROWTH - 1) * spent
         while spent < self.buffer_until:
             block = min(round(size), self.buffer_until - spent, self.limits.block)
             yield block
             spent, size = spent + block, size * _BLOCK_GROWTH
+
+    def _early_sizes(self, spent: int) -> Iterator[int]:
+        while spent < self.buffer_until:
+            usual = max(2, spent // _EARLY_BLOCK_SHARE) if spent else _FIRST_EARLY_BLOCK
+            block = min(usual, self.buffer_until - spent, self.limits.block)
+            yield block
+            spent += block
 
     def next_freeze_check(self, spent: int) -> int:
         """Return the number of draws after which the audit next decides whether to freeze."""
@@ -377,7 +398,13 @@ class Plan:
 
 
 def wants_refit(
-    learned_from: int, available: int, buffer_until: int, points: int = 1, *, full: bool = False
+    learned_from: int,
+    available: int,
+    buffer_until: int,
+    points: int = 1,
+    *,
+    full: bool = False,
+    bets: bool = False,
 ) -> bool:
     """Return whether to refit the rules now, while the buffer fills.
 
@@ -389,7 +416,10 @@ def wants_refit(
     points: number of points (ε, δ) of the claim. The first fit chooses a point, so with several
         points it waits for more draws.
     full: whether the run continues after a refutation (--full).
+    bets: whether bets alone may end the run.
     """
+    if bets and available <= _REFIT_EACH_BLOCK_UNTIL:
+        return points == 1 or available >= min(_EARLY_POINTS, buffer_until // 2)
     is_patient = full or points > 1
     if is_patient and available < buffer_until // _FIRST_REFIT_OF_FULL_RUNS:
         return False
@@ -401,9 +431,12 @@ def wants_refit(
     return growth * learned_from <= available <= buffer_until // 2
 
 
-def look_stride(size: int) -> int:
-    """Return the number of draws between two looks at the bets within a block of `size` draws."""
-    return max(16, size // 24)
+def look_stride(size: int, *, bets: bool = False) -> int:
+    """Return the number of draws between two looks at the bets within a block of `size` draws.
+
+    bets: whether bets alone may end the run, so that a look after each draw may save draws.
+    """
+    return max(1 if bets else 16, size // 24)
 
 
 def late_words(seconds: float, rate: float, pairs: int, takes: float) -> str:

@@ -17,6 +17,7 @@ from dpaudit.auditing.options import (
     BoundMethod,
     Expectation,
     OnError,
+    StopEarly,
     verify,
 )
 from dpaudit.certificates.result import Family, Grouped, Progress, Searched
@@ -68,6 +69,7 @@ class Sampling:
     samples: int = DEFAULTS["samples"]
     time: float | None = DEFAULTS["time"]
     full: bool = DEFAULTS["full"]
+    stop_early: StopEarly | None = DEFAULTS["stop_early"]
     seed: int = DEFAULTS["seed"]
     workers: Workers = DEFAULTS["workers"]
     executor: Executor | str | None = DEFAULTS["executor"]
@@ -75,6 +77,9 @@ class Sampling:
 
     def __post_init__(self) -> None:
         _verify(self)
+        if self.full and self.stop_early is not None:
+            why = " continues after a refutation; leave one of them out"
+            raise _conflict(Name("full"), " with ", Name("stop_early"), why)
         check_executor(self.executor, self.workers)
 
     @property

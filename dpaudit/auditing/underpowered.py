@@ -215,7 +215,7 @@ def limits_of(certificate: Certificate) -> Limits:
     schedule = certificate.schedule
     if schedule is None:
         return Limits()
-    return Limits(schedule.learned, schedule.block, schedule.confirming)
+    return Limits(schedule.learned, schedule.block, schedule.confirming, schedule.bets)
 
 
 def fewest_draws(is_enough: Callable[[int], bool]) -> int | None:

@@ -23,7 +23,7 @@ from dpaudit.stats.witness import Witness
 
 Guess = Literal["d1", "d2"]
 Stage = Literal["learning", "certification", "confirmation", "recorded"]
-FixedStage = Literal["certification", "confirmation", "recorded"]
+FixedStage = Literal["certification", "confirmation", "recorded", "betting"]
 Method = Literal["game", "clopper-pearson", "probabilistic"]
 RuleKind = Literal["main", "rare", "other"]
 
@@ -92,10 +92,14 @@ class Round:
         Estimated probability that a draw is of d1, by bettor and level.
     rules : tuple of tuples of int
         Guess of each rule at each level.
+    early : bool
+        Whether the run bets from its first draws, with other shares of the initial wealth
+        (docs/method.md §4).
     """
 
     posteriors: tuple[tuple[float, ...], ...]
     rules: tuple[tuple[int, ...], ...]
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,8 @@ class Schedule:
         files of older versions.
     confirming : int
         Smallest number of draws of a confirmation, within the budget; 1,000 in files without it.
+    bets : bool
+        Whether bets alone end the run, without a confirmation (docs/method.md §4).
     """
 
     learned: int
@@ -124,6 +130,7 @@ class Schedule:
     full: bool
     counted: int = 0
     confirming: int = 1_000
+    bets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +139,11 @@ class FixedTest:
 
     Attributes
     ----------
-    stage : {'certification', 'confirmation', 'recorded'}
+    stage : {'certification', 'confirmation', 'recorded', 'betting'}
         The draws of the test: all draws kept for it, up to the planned end; a fresh block after an
-        early refutation; or a random part of recorded outputs.
+        early refutation; or a random part of recorded outputs. 'betting': no test was carried out,
+        since bets ended the run; the counts illustrate an event on the draws made after the event
+        was chosen.
     method : {'game', 'clopper-pearson', 'probabilistic'}
         Method that turns counts into a bound (docs/method.md §2 and §7).
     alpha : float
@@ -546,6 +555,11 @@ class Certificate:
     ignored = _Of(lambda one: one.remarks.ignored)
     adjacency = _Of(lambda one: one.remarks.adjacency)
     redrawn = _Of(lambda one: one.remarks.redrawn)
+
+    @property
+    def ended_by_bets(self) -> bool:
+        """Whether bets alone ended the run, so that no exact test was carried out."""
+        return self.tests.fixed.stage == "betting"
 
     @property
     def betting_point(self) -> ProfilePoint:

@@ -27,6 +27,7 @@ from dpaudit.certificates.fixed_test import (
     Setting,
     atoms_test,
     game_test,
+    illustrated,
     pair_test,
 )
 from dpaudit.certificates.wealth import Wealth, beliefs_of, replay, tally
@@ -44,6 +45,9 @@ from dpaudit.stats.witness import Witness, divergence_lower, p_value
 BETTING_SHARE = 0.2
 CERTIFICATION_SHARE = 0.75
 CONFIRMATION_SHARE = 0.05
+# In a run that bets alone may end: share of the error probability that betting spends. The exact
+# test at the planned end has the rest.
+EARLY_BETTING_SHARE = 0.9
 
 # Largest log of the wealth that is shown; its exponential fits in a float.
 _LARGEST_LOG = 700.0
@@ -66,6 +70,9 @@ class Evidence:
     the divergence is tested; it then gets half of the exact test's error probability.
     unseen: number of draws of d1 and of d2 in the exact test with something that no learning draw
     had, if counted. ranges: as in `Unseen`.
+    by_bets: whether bets alone may end the run.
+    illustration: counts of an event that was chosen before these draws, which are not recorded as
+    blocks, if bets ended the run. Its levels: a guess of d1, a guess of d2, none.
     """
 
     point: ProfilePoint
@@ -82,17 +89,23 @@ class Evidence:
     unseen: tuple[int, int] | None = None
     ranges: bool = False
     points: tuple[ProfilePoint, ...] = ()
+    by_bets: bool = False
+    illustration: Tally | None = None
 
     @property
     def betting_share(self) -> float:
         """The share of alpha that betting spends."""
-        return 0.0 if self.stage == "recorded" else BETTING_SHARE
+        if self.stage == "recorded":
+            return 0.0
+        return EARLY_BETTING_SHARE if self.by_bets else BETTING_SHARE
 
     @property
     def fixed_share(self) -> float:
         """The share of alpha that all rules spend; a test of a divergence spends as much again."""
         if self.stage == "recorded":
             share = 1 - TOSSED_AGAIN if self.thinned else 1.0
+        elif self.by_bets:
+            share = 1 - EARLY_BETTING_SHARE
         else:
             share = CERTIFICATION_SHARE if self.stage == "certification" else CONFIRMATION_SHARE
         return share if self.limited is None else share / 2
@@ -163,6 +176,10 @@ def fixed_tests(evidence: Evidence) -> tuple[FixedTest, ...]:
     Rules and shares were fixed before these draws. So a union bound holds: the probability that any
     rule refutes a claim that holds is at most `fixed_share` · alpha.
     """
+    if evidence.illustration is not None:
+        alpha = evidence.fixed_share * evidence.alpha
+        setting = Setting(evidence.stage, evidence.point, alpha, evidence.confidence)
+        return (illustrated(setting, evidence.illustration, evidence.rules[0]),)
     total = _counted(evidence)
     test = pair_test if evidence.method == "clopper-pearson" else game_test
     tests = []
@@ -192,7 +209,7 @@ def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
 
 def _detectable_rare(evidence: Evidence) -> float | None:
     """Return the field of that name of `Certificate`."""
-    if evidence.stage == "confirmation" or evidence.method != "game":
+    if evidence.stage in ("confirmation", "betting") or evidence.method != "game":
         return None
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
     certified = sum(block.draws for block in evidence.blocks if block.stage == evidence.stage)

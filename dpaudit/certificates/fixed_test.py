@@ -115,6 +115,24 @@ def game_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     )
 
 
+def illustrated(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
+    """Return the counts of an event after bets have ended a run; they test nothing.
+
+    tally: counts of the draws made after the event was chosen.
+    """
+    return _of_game(
+        setting,
+        rule,
+        "game",
+        tally.game(rule.guessed),
+        events=_events(setting, tally, rule),
+        epsilon_lower=0.0,
+        delta_lower=0.0,
+        p_value=1.0,
+        detectable_epsilon=math.inf,
+    )
+
+
 def pair_test(setting: Setting, tally: Tally, rule: FrozenRule) -> FixedTest:
     """Return the test by pairs of Clopper-Pearson bounds; the events share alpha equally."""
     point, events = setting.point, _events(setting, tally, rule)

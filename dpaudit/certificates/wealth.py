@@ -167,7 +167,7 @@ def course(
 def round_of(beliefs: Beliefs) -> Round:
     """Return beliefs in the form in which a certificate records them."""
     tables = beliefs.posteriors.tolist(), beliefs.rules.tolist()
-    return Round(*(tuple(map(tuple, table)) for table in tables))
+    return Round(*(tuple(map(tuple, table)) for table in tables), beliefs.early)
 
 
 def beliefs_of(recorded: Round) -> Beliefs:
@@ -177,7 +177,9 @@ def beliefs_of(recorded: Round) -> Beliefs:
     which wealth would prove nothing.
     """
     beliefs = Beliefs(
-        np.array(recorded.posteriors, dtype=np.float64), np.array(recorded.rules, dtype=np.int64)
+        np.array(recorded.posteriors, dtype=np.float64),
+        np.array(recorded.rules, dtype=np.int64),
+        recorded.early,
     )
     if not ((beliefs.posteriors > 0) & (beliefs.posteriors < 1)).all():
         raise ValueError("a believed probability is not in (0, 1)")

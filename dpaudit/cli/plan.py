@@ -271,7 +271,7 @@ def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
     if speed(found.last) < _SLOW:  # the draws then take nearly all of the time
         return speed(found.last)
     seconds = _TIMED * len(spec.pairs)
-    timed = replace(spec, time=seconds, full=True, workers=1, no_trace=True)
+    timed = replace(spec, time=seconds, full=True, stop_early=None, workers=1, no_trace=True)
     result = run_one(timed, requests, f"{spec.name} (speed)", quiet=True)
     return result.draws / max(result.seconds, 1e-9)
 

@@ -215,13 +215,13 @@ def _edges(ordered: FloatArray, limit: int) -> FloatArray:
     bins = int(np.clip(len(ordered) // tuning.DRAWS_PER_CELL, 8, limit))
     places = np.floor(_quantiles(bins, len(ordered)) * len(ordered)).astype(np.int64)
     if distinct == len(ordered) > 2:
-        return _shortened(ordered, places)
+        return short_edges(ordered, places)
     starts = np.flatnonzero(np.concatenate([[True], is_new]))
     if distinct <= min(limit // 2, max(2, len(ordered) // 2)):
         return around(ordered[starts])
     counts = np.diff(np.append(starts, len(ordered)))
     frequent = ordered[starts[counts >= max(4, len(ordered) / bins)]]
-    return np.unique(np.concatenate([_shortened(ordered, places), around(frequent)]))
+    return np.unique(np.concatenate([short_edges(ordered, places), around(frequent)]))
 
 
 def around(values: FloatArray) -> FloatArray:
@@ -247,7 +247,7 @@ def _quantiles(bins: int, draws: int) -> FloatArray:
     return np.concatenate([low, middle, 1 - low[::-1]])
 
 
-def _shortened(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
+def short_edges(ordered: FloatArray, places: NDArray[np.int64]) -> FloatArray:
     """Return edges close to some entries of sorted numbers, as short decimals.
 
     ordered: (draws,), rising.

@@ -226,6 +226,8 @@ class Learned:
     leading: the candidates that count further draws.
     rare_filter: selects rare outputs for the rare rule; None without a rare rule.
     predicts_bound: whether some attack has a predicted bound above 0.
+    counts: (levels, 2), draws by level of the main rule and input, each draw with its level by a
+        fit to other draws.
     """
 
     portfolio: Portfolio
@@ -236,6 +238,7 @@ class Learned:
     leading: tuple[Counting, ...] = ()
     rare_filter: RareFilter | None = None
     predicts_bound: bool = True
+    counts: IntArray | None = None
 
     def expected_by_joint_level(self, selection: SelectionDraws) -> NDArray[np.float64] | None:
         """Return `expected_draws` with each draw counted at one level only: (levels, 2). Draws at

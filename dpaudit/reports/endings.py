@@ -84,6 +84,9 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[I
         least = numbers.at_least(certificate.epsilon_lower, above=certificate.point.epsilon)
         own = f"ε ≥ {least}, p {numbers.p_at_most(certificate.p_value)}"
         lines = ["", *lines, *row("", own)]
+    if certificate.ended_by_bets:
+        for place, (name, value) in enumerate(findings.bets(certificate)):
+            lines += row("bets" if place == 0 else "", f"{name}: {value}")
     if findings.is_by_divergence(certificate) and not verbose:
         lines += _divergence(certificate)  # the event stays within the claim
     else:
@@ -127,6 +130,8 @@ def _events(certificate: Certificate, confidence: float, verbose: int) -> list[I
     shown = every if verbose else (leading,)
     names = [f"E{place + 1}" for place in range(len(shown))] if len(shown) > 1 else ["E"]
     learned = sum(one.draws for one in certificate.blocks if one.stage == "learning")
+    if certificate.ended_by_bets:
+        learned = certificate.draws - certificate.fixed.draws
     # A row of draws, if there is one, says how many draws chose the event.
     is_shown = _has_row_of_draws(certificate, verbose)
     choice = "" if is_shown else f"; chosen on {counted(learned, 'separate draw')}"
@@ -166,6 +171,8 @@ def _draws(certificate: Certificate) -> str:
         text += f"; refuted after {certificate.refuted_after:,}"
     if certificate.fixed.stage == "confirmation":
         return f"{text}, confirmed on {kept:,} more"
+    if certificate.ended_by_bets:
+        return f"{text} by bets alone"
     return f"{text}; {kept:,} of them kept for the exact bound"
 
 
@@ -219,6 +226,8 @@ def _workings(certificate: Certificate) -> list[Item]:
     guesses = f"{fixed.correct:,} right and {fixed.wrong:,} wrong guesses, at {inputs}"
     which = f", {fixed.kind} rule" if several else ""
     exact = row("exact test", f"{fixed.method}{which}: {guesses}; this test alone: {bound}")
+    if certificate.ended_by_bets:
+        exact = row("exact test", "none: bets ended the run")
     exact += _rules(certificate)
     exact += _divergence(certificate)
     if certificate.recording is not None:

@@ -72,6 +72,8 @@ def refutation(certificate: Certificate) -> str:
         allowed, lower = numbers.apart(test.allowed, test.lower, digits=2)
         return f"{divergence(test)} is at least {lower}; the claim allows {allowed}"
     found = None  # where the counts alone do not show it
+    if certificate.ended_by_bets:
+        return f"betting wealth reached {_wealth(certificate)}"
     if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
         found = _violating_mass(certificate.fixed, point)
     elif event is not None and _excess(event, point) > 0:
@@ -95,6 +97,8 @@ def _wealth(certificate: Certificate) -> str:
 def by_bets_alone(certificate: Certificate) -> str:
     """Return how bets refute the claim, if the shown event alone does not; otherwise ""."""
     fixed, event = certificate.fixed, leading_event(certificate)
+    if certificate.ended_by_bets:
+        return ""
     is_shown = fixed.p_value <= fixed.alpha or is_by_divergence(certificate)
     if not _is_by_bets(certificate) or is_shown or event is None:
         return ""
@@ -106,6 +110,22 @@ def by_bets_alone(certificate: Certificate) -> str:
         f"events together refute the claim; the one shown {alone}, on the "
         f"{counted(fixed.draws, 'draw')} of its test."
     )
+
+
+def bets(certificate: Certificate) -> list[tuple[str, str]]:
+    """Return the table of a run that bets alone ended: (name, value)."""
+    chosen = certificate.draws - certificate.fixed.draws
+    return [
+        ("wealth", f"{numbers.at_least(certificate.wealth)}"),
+        ("violation at", numbers.about(1 / certificate.alpha_betting)),
+        ("draws", f"{certificate.draws:,}"),
+        ("ε at every moment", f"≥ {numbers.at_least(certificate.epsilon_betting)}"),
+        (
+            "event",
+            f"chosen on the first {chosen:,} draws, counted on the {certificate.fixed.draws:,}"
+            " later ones; an illustration, no test",
+        ),
+    ]
 
 
 def is_by_divergence(certificate: Certificate) -> bool:

@@ -38,7 +38,8 @@ class Probe:
 
     reproducible: whether equal seeds gave equal outcomes (True if that was not tested).
     columns: number of values (columns) in an outcome.
-    seconds: mean duration of a call; 0 if calls were not timed.
+    seconds: mean duration of a call, or of a draw where one call makes one draw; 0 if that was not
+        timed.
     """
 
     reproducible: bool

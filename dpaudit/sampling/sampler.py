@@ -198,9 +198,12 @@ class Sampler:
         learning = ToLearn(chunk.key, chunk.size)
         drawn = self.learn(learning)
         check_found(drawn.failures.first, self._target)
-        first, second = (each.fresh.release().outcomes for each in (drawn, self.learn(learning)))
+        start = time.perf_counter()
+        again = self.learn(learning)
+        seconds = (time.perf_counter() - start) / chunk.size if self.mechanism.interleaved else 0.0
+        first, second = (each.fresh.release().outcomes for each in (drawn, again))
         self._check_kept(chunk)
-        return Probe(bool(np.array_equal(first.keys(), second.keys())), len(first.columns))
+        return Probe(bool(np.array_equal(first.keys(), second.keys())), len(first.columns), seconds)
 
     def first(self, chunk: FirstCalls) -> Probe:
         """Return the mean duration of a call for one draw, and the length of the longest output.

@@ -14,7 +14,7 @@ Numbers such as (4.1) refer to equations of docs/method.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,12 @@ _RULES_WITH_RARE, _RARE_RULES = 5, 2
 # How a rule for rare outputs divides its wealth among the seven stakes of FRACTIONS. Its guesses
 # are rarely wrong, so that the largest stake gains most and gets two thirds.
 _BOLD_SHARES = np.array([1, 1, 1, 1, 4, 12, 40]) / 60
+# In a run that bets from its first draws, bettors with a posterior share this part of the stake,
+# since posteriors are learned from fewer draws than rules.
+_EARLY_POSTERIORS = 0.75
+# For δ > 0 a bettor with a posterior pays for δ at every draw. It abstains where a draw could cost
+# it more than this part of its wealth.
+_MOST_LOST = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +54,14 @@ class Beliefs:
         For bettors with a posterior: estimated probability that a draw at a level is of d1.
     rules : ndarray of int, shape (rules, levels)
         For bettors on a rule: the guess of the rule at each level, 1 for d1, -1 for d2, 0 for none.
+    early : bool
+        Whether the run bets from its first draws and ends by bets alone. Bettors with a posterior
+        then take part for any δ, and have three quarters of the initial wealth.
     """
 
     posteriors: FloatArray
     rules: IntArray
+    early: bool = False
 
     def log_factors(self, epsilon: float | FloatArray, delta: float) -> FloatArray:
         """Return the log of the factor by which a draw multiplies the wealth of each bettor.
@@ -67,13 +77,19 @@ class Beliefs:
         -------
         ndarray of float, shape (..., bettors, levels, 2)
             The last axis is the input of the draw: d1, d2. Under the claim each factor has
-            expectation at most 1. Bettors with a posterior come first, and take part only if
-            δ = 0, since they bet on single levels. Bettors on a rule follow, one bettor for each
-            pair of a rule and a stake (docs/method.md §4).
+            expectation at most 1. Bettors with a posterior come first; unless `early`, they take
+            part only if δ = 0. Bettors on a rule follow, one bettor for each pair of a rule and a
+            stake (docs/method.md §4).
         """
         claims = np.asarray(epsilon, dtype=float)
-        if delta > 0:
+        if delta > 0 and not self.early:
             return _stake_factors(self.rules, claims, delta)
+        if delta > 0:
+            both = (
+                _paying_factors(self.posteriors, claims, delta),
+                _stake_factors(self.rules, claims, delta),
+            )
+            return np.concatenate(both, axis=-3)
         both = _posterior_factors(self.posteriors, claims), _guess_factors(self.rules, claims)
         return np.concatenate(both, axis=-3)
 
@@ -96,8 +112,15 @@ def stakes(beliefs: Beliefs, delta: float) -> FloatArray:
     Notes
     -----
     If δ = 0, bettors with a posterior share one half, and bettors on a rule the other half. If
-    δ > 0 and there are five rules, bettors on the last two share one half (docs/method.md §4).
+    δ > 0 and there are five rules, bettors on the last two share one half (docs/method.md §4). If
+    bets are early, bettors with a posterior share three quarters for any δ, and the others share
+    the rest in these proportions.
     """
+    if beliefs.early:
+        posteriors = len(beliefs.posteriors)
+        others = stakes(replace(beliefs, early=False), delta)[0 if delta > 0 else posteriors :]
+        own = np.full(posteriors, _EARLY_POSTERIORS / posteriors)
+        return np.concatenate([own, (1 - _EARLY_POSTERIORS) * others / others.sum()])
     rules = len(beliefs.rules)
     if delta > 0:
         if rules < _RULES_WITH_RARE:
@@ -201,6 +224,21 @@ def _posterior_factors(posteriors: FloatArray, epsilon: FloatArray) -> FloatArra
     allowed = np.clip(posteriors, 1 - most, most)
     both = np.stack([posteriors / allowed, (1 - posteriors) / (1 - allowed)], axis=-1)
     return np.asarray(np.log(both), dtype=float)
+
+
+def _paying_factors(posteriors: FloatArray, epsilon: FloatArray, delta: float) -> FloatArray:
+    """Return the log factors (4.5) of bettors with a posterior, (..., bettors, levels, 2), δ > 0.
+
+    The factor (4.1) minus a price μδ. With r = π_b / clip(π_b, 1 - θ₀, θ₀), the gain r - 1 of a
+    right guess of d1 is at most u₁ over all levels, and that of d2 at most u₂. Under (ε, δ)-DP the
+    expectation of r is at most 1 + (u₁ + u₂) δ / 2, so μ = (u₁ + u₂) / 2. A bettor whose factor
+    could fall below 1 - `_MOST_LOST` abstains.
+    """
+    factors = np.exp(_posterior_factors(posteriors, epsilon))
+    gains = np.maximum(factors - 1, 0.0).max(axis=-2, keepdims=True)  # (..., bettors, 1, 2)
+    factors = factors - delta * gains.sum(axis=-1, keepdims=True) / 2
+    abstains = factors.min(axis=(-1, -2), keepdims=True) < 1 - _MOST_LOST
+    return np.asarray(np.log(np.where(abstains, 1.0, factors)), dtype=float)
 
 
 def _guess_factors(rules: IntArray, epsilon: FloatArray) -> FloatArray:

@@ -25,7 +25,14 @@ from dpaudit.certificates.traced import Excerpt, Trace
 from dpaudit.errors import UsageError
 from dpaudit.reports import numbers, searched, trace
 from dpaudit.reports.bounds import bounds
-from dpaudit.reports.findings import UNPROVEN, counted_rows, is_expected, leaves_open, verdict_of
+from dpaudit.reports.findings import (
+    UNPROVEN,
+    bets,
+    counted_rows,
+    is_expected,
+    leaves_open,
+    verdict_of,
+)
 from dpaudit.reports.html import canvas
 from dpaudit.reports.html.pictures import left_out, pictures
 from dpaudit.reports.layout import Item, Row
@@ -277,6 +284,9 @@ def _events(result: AuditResult) -> Iterator[Table]:
             level = numbers.level(result.confidence)
             head = ("event", "input", "seen in", "share", f"{level} Clopper–Pearson")
             caption = f"Events of the exact test{_of(one, several)}"
+            if one.ended_by_bets:
+                yield Table(f"Bets{_of(one, several)}", ("number", "value"), tuple(bets(one)))
+                caption = f"Event that illustrates the bets{_of(one, several)}"
             left_out = len(one.fixed.events) - _MOST_EVENTS
             caption += f"; {left_out:,} more are left out" if left_out > 0 else ""
             yield Table(caption, head, tuple(_counted(one)))
@@ -299,8 +309,8 @@ def _stages(one: Certificate, *, several: bool) -> Table:
     for stage in dict.fromkeys(block.stage for block in one.blocks):
         blocks = [block for block in one.blocks if block.stage == stage]
         arms = [sum(pair[arm] for block in blocks for pair in block.tally) for arm in (0, 1)]
-        bets = len({block.round for block in blocks} - {None})
-        counts = (sum(block.draws for block in blocks), *arms, len(blocks), bets)
+        rounds = len({block.round for block in blocks} - {None})
+        counts = (sum(block.draws for block in blocks), *arms, len(blocks), rounds)
         rows.append((stage, _STAGES[stage], *(f"{count:,}" for count in counts)))
     head = ("stage", "purpose of the draws", "draws", "of d1", "of d2", "blocks", "bets")
     return Table(f"Draws by stage{_of(one, several)}", head, tuple(rows))

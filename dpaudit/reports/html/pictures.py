@@ -214,6 +214,13 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
     for block in one.blocks:
         if block.stage == fixed.stage:
             counts = [(p + r, q + s) for (p, q), (r, s) in zip(counts, block.tally, strict=True)]
+    if one.ended_by_bets and fixed.events:
+        places = {"d1": 0, "d2": 1}
+        for event in fixed.events:
+            counts[places[event.guess]] = (event.count_d1, event.count_d2)
+        rest = [sum(pair[arm] for pair in counts) for arm in (0, 1)]
+        event = fixed.events[0]
+        counts[-1] = (event.draws_d1 - rest[0], event.draws_d2 - rest[1])
     all_d1, all_d2 = sum(p for p, _ in counts), sum(q for _, q in counts)
     names = {1: "d1", -1: "d2"} if fixed.events else {}
     return [

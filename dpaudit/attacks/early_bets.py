@@ -1,0 +1,183 @@
+"""Beliefs to bet on after few draws, for mechanisms whose draws are slow.
+
+`learn` needs hundreds of draws. `bet_early` makes beliefs from 16 draws on, by regressions with one
+or two weights (docs/method.md §4). A single column of numbers is cut at quantiles. Other outcomes
+have the levels of the best candidate of `learn`, whose counts come from fits to other draws.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.learning import learn
+from dpaudit.attacks.objective import Objective
+from dpaudit.attacks.single_columns import CellLevels
+from dpaudit.draws import SelectionDraws, by_arm
+from dpaudit.levels.candidates import Scorer
+from dpaudit.levels.cells import Cells, frequent_labels, is_number, make_cells, short_edges
+from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
+from dpaudit.stats.betting import Beliefs
+
+# Name of the attack in reports.
+NAME = "early bets"
+# Number of intervals of a column of numbers, at most.
+_INTERVALS = 48
+# The features of a level at the place z, for each bettor with a regression, and the precision of
+# the normal prior of its weights. Features have mean 0 and standard deviation 1.
+_REGRESSIONS = (
+    ((abs,), 2.0),
+    ((np.square,), 2.0),
+    ((np.positive, abs), 2.0),
+    ((np.positive,), 2.0),
+    ((np.positive, abs), 10.0),
+)
+# Number of groups of neighbouring levels, and of draws per input in the Beta prior of a group, for
+# each bettor that counts.
+_GROUPS = ((8, 6.0), (16, 4.0), (8, 2.0))
+# Places are in units of the median distance from the median, times this factor, and clipped.
+_UNIT, _FARTHEST = 1.5, 4.0
+# Steps of Newton's method; six reach the optimum to three digits.
+_STEPS = 6
+# Decimals of a belief, as in `freezing.py`.
+_DECIMALS = 5
+
+
+def bet_early(
+    selection: SelectionDraws, objective: Objective, scorers: tuple[Scorer, ...], rules: int
+) -> Learned:
+    """Return rules and beliefs to bet on, learned from few draws.
+
+    scorers: as for `learn`.
+    rules: number of rules to bet on, the same in every round.
+    """
+    column = selection.outcomes.columns[0]
+    is_plain = len(selection.outcomes.columns) == 1 and bool(is_number(column).any())
+    if is_plain and not len(selection.outcomes.representations):
+        cells = _cells(selection)
+        levels = len(cells.values) + len(cells.label_values)
+        level = CellLevels(cells, levels)
+        places = _places(column.numbers[is_number(column)], cells, levels)
+        tried: tuple[Tried, ...] = ()
+        counts = by_arm(level(selection.outcomes), levels, selection.is_d1)
+    else:
+        learned = learn(selection, objective, scorers, to_bet=True)
+        if learned.counts is None:
+            return learned
+        level, tried = learned.portfolio.main.level, learned.tried
+        counts = learned.counts
+        places = _ranks(counts)
+    posteriors = _posteriors(counts, places)
+    guesses = _rules(posteriors, objective, rules)
+    main = Rule("main", NAME, level, guesses[0])
+    tried = tried or (Tried(NAME, None),)
+    return Learned(Portfolio.of([main]), Beliefs(posteriors, guesses, early=True), tried=tried)
+
+
+def _cells(selection: SelectionDraws) -> Cells:
+    """Return cells with about equal numbers of draws, of a column with numbers that rarely repeat;
+    otherwise a cell for each value."""
+    column = selection.outcomes.columns[0]
+    numbers = column.numbers[is_number(column)]
+    if 2 * len(np.unique(numbers)) <= len(numbers):
+        return make_cells(column, _INTERVALS)
+    count = min(_INTERVALS, len(numbers))
+    edges = short_edges(np.sort(numbers), np.arange(1, count) * len(numbers) // count)
+    labels = frequent_labels(column, least=2, most=_INTERVALS)
+    values = np.arange(len(edges) + 1, dtype=np.intp)
+    label_values = len(values) + np.arange(len(labels) + 1, dtype=np.intp)
+    return Cells(column.name, edges, labels, values, label_values)
+
+
+def _places(numbers: FloatArray, cells: Cells, levels: int) -> FloatArray:
+    """Return the place of every level: (levels,), the mean of its numbers on a common scale; NaN
+    for labels."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        middle = float(np.median(numbers))
+        unit = _UNIT * float(np.median(np.abs(numbers - middle)))
+        scaled = (numbers - middle) / (unit if 0 < unit < math.inf else 1.0)
+    scaled = np.clip(np.nan_to_num(scaled), -_FARTHEST, _FARTHEST)
+    cell = cells.digitise(numbers).astype(np.intp)
+    sums, draws = np.bincount(cell, scaled, levels), np.bincount(cell, minlength=levels)
+    places = np.full(levels, np.nan)
+    places[draws > 0] = sums[draws > 0] / draws[draws > 0]
+    return places
+
+
+def _ranks(counts: IntArray) -> FloatArray:
+    """Return the place of every level of an order: (levels,), from its rank among all draws; NaN
+    for the last level, of unseen outcomes."""
+    masses = counts[:-1].sum(axis=1)
+    share = (np.cumsum(masses) - masses / 2 + 0.5) / (masses.sum() + 1)
+    return np.append(np.log(share / (1 - share)), np.nan)
+
+
+def _posteriors(counts: IntArray, places: FloatArray) -> FloatArray:
+    """Return the beliefs of every bettor, Pr[d1 | level]: (bettors, levels).
+
+    counts: (levels, 2), draws by level and input.
+    places: (levels,), as in `_places`; levels without a place have their own counts only.
+    """
+    has_place = np.isfinite(places)
+    rows = []
+    for features, precision in _REGRESSIONS:
+        row = np.full(len(places), 0.5)
+        if has_place.any():
+            table = np.stack([feature(places[has_place]) for feature in features], axis=1)
+            row[has_place] = _regression(table, counts[has_place], precision)
+        rows.append(row)
+    rows += [_by_group(counts, has_place, *one) for one in _GROUPS]
+    least = 10.0**-_DECIMALS
+    return np.asarray(np.clip(np.round(np.stack(rows), _DECIMALS), least, 1 - least))
+
+
+def _regression(features: FloatArray, counts: IntArray, precision: float) -> FloatArray:
+    """Return Pr[d1 | level] by logistic regression without a constant: (levels,).
+
+    The inputs are equally likely, so the log-odds are 0 on average.
+    """
+    draws = counts.sum(axis=1).astype(float)
+    mean = np.average(features, axis=0, weights=np.maximum(draws, 1e-9))
+    spread = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=np.maximum(draws, 1e-9)))
+    table = (features - mean) / np.maximum(spread, 1e-9)
+    weights = np.zeros(table.shape[1])
+    for _ in range(_STEPS):
+        share = 1 / (1 + np.exp(-table @ weights))
+        gradient = table.T @ (counts[:, 0] - draws * share) - precision * weights
+        curvature = (table * (draws * share * (1 - share))[:, None]).T @ table
+        curvature[np.diag_indices(len(weights))] += precision
+        weights = np.clip(weights + np.linalg.solve(curvature, gradient), -8.0, 8.0)
+    return np.asarray(1 / (1 + np.exp(-np.clip(table @ weights, -20.0, 20.0))))
+
+
+def _by_group(
+    counts: IntArray, has_place: NDArray[np.bool_], groups: int, prior: float
+) -> FloatArray:
+    """Return Pr[d1 | level] from the counts of groups of neighbouring levels: (levels,). A level
+    without a place is a group of its own."""
+    masses = np.where(has_place, counts.sum(axis=1), 0)
+    middle = np.cumsum(masses) - masses / 2
+    group = np.minimum((middle * groups / max(1, masses.sum())).astype(np.intp), groups - 1)
+    group = np.where(has_place, group, groups + np.arange(len(counts)))
+    totals = np.zeros((groups + len(counts), 2))
+    np.add.at(totals, group, counts)
+    totals = totals[group] + prior
+    return np.asarray(totals[:, 0] / totals.sum(axis=1))
+
+
+def _rules(posteriors: FloatArray, objective: Objective, rules: int) -> IntArray:
+    """Return rules to bet on, (rules, levels): guess where the mean belief exceeds what the claim
+    allows, guess at every level, and abstain."""
+    # Regressions are smooth, so that the event consists of few intervals.
+    mean = posteriors[: len(_REGRESSIONS)].mean(axis=0)
+    most = 1 / (1 + math.exp(-objective.point.epsilon))
+    table = np.zeros((rules, posteriors.shape[1]), dtype=np.int64)
+    table[0] = (mean > most).astype(np.int64) - (mean < 1 - most)
+    if rules > 1:
+        table[1] = np.where(mean >= 0.5, 1, -1)
+    if not table[0].any() and rules > 1:
+        table[0] = table[1]
+    return table

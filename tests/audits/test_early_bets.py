@@ -1,0 +1,159 @@
+"""Runs that bets alone end, for mechanisms whose draws are slow."""
+
+from __future__ import annotations
+
+from time import sleep
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict, audit
+from dpaudit.auditing.recheck import recheck
+from dpaudit.composed import replace
+from dpaudit.reports.json import document, entry, read_document
+from dpaudit.stats.binomial import clopper_pearson_interval
+from tests.raising import code
+
+
+def mean(data: list[float], rng: np.random.Generator) -> float:
+    """Is not private: the scale of the noise depends on the number of records."""
+    return sum(data) / len(data) + float(rng.laplace(scale=20 / len(data)))
+
+
+def slow_mean(data: list[float], rng: np.random.Generator) -> float:
+    sleep(0.006)
+    return mean(data, rng)
+
+
+def label(data: list[float], rng: np.random.Generator) -> str:
+    return "abc"[int(rng.integers(3 if data else 2))]
+
+
+def vector(data: list[float], rng: np.random.Generator) -> Any:
+    return rng.normal(len(data) * np.ones(12), 1.5)
+
+
+def leaks(mechanism: Any = mean, seed: int = 0, **options: Any) -> AuditResult:
+    options = {"samples": 20_000, "confidence": 0.95, "stop_early": "bets", **options}
+    claim = options.pop("claim", PureDP(0.1))
+    return audit(mechanism, [0.0], [0.0, 1.0], claim, seed=seed, **options)
+
+
+@pytest.fixture(scope="module")
+def refuted() -> AuditResult:
+    return leaks()
+
+
+def test_bets_end_the_run_without_a_confirmation(refuted: AuditResult) -> None:
+    one = refuted.certificates[0]
+    assert refuted.verdict is Verdict.VIOLATION
+    assert one.ended_by_bets
+    assert one.draws == one.refuted_after < 1_000
+    assert {block.stage for block in one.blocks} == {"learning"}
+    assert one.alpha_betting == pytest.approx(0.9 * 0.05)
+    assert one.wealth * one.alpha_betting >= 1
+    assert one.epsilon_lower == one.epsilon_betting >= 0.1
+    assert one.p_value == pytest.approx(1 / (0.9 * one.wealth))
+
+
+def test_the_first_bet_follows_sixteen_draws(refuted: AuditResult) -> None:
+    first, second, *_ = refuted.certificates[0].blocks
+    assert (first.draws, first.round, second.round) == (16, None, 0)
+
+
+def test_the_event_has_counts_on_draws_made_after_it_was_chosen(refuted: AuditResult) -> None:
+    one = refuted.certificates[0]
+    fixed = one.fixed
+    assert 0 < fixed.draws < one.draws
+    assert fixed.draws >= one.draws // 2
+    for event in fixed.events:
+        assert event.draws_d1 + event.draws_d2 == fixed.draws
+        for count, draws, interval in (
+            (event.count_d1, event.draws_d1, event.interval_d1),
+            (event.count_d2, event.draws_d2, event.interval_d2),
+        ):
+            assert interval == pytest.approx(clopper_pearson_interval(count, draws, 0.05))
+
+
+def test_the_record_can_be_read_and_recomputed(refuted: AuditResult) -> None:
+    ((again,), _) = read_document(document([entry(refuted)], 1))
+    assert again.certificates == refuted.certificates
+    assert recheck(again) == []
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"wealth": 1e6},
+        {"alpha_betting": 0.01},
+        {"epsilon_betting": 3.0},
+        {"refuted_after": 18},
+    ],
+)
+def test_a_forged_record_is_noticed(refuted: AuditResult, forged: dict[str, Any]) -> None:
+    certificate = replace(refuted.certificates[0], **forged)
+    ending = replace(refuted.ending, certificates=(certificate,))
+    assert recheck(replace(refuted, ending=ending)) != []
+
+
+def test_a_forged_mode_is_noticed(refuted: AuditResult) -> None:
+    one = refuted.certificates[0]
+    assert one.schedule is not None
+    certificate = replace(one, schedule=replace(one.schedule, bets=False))
+    ending = replace(refuted.ending, certificates=(certificate,))
+    assert recheck(replace(refuted, ending=ending)) != []
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "claim"),
+    [
+        (mean, ApproximateDP(0.1, 1e-5)),
+        (label, PureDP(0.05)),
+        (vector, PureDP(0.5)),
+        (vector, ApproximateDP(0.5, 1e-5)),
+    ],
+)
+def test_refutes_any_kind_of_output_and_claim(mechanism: Any, claim: Any) -> None:
+    d1: list[float] = []
+    result = audit(
+        mechanism, d1 if mechanism is not mean else [0.0], [0.0, 1.0], claim,
+        samples=20_000, confidence=0.95, stop_early="bets",
+    )  # fmt: skip
+    assert result.verdict is Verdict.VIOLATION
+    assert result.certificates[0].ended_by_bets
+    assert recheck(result) == []
+
+
+def test_without_a_refutation_the_exact_test_has_a_tenth() -> None:
+    result = leaks(claim=PureDP(3.0), samples=600)
+    one = result.certificates[0]
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert one.draws == 600
+    assert one.fixed.alpha / one.fixed.share == pytest.approx(0.1 * 0.05)
+    assert recheck(result) == []
+
+
+def test_full_and_an_early_end_exclude_each_other() -> None:
+    assert code(leaks, full=True) == "options-conflict"
+
+
+def test_slow_draws_choose_bets() -> None:
+    result = audit(slow_mean, [0.0], [0.0, 1.0], PureDP(0.1), samples=2_000, confidence=0.95)
+    schedule = result.certificates[0].schedule
+    assert schedule is not None
+    assert schedule.bets
+
+
+def test_fast_draws_choose_a_confirmation() -> None:
+    one = leaks(stop_early=None).certificates[0]
+    assert one.schedule is not None
+    assert not one.schedule.bets
+    assert one.fixed.stage == "confirmation"
+
+
+def test_bets_are_the_same_for_workers() -> None:
+    whole = leaks(seed=1, claim=PureDP(0.5), samples=400)
+    shared = leaks(seed=1, claim=PureDP(0.5), samples=400, workers=2)
+    assert shared.certificates[0].blocks == whole.certificates[0].blocks
+    assert shared.certificates[0].rounds == whole.certificates[0].rounds
