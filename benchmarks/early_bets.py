@@ -74,7 +74,7 @@ def _revealing(is_d1: bool, rng: np.random.Generator) -> Any:
 
 
 def _pair(is_d1: bool, rng: np.random.Generator) -> list[float]:
-    return (float(is_d1) + rng.laplace(scale=2.0, size=2)).tolist()
+    return [float(is_d1) + float(noise) for noise in rng.laplace(scale=2.0, size=2)]
 
 
 def _scale(is_d1: bool, rng: np.random.Generator) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import repeat
 from typing import cast
 from unittest.mock import patch
@@ -832,14 +832,11 @@ def _verdict(outcome: Outcome) -> str:
 
 # Runs that bets alone end, each with all its runs.
 EARLY_BETS = (
-    *(
-        Case(f"early bets: {law.name}", True, lambda alpha, rng, law=law: refutes(law, alpha, rng))
-        for law in LAWS
-    ),
+    *(Case(f"early bets: {law.name}", True, partial(refutes, law)) for law in LAWS),
     Case(
         "early bets on the draws that were learned from",
         False,
-        lambda alpha, rng: refutes(LAWS[0], alpha, rng, ahead=True),
+        partial(refutes, LAWS[0], ahead=True),
     ),
 )
 

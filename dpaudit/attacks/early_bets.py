@@ -18,7 +18,7 @@ from dpaudit.attacks.single_columns import CellLevels
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Scorer
 from dpaudit.levels.cells import Cells, frequent_labels, is_number, make_cells, short_edges
-from dpaudit.levels.level_map import FloatArray, IntArray
+from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
 from dpaudit.levels.portfolio import Learned, Portfolio, Rule, Tried
 from dpaudit.stats.betting import Beliefs
 
@@ -55,6 +55,7 @@ def bet_early(
     rules: number of rules to bet on, the same in every round.
     """
     column = selection.outcomes.columns[0]
+    level: LevelMap
     is_plain = len(selection.outcomes.columns) == 1 and bool(is_number(column).any())
     if is_plain and not len(selection.outcomes.representations):
         cells = _cells(selection)

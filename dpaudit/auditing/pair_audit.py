@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
 from operator import add
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,7 @@ from dpaudit.targets.target import what_to_check
 
 # Number of first draws after which an audit ends with an error if all of them are exceptions.
 _HOPELESS_DRAWS = 500
+_CountedStage = Literal["certification", "confirmation"]
 # Number of rules that are bet on, without the rules for rare outputs.
 _RULES = 3
 _CONTINUOUS = (
@@ -134,7 +136,7 @@ class PairAudit:
             return self._ended_by_bets(learned, *self._event_since())
         measure = self._measure(learned.portfolio)
         self._warnings += not_counted(self._claim, measure.atoms)
-        stage: FixedStage = "confirmation" if ledger.may_stop else "certification"
+        stage: _CountedStage = "confirmation" if ledger.may_stop else "certification"
         share = CONFIRMATION_SHARE if ledger.may_stop else CERTIFICATION_SHARE
         share = 1 - EARLY_BETTING_SHARE if ledger.ends_by_bets else share
         total: Counted | None = None
@@ -357,7 +359,7 @@ class PairAudit:
         seen = None if self._ledger.may_stop else RareFilter.seen(self._kept)
         return Measure(portfolio, singles, declared, seen=seen)
 
-    def _count(self, stage: FixedStage, sizes: Iterable[int], measure: Measure) -> Counted:
+    def _count(self, stage: _CountedStage, sizes: Iterable[int], measure: Measure) -> Counted:
         return reduce(add, self._ledger.count(stage, sizes, measure))
 
     def _with_strongest_rule(self, measure: Measure, counted: Tally | None = None) -> Measure:

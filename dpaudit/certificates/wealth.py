@@ -166,8 +166,8 @@ def course(
 
 def round_of(beliefs: Beliefs) -> Round:
     """Return beliefs in the form in which a certificate records them."""
-    tables = beliefs.posteriors.tolist(), beliefs.rules.tolist()
-    return Round(*(tuple(map(tuple, table)) for table in tables), beliefs.early)
+    posteriors, rules = beliefs.posteriors.tolist(), beliefs.rules.tolist()
+    return Round(tuple(map(tuple, posteriors)), tuple(map(tuple, rules)), beliefs.early)
 
 
 def beliefs_of(recorded: Round) -> Beliefs:
