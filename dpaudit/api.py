@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.options import (
     DEFAULTS,
+    OPTIONS,
     TWO_BUDGETS,
     BoundMethod,
     OnError,
@@ -95,7 +96,7 @@ def audit(
     mechanism: Callable[..., Any] | str | list[str],
     d1: Any,
     d2: Any,
-    claim: PrivacyClaim,
+    claim: PrivacyClaim | Literal["library"],
     *,
     params: Mapping[str, Any] | None = None,
     samples: int = _DEFAULT_SAMPLES,
@@ -120,8 +121,9 @@ def audit(
     d1, d2 : Any
         Neighbouring inputs. The mechanism gets these objects themselves; dpaudit never changes an
         input.
-    claim : PrivacyClaim
-        The claim to test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`.
+    claim : PrivacyClaim or 'library'
+        The claim to test, such as `PureDP(1.0)` or `ApproximateDP(1.0, 1e-5)`. `'library'` asks the
+        library of the mechanism for its claim (docs/guides/library-claims.md).
     params : mapping of str to Any, optional
         Keyword arguments with which the mechanism is called.
     samples : int, default 1,000,000
@@ -195,7 +197,7 @@ def audit(
 
 def search(
     mechanism: Callable[..., Any] | str | list[str],
-    claim: PrivacyClaim,
+    claim: PrivacyClaim | Literal["library"],
     *,
     space: Any,
     form: str | None = None,
@@ -217,8 +219,8 @@ def search(
     ----------
     mechanism : callable, str or list of str
         As in `audit`.
-    claim : PrivacyClaim
-        The claim to test.
+    claim : PrivacyClaim or 'library'
+        The claim to test, as in `audit`.
     space : str or mapping
         Description of all possible inputs, such as `"list of number in [0, 1]"`
         (docs/guides/find-the-pair.md).
@@ -397,6 +399,7 @@ def _run(
     more: MoreOptions,
     on_progress: Callable[[Progress], None] | None,
     *,
+    claim: PrivacyClaim | Literal["library"],
     pairs: tuple[NeighbouringPair, ...] = (),
     params: Mapping[str, Any] | None,
     samples: Any,
@@ -420,9 +423,18 @@ def _run(
     target = _target(mechanism, options)
     given = {one.name: options[one.name] for one in owned("audit", "run") if one.name in more}
     is_whole = isinstance(samples, float) and samples.is_integer()  # such as 1e6
+    source = None
+    if isinstance(claim, str):
+        # Imported here, since most claims are the user's own.
+        from dpaudit.adapters.asking import library_claim
+
+        OPTIONS["from"].verify(claim)
+        claim, source = library_claim(target, pairs, parse_adjacency(options.get("adjacency")))
     spec = composed(
         AuditSpec,
         name=options["name"] or target.name,
+        claim=claim,
+        claimed_by=source,
         target=repeated(target, options["repeat"]),
         pairs=pairs,
         samples=int(samples) if is_whole or isinstance(samples, _Default) else samples,

@@ -36,6 +36,7 @@ from dpaudit.adapters.calls import (
     draw_in_few_sizes,
 )
 from dpaudit.errors import MechanismError, TargetError, UsageError
+from dpaudit.library_claims import NoClaim
 from dpaudit.processes import worker
 from dpaudit.processes.child import (
     GLANCE,
@@ -254,6 +255,24 @@ class Worker:
             return list(self._parsed(data))
         dtype, shape = reply["array"]
         return array(dtype, shape, data)
+
+    def claim(self, both: Any, relation: Any, delta: float | None) -> dict[str, Any]:
+        """Return the claim that the library of the mechanism makes (`library_claims.ask`).
+
+        both: d1 and d2, or None. relation, delta: as in `library_claims.Question`. Raises NoClaim.
+        """
+        for number, dataset in enumerate(both or ()):
+            self.take(number, dataset)
+        step = Step(f"asking {self._name} for its claim", self._watch)
+        asked = {"has_pair": both is not None, "relation": relation, "delta": delta}
+        try:
+            reply, _ = self._ask("claim", step.left, **asked)
+        except Ended as end:
+            why = f"the process of {self._name} ended: {end}"
+            raise TargetError(why, code="process-failed") from None
+        if "no_claim" in reply:
+            raise NoClaim(*reply["no_claim"])
+        return dict(reply["claim"])
 
     def _parsed(self, text: bytes) -> Any:
         try:

@@ -257,6 +257,7 @@ def _result(spec: AuditSpec, ending: Ending, **run: Any) -> AuditResult:
         ending=ending,
         expect=spec.requirements.expect,
         repeated=Repeated(spec.runs, spec.claim) if spec.runs > 1 else None,
+        claimed_by=spec.claimed_by,
         grouped=spec.grouped,
         request=spec.origin.request,
         source=source_of(spec.target),

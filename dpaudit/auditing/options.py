@@ -365,6 +365,11 @@ _TABLE = (
             usual=one.name in ("epsilon", "delta"))
         for one in parameters() if one.has_flag
     ),
+    _parameter("from", _choice("library"),
+        "Ask the library of the mechanism for its claim, in place of ε. --delta then chooses the "
+        "point of a curve.", flag="--claim-from",
+        must="library: the library of the mechanism makes the claim", unless="you",
+        more="guides/library-claims.md"),
     _parameter("group", WHOLE,
         "Number of records that d1 and d2 differ in. The claim is for one record.", default=1),
     _parameter("definition", _choice(*DEFINITIONS), "The privacy definition of the claim.",

@@ -45,6 +45,7 @@ Request = dict[str, list[str]]
 _FREE = {
     *("workers", "executor", "journal", "resume", "files"),
     *("name", "expect", "strict", "group", "grouped", "request", "command", "family"),
+    "claimed_by",
 }
 _CODE = "the code of "
 _LONGEST = 80

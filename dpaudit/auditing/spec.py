@@ -22,6 +22,7 @@ from dpaudit.auditing.options import (
 )
 from dpaudit.certificates.result import Family, Grouped, Progress, Searched
 from dpaudit.claims import PrivacyClaim, compose
+from dpaudit.claims.source import ClaimSource
 from dpaudit.composed import part
 from dpaudit.errors import ClaimError, Name, UsageError
 from dpaudit.inputs.pairs import NeighbouringPair
@@ -180,6 +181,7 @@ class AuditSpec:
     search: finds the pairs, if `pairs` is empty.
     group: maximum number of records in which d1 and d2 differ. `claim` is the claim for inputs that
         differ in this number of records.
+    claimed_by: the library that made the claim; None if the user made it.
     grouped: the claim for inputs that differ in one record, if `group` is larger than 1.
     no_trace: as the option.
 
@@ -192,6 +194,7 @@ class AuditSpec:
     claim: PrivacyClaim
     search: PairSearch | None = None
     group: int = DEFAULTS["group"]
+    claimed_by: ClaimSource | None = None
     grouped: Grouped | None = None
     no_trace: bool = DEFAULTS["no_trace"]
     sampling: Sampling = field(default_factory=Sampling, metadata=part(Sampling))

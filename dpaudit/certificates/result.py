@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, ProfilePoint
+from dpaudit.claims.source import ClaimSource
 from dpaudit.inputs.neighbouring import EQUAL, EQUAL_INPUTS
 
 
@@ -343,6 +344,8 @@ class AuditResult:
         Reasons to doubt the whole run.
     repeated : Repeated or None
         The repetition, if an output consists of several runs; `claim` is then for all runs.
+    claimed_by : ClaimSource or None
+        The library that made the claim, if the user asked for that.
     grouped : Grouped or None
         The group, if the inputs differ in several records; `claim` is then for the group.
     request : mapping of str to Any, or None
@@ -406,6 +409,7 @@ class AuditResult:
     trace: Trace | None = None
     first_version: int | None = field(default=None, compare=False)
     strict: bool = False
+    claimed_by: ClaimSource | None = None
 
     @property
     def verdict(self) -> Verdict:

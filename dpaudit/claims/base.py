@@ -194,11 +194,7 @@ class PrivacyClaim(ABC):
             δ(ε) = δ₀ + (1 - δ₀)(e^ε₀ - e^ε) / (1 + e^ε₀) for ε < ε₀ (docs/method.md (6.6)), which
             randomized response attains (Kairouz, Oh & Viswanath 2015).
         """
-        point = self.point()
-        if epsilon >= point.epsilon:
-            return point.delta
-        gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
-        return min(1.0, (point.delta + (1 - point.delta) * gap) * (1 + 1e-15))
+        return implied_delta(self.point(), epsilon)
 
     @abstractmethod
     def points(self) -> tuple[ProfilePoint, ...]:
@@ -354,6 +350,14 @@ def described(kind: type[PrivacyClaim]) -> dict[str, Parameter]:
     """Return the annotations of a definition's parameters by name, in constructor order."""
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name].__metadata__[0] for one in fields(kind)}
+
+
+def implied_delta(point: ProfilePoint, epsilon: float) -> float:
+    """Return the δ at ε that (ε₀, δ₀)-DP implies, rounded up (docs/method.md (6.6))."""
+    if epsilon >= point.epsilon:
+        return point.delta
+    gap = -math.expm1(epsilon - point.epsilon) / (1 + math.exp(-point.epsilon))
+    return min(1.0, (point.delta + (1 - point.delta) * gap) * (1 + 1e-15))
 
 
 def points_at(claim: PrivacyClaim, epsilons: Iterable[float]) -> tuple[ProfilePoint, ...]:

@@ -11,6 +11,7 @@ from dpaudit.claims.point_claims import ApproximateDP as ApproximateDP
 from dpaudit.claims.point_claims import ProbabilisticDP as ProbabilisticDP
 from dpaudit.claims.point_claims import ComputationalDP as ComputationalDP
 from dpaudit.claims.point_claims import TotalVariation as TotalVariation
+from dpaudit.claims.profile import ProfileDP as ProfileDP
 from dpaudit.claims.tradeoff import FunctionalDP as FunctionalDP
 from dpaudit.claims.tradeoff import GaussianDP as GaussianDP
 from dpaudit.claims.renyi import RenyiDP as RenyiDP

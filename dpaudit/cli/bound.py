@@ -77,7 +77,7 @@ Examples:
 )
 # What an adversary would answer to recorded outputs is not asked.
 @some_flags(
-    *(one.name for one in owned("claim") if one.name != "adversary"),
+    *(one.name for one in owned("claim") if one.name not in ("adversary", "from")),
     "confidence", "seed", "expect", "strict", "json", "report", "quiet", "verbose", "debug",
     bound="The method that turns counts into a bound. Default: the most powerful valid method.",
 )  # fmt: skip

@@ -253,7 +253,7 @@ def check_complete(settings: dict[str, Any], needed: Sequence[str], of: str, exa
     if "definition" not in claim and (clash := conflict_message(claim)):
         raise UsageError(*clash, code="options-conflict")
     definition = claim.get("definition") or implied_definition(claim)
-    incomplete = missing_parameters(claim, definition)
+    incomplete = [] if "from" in claim else missing_parameters(claim, definition)
     absent = [name for name in needed if name not in settings] + incomplete
     if claim and incomplete:
         example = example.replace(_USUAL_CLAIM, _completed(claim, definition))

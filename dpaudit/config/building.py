@@ -28,6 +28,8 @@ from dpaudit.auditing.options import (
 from dpaudit.auditing.spec import AuditSpec, DrawnSeed, PairSearch
 from dpaudit.certificates.result import Grouped
 from dpaudit.claims import PrivacyClaim, group, make_claim, parameters
+from dpaudit.claims.base import checked_delta
+from dpaudit.claims.source import ClaimSource
 from dpaudit.composed import composed, replace
 from dpaudit.config.problems import (
     Locate,
@@ -43,7 +45,7 @@ from dpaudit.config.problems import (
 from dpaudit.config.project import NO_PROJECT, Project
 from dpaudit.config.schema import SEARCH_KEYS, check_audit_keys, check_keys, check_types
 from dpaudit.config.targets import Folder, Settings, parse_duration, target_of
-from dpaudit.errors import ClaimError, DatasetError, Name, UsageError
+from dpaudit.errors import ClaimError, DatasetError, Name, TargetError, UsageError
 from dpaudit.import_path import located, make_importable, resolve
 from dpaudit.inputs.adjacency import parse_adjacency
 from dpaudit.inputs.datasets import FILE, load_dataset, parse_dataset
@@ -135,9 +137,13 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
     once, times = target_of(given, base), given.get("repeat")
     with about("repeat"):
         target = once if times is None else repeated(once, _whole("repeat", times))
-    claim, grouped = _claims(given, base)
+    own = None if _is_asked(given) else _claims(given, base)
     search = _search(given, base)
     pairs = _pairs(given, base) if search is None else ()
+    claimed_by = None
+    if own is None:
+        claim, claimed_by = _library_claim(given, target, pairs, base)
+        own = claim, None
     try:
         return composed(
             AuditSpec,
@@ -145,9 +151,10 @@ def _spec(given: Settings, base: Folder) -> AuditSpec:
             target=target,
             pairs=pairs,
             search=search,
-            claim=claim,
+            claim=own[0],
+            claimed_by=claimed_by,
             group=_group(given),
-            grouped=grouped,
+            grouped=own[1],
             **options,
         )
     except UsageError as error:
@@ -177,6 +184,35 @@ def _claims(given: Settings, base: Folder) -> tuple[PrivacyClaim, Grouped | None
     with about("claim"):
         claim = make_claim(_with_functions(parameters, base), definition)
         return (claim, None) if size == 1 else (group(claim, size), Grouped(size, claim))
+
+
+def _is_asked(given: Settings) -> bool:
+    """Return whether the library of the mechanism is asked for the claim."""
+    return "from" in given.get("claim", {})
+
+
+def _library_claim(
+    given: Settings, target: AnyTarget, pairs: Sequence[NeighbouringPair], base: Folder
+) -> tuple[PrivacyClaim, ClaimSource]:
+    """Return the claim that the library of the mechanism makes, and its source."""
+    parameters = dict(given["claim"])
+    source = parameters.pop("from")
+    with about("claim"):
+        OPTIONS["from"].verify(source)
+        delta = parameters.pop("delta", None)
+        for key in parameters:
+            why = "=library states the whole claim; leave out "
+            raise conflict(("claim", key), Name("from"), why, Name(key))
+        if delta is not None:
+            delta = checked_delta("delta", delta)
+        adjacency = parse_adjacency(given.get("adjacency"), base)
+        # Imported here, since most claims are the user's own.
+        from dpaudit.adapters.asking import library_claim
+
+        try:
+            return library_claim(target, pairs, adjacency, delta)
+        except TargetError as error:
+            raise PlacedError(("mechanism",), error) from error
 
 
 def _group(given: Settings) -> Any:

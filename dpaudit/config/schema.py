@@ -200,7 +200,8 @@ def _claim_schema() -> dict[str, Any]:
     }
     definition = {"enum": list(DEFINITIONS)}
     groups = {"type": "integer", "minimum": 1}
-    return _object({"definition": definition, **values, "group": groups, "curve": curve})
+    own = {"from": {"enum": list(OPTIONS["from"].kind.choices)}, "definition": definition}
+    return _object({**own, **values, "group": groups, "curve": curve})
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

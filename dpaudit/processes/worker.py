@@ -158,6 +158,20 @@ class Service:
         self._digests[number] = _digest(self._datasets[number])
         return {}
 
+    def claim(self, has_pair: bool, relation: Any, delta: float | None) -> Any:
+        """Ask the library of the mechanism for its claim; reply with it, or with the reason.
+
+        has_pair: whether the datasets 0 and 1 are the pair. relation, delta: as in
+            `library_claims.Question`.
+        """
+        claims = _package_of_dpaudit("library_claims")
+        both = (self._datasets[0], self._datasets[1]) if has_pair else None
+        try:
+            question = claims.Question(both, relation, delta, self._params)
+            return {"claim": claims.ask(self._function, question)}
+        except claims.NoClaim as error:
+            return {"no_claim": [str(error), error.code]}
+
     def draw(self, count: int, seed: int, how: Any) -> Any:
         """Make `count` draws, one call each; write the outcomes to the shared memory.
 
@@ -437,8 +451,16 @@ def _file_of_dpaudit(*names: str) -> Any:
     return _load("dpaudit_" + names[-1].partition(".")[0], os.path.join(folder, *names))  # noqa: PTH118
 
 
-def _load(name: str, file: Any) -> Any:
-    spec: Any = importlib.util.spec_from_file_location(name, file)
+def _package_of_dpaudit(name: str) -> Any:
+    """Import a package of dpaudit by its path, under a private name, and return it."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name)  # noqa: PTH100, PTH118, PTH120
+    return _load("dpaudit_" + name, os.path.join(folder, "__init__.py"), [folder])  # noqa: PTH118
+
+
+def _load(name: str, file: Any, folders: list[str] | None = None) -> Any:
+    spec: Any = importlib.util.spec_from_file_location(
+        name, file, submodule_search_locations=folders
+    )
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -38,11 +38,13 @@ _NUMBER = {"$ref": "#/$defs/number"}
 _TEXT = {"type": "string"}
 _NULL = {"type": "null"}
 _COUNT = {"type": "integer", "minimum": 0}
+_PAIRS: Schema = {"type": "array", "items": {"type": "array", "items": _NUMBER}}
 _OF_FORM: Mapping[str, Schema] = {
     "number": _NUMBER,
     "text": _TEXT,
     "path": _TEXT,
-    "function": {"type": "array", "items": {"type": "array", "items": _NUMBER}},
+    "function": _PAIRS,
+    "table": _PAIRS,
 }
 # Of fields of these names, wherever they are.
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}

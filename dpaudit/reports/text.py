@@ -105,6 +105,8 @@ def _asked(result: AuditResult) -> list[Item]:
     claim = result.claim
     where = f" ({result.source})" if result.source else ""
     rows = row("claim", f"{claim.describe()}, {claim.title}: {glued(claim.formula)}")
+    if result.claimed_by is not None:
+        rows += row("claimed by", result.claimed_by.describe())
     of_one_run = claim if result.repeated is None else result.repeated.claim
     if result.grouped is not None:
         each, size = result.grouped.claim.describe(), result.grouped.size

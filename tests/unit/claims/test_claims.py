@@ -101,6 +101,7 @@ def test_every_definition_is_registered_under_its_key() -> None:
         "probabilistic",
         "computational",
         "total-variation",
+        "profile",
         "f-dp",
         "gaussian",
         "renyi",

@@ -24,7 +24,7 @@ def test_claims_in_the_schema_are_those_of_the_registry() -> None:
     claim = schema()["$defs"]["AuditSettings"]["properties"]["claim"]
     assert claim["properties"]["definition"]["enum"] == list(DEFINITIONS)
     parameters = {field.name for one in DEFINITIONS.values() for field in fields(one)} | {"group"}
-    assert set(claim["properties"]) == parameters | {"definition", "sigma", "curve"}
+    assert set(claim["properties"]) == parameters | {"definition", "from", "sigma", "curve"}
     assert set(claim["properties"]) == {*CLAIM_KEYS, "name"}
 
 

@@ -1,0 +1,87 @@
+"""Ask the library of a mechanism for the claim that it makes (`claim: {from: library}`).
+
+dpaudit.library_claims has one file for each library. A mechanism in a separate process, or under
+another Python, is asked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpaudit.adapters.isolation import Worker
+from dpaudit.claims import PrivacyClaim, make_claim
+from dpaudit.claims.source import ClaimSource
+from dpaudit.errors import ClaimError, Name
+from dpaudit.inputs.adjacency import Adjacency
+from dpaudit.inputs.pairs import NeighbouringPair
+from dpaudit.inputs.values import resolved
+from dpaudit.library_claims import NoClaim, Question, ask
+from dpaudit.targets.construction import functions
+from dpaudit.targets.target import (
+    AnyTarget,
+    CommandTarget,
+    ComposedTarget,
+    IsolatedTarget,
+    RepeatedTarget,
+)
+from dpaudit.watching import Watch
+
+
+def library_claim(
+    target: AnyTarget,
+    pairs: Sequence[NeighbouringPair],
+    adjacency: Adjacency | None = None,
+    delta: float | None = None,
+) -> tuple[PrivacyClaim, ClaimSource]:
+    """Return the claim that the library of a mechanism makes, and its source.
+
+    The claim is for one run. The distance of a pair is computed in the mechanism's own metric.
+
+    target: the mechanism: an object of a library, a method of one, or a callable with the attribute
+        `claim_source`.
+    pairs: the pairs of inputs; with none, `adjacency` gives the distance of the pairs to find.
+    delta: the δ at which a curve is asked; None for several points.
+
+    Raises ClaimError if there is no such claim, or if the claims for two pairs differ; TargetError
+    if the mechanism cannot be made.
+    """
+    answers: list[dict[str, Any]] = []
+    relation = None if adjacency is None else (adjacency.kind, adjacency.distance)
+    for pair in pairs or (None,):
+        both = None if pair is None else (pair.d1, pair.d2)
+        try:
+            answers.append(_answer(target, both, relation, delta))
+        except NoClaim as error:
+            raise ClaimError(Name("from"), f"=library: {error}", code=error.code) from error
+    first = answers[0]
+    for pair, answer in zip(pairs[1:], answers[1:], strict=True):
+        if answer["claim"] != first["claim"]:
+            why = (
+                f"=library: the claims for two pairs differ ({first['answer']} for "
+                f"{pairs[0].label}, {answer['answer']} for {pair.label}); give each pair an audit "
+                "of its own"
+            )
+            raise ClaimError(Name("from"), why, code="options-conflict")
+    source = ClaimSource(*(first[name] for name in ("library", "version", "asked", "answer")))
+    return make_claim(first["claim"]), source
+
+
+def _answer(target: AnyTarget, both: Any, relation: Any, delta: float | None) -> dict[str, Any]:
+    if isinstance(target, RepeatedTarget):
+        return _answer(target.target, both, relation, delta)
+    if isinstance(target, ComposedTarget | CommandTarget):
+        what = "a program" if isinstance(target, CommandTarget) else "a composition"
+        why = f"{what} has no object of a library to ask; give the claim itself"
+        raise NoClaim(why, "claim-source-unknown")
+    if isinstance(target, IsolatedTarget):
+        # The time limit is for draws. To import a library may take longer.
+        unlimited = replace(target, limits=replace(target.limits, timeout=None))
+        worker = Worker(unlimited, Watch.of_process(None))
+        try:
+            return worker.claim(both, relation, delta)
+        finally:
+            worker.child.kill()
+    function, _ = functions(target)
+    return ask(function, Question(both, relation, delta, dict(resolved(target.params))))

@@ -1,0 +1,120 @@
+"""Claims that libraries make for their own objects: one file for each library.
+
+`ask` recognises an object by the module of its type, and imports no library. This package runs
+under Python 3.8 and later, and needs nothing but the standard library, so that dpaudit can ask in
+the environment of the mechanism, where dpaudit need not be installed.
+"""
+
+from __future__ import annotations
+
+from . import (
+    autodp,
+    diffprivlib,
+    dp_accounting,
+    jax_privacy,
+    opacus,
+    opendp,
+    pipeline_dp,
+    pydp,
+    tmlt,
+)
+from .answers import NoClaim, Question, version_of
+
+TYPE_CHECKING = False  # avoids the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+# Top-level module of a library -> the file that asks its objects.
+LIBRARIES: dict[str, Any] = {
+    "opendp": opendp,
+    "diffprivlib": diffprivlib,
+    "pydp": pydp,
+    "dp_accounting": dp_accounting,
+    "autodp": autodp,
+    "pipeline_dp": pipeline_dp,
+    "tmlt": tmlt,
+    "opacus": opacus,
+    "jax_privacy": jax_privacy,
+}
+# Attribute in which a mechanism may name the object that makes the claim, or a function that
+# returns this object.
+SOURCE = "claim_source"
+
+
+def ask(function: Any, question: Question) -> dict[str, Any]:
+    """Return the claim that a library makes for one of its objects.
+
+    Parameters
+    ----------
+    function : callable
+        The mechanism as dpaudit calls it: an object of a library, a method of such an object, a
+        function of a library, or a callable with the attribute `claim_source`.
+    question : Question
+        The pair of inputs, and the δ that the user wants.
+
+    Returns
+    -------
+    dict
+        `library`, `version`, `asked` and `answer` for the report (`ClaimSource`), and `claim`, the
+        parameters of the claim by name.
+
+    Raises
+    ------
+    NoClaim
+        If no library is recognised, if the library refuses or fails, or if its claim is empty.
+    """
+    for thing in _objects(function):
+        name = _library_of(thing)
+        if name is None:
+            continue
+        library = LIBRARIES[name]
+        try:
+            answer: dict[str, Any] = library.ask(thing, question)
+        except NoClaim:
+            raise
+        except Exception as error:  # the library's own code may raise any exception
+            words = f"{type(error).__name__}: {str(error)[:300]}"
+            raise NoClaim(
+                f"{library.NAME} cannot state a claim for {type(thing).__name__} ({words})",
+                "claim-failed",
+            ) from error
+        return {"library": library.NAME, "version": version_of(library.PACKAGE), **answer}
+    raise NoClaim(
+        f"no library is known that makes a claim for {_words(function)}; give the claim itself, "
+        f"audit the object of the library, or name that object in the attribute {SOURCE} of the "
+        f"mechanism (known: {', '.join(one.NAME for one in LIBRARIES.values())})",
+        "claim-source-unknown",
+    )
+
+
+def _objects(function: Any) -> Iterator[Any]:
+    """Yield the objects that may make the claim, the most specific first."""
+    while True:
+        owner = getattr(function, "__self__", None)
+        for holder in (function, owner):
+            source = getattr(holder, SOURCE, None)
+            if source is not None:
+                is_function = callable(source) and _library_of(source) is None
+                yield source() if is_function else source
+        if owner is not None:
+            yield owner
+        yield function
+        inner = getattr(function, "func", None)  # of functools.partial
+        if inner is None:
+            return
+        function = inner
+
+
+def _library_of(thing: Any) -> str | None:
+    """Return the top-level module of the library that defines an object, if it is known here."""
+    kinds = [thing] if isinstance(thing, type) or hasattr(thing, "__code__") else []
+    for kind in (*kinds, *type(thing).__mro__):
+        name = str(getattr(kind, "__module__", "")).partition(".")[0]
+        if name in LIBRARIES:
+            return name
+    return None
+
+
+def _words(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))

@@ -1,0 +1,214 @@
+"""What a library is asked, what it may answer, and the distance between two inputs."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+TYPE_CHECKING = False  # avoids the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+# The δ at which a curve ε(δ) is asked. The first one represents the claim; the large ones are those
+# at which a violation of a small ε is easiest to show.
+DELTAS = (1e-5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
+
+
+class NoClaim(Exception):
+    """The library states no claim that can be tested.
+
+    code: code of the error that the auditing process raises, from docs/errors.md.
+    """
+
+    def __init__(self, text: str, code: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Question:
+    """The pair of inputs for which a claim is asked, and the δ that the user wants.
+
+    pair: d1 and d2; None if a search will find the pair.
+    relation: kind and distance of the neighbouring relation, such as ("l1", 1.0), if stated.
+    delta: the δ of a point of a curve; None for several points.
+    params: keyword arguments of every call of the mechanism.
+    """
+
+    def __init__(
+        self,
+        pair: tuple[Any, Any] | None,
+        relation: tuple[str, float] | None = None,
+        delta: float | None = None,
+        params: dict[str, Any] | None = None,
+    ) -> None:
+        self.pair, self.relation, self.delta = pair, relation, delta
+        self.params = params or {}
+
+
+def version_of(package: str) -> str:
+    """Return the installed version of a package."""
+    from importlib.metadata import PackageNotFoundError, version  # not needed to draw
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "of an unknown version"
+
+
+def number(value: Any, symbol: str, asked: str) -> float:
+    """Return a parameter of a claim, or raise NoClaim if it claims nothing.
+
+    symbol: name of the parameter, such as ε. asked: the call that gave the value.
+    """
+    found = float(value)
+    if not 0 <= found < math.inf:
+        raise NoClaim(f"{asked} says {symbol} = {found:g}, which claims nothing", "claim-failed")
+    if symbol == "δ" and found >= 1:
+        why = f"{asked} says δ = {found:g}, and a δ of 1 or more says nothing"
+        raise NoClaim(why, "claim-says-nothing")
+    return found
+
+
+def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dict[str, Any]:
+    """Return the answer of a library that states a single (ε, δ)."""
+    if question.delta is not None:
+        why = f"{asked} states the claim without a δ to choose; leave delta out"
+        raise NoClaim(why, "options-conflict")
+    found, share = number(epsilon, "ε", asked), number(delta, "δ", asked)
+    claim = {"epsilon": found, "delta": share} if share else {"epsilon": found}
+    words = f"ε = {found:.12g}, δ = {share:.12g}" if share else f"ε = {found:.12g}"
+    return {"asked": asked, "claim": claim, "answer": words}
+
+
+def single(question: Question, asked: str, **parameters: Any) -> dict[str, Any]:
+    """Return the answer of a library that states another definition, by one parameter or two."""
+    symbols = {"rho": "ρ", "delta": "δ", "mu": "μ"}
+    if question.delta is not None:
+        return point(question, asked, 0.0)  # raises: there is no δ to choose
+    claim = {name: number(value, symbols[name], asked) for name, value in parameters.items()}
+    words = ", ".join(f"{symbols[name]} = {value:.12g}" for name, value in claim.items())
+    return {"asked": asked, "claim": claim, "answer": words}
+
+
+def curve(
+    question: Question, asked: str, epsilon_at: Callable[[float], Any], *, pure: bool = False
+) -> dict[str, Any]:
+    """Return the answer of a library that states ε as a function of δ.
+
+    epsilon_at: returns ε for a δ. pure: whether it may also be called with δ = 0.
+    """
+    if question.delta is not None:
+        delta = question.delta
+        epsilon = number(epsilon_at(delta), "ε", f"{asked} at δ = {delta:g}")
+        words = f"ε = {epsilon:.12g} at δ = {delta:.12g}"
+        claim = {"epsilon": epsilon, "delta": delta}
+        return {"asked": asked, "claim": claim, "answer": words}
+    points = []
+    for delta in (0.0, *DELTAS) if pure else DELTAS:
+        epsilon = float(epsilon_at(delta))
+        if math.isnan(epsilon):
+            raise NoClaim(f"{asked} says ε = NaN at δ = {delta:g}", "claim-failed")
+        if 0 <= epsilon < math.inf:
+            points.append((epsilon, delta))
+    if not points:
+        raise NoClaim(f"{asked} says that no ε is finite, which claims nothing", "claim-failed")
+    # Of points with an equal ε, the one with the smallest δ implies the others.
+    kept = [one for one in points if one[1] == min(d for e, d in points if e == one[0])]
+    epsilon, delta = kept[0]
+    words = f"ε = {epsilon:.12g} at δ = {delta:.12g}"
+    others = len(kept) - 1
+    if others:
+        words += " and {} other point{}".format(others, "s" * (others > 1))
+    return {"asked": asked, "claim": {"guarantees": [list(one) for one in kept]}, "answer": words}
+
+
+# Distances. None of them is smaller than the exact distance.
+
+
+def norm(first: Any, second: Any, order: float) -> float | None:
+    """Return the distance of two numbers or vectors; None if they are neither.
+
+    order: 1, 2 or infinity.
+    """
+    one, two = vector(first), vector(second)
+    if one is None or two is None or len(one) != len(two):
+        return None
+    gaps = [abs(Fraction(a) - Fraction(b)) for a, b in zip(one, two)]
+    if order != 2:
+        return _upward(
+            max(gaps, default=Fraction(0)) if order == math.inf else sum(gaps, Fraction(0))
+        )
+    squared = sum((gap * gap for gap in gaps), Fraction(0))
+    root = math.sqrt(sum((float(gap) / 2.0**512) ** 2 for gap in gaps)) * 2.0**512
+    if root < 1e-100:  # squares of the scaled gaps may underflow
+        root = math.sqrt(float(squared))
+    while root and Fraction(_below(root)) ** 2 >= squared:
+        root = _below(root)
+    return _upward(squared, root, 2)
+
+
+def vector(value: Any) -> list[Any] | None:
+    """Return the entries of a list or an array of finite numbers; a number is a vector itself."""
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    entries = list(plain) if isinstance(plain, (list, tuple)) else [plain]
+    for entry in entries:
+        if isinstance(entry, bool) or not isinstance(entry, (int, float)):
+            return None
+        if not math.isfinite(entry):
+            return None
+    return entries
+
+
+def _upward(exact: Fraction, start: float | None = None, power: int = 1) -> float:
+    """Return the smallest float from `start` on whose power is at least `exact`."""
+    found = float(exact) if start is None else start
+    while Fraction(found) ** power < exact:
+        found = found * (1 + 2.0**-52) or 5e-324
+    return found
+
+
+def _below(value: float) -> float:
+    return value * (1 - 2.0**-53)
+
+
+def rows(value: Any) -> list[Any] | None:
+    """Return the records of a list or an array; None for any other input."""
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return list(plain) if isinstance(plain, (list, tuple)) else None
+
+
+def exchanged(first: Any, second: Any) -> tuple[int, int] | None:
+    """Return the numbers of records of one input that the other does not have, in any order."""
+    one, two = rows(first), rows(second)
+    if one is None or two is None:
+        return None
+    left, right = list(map(repr, one)), list(map(repr, two))
+    for entry in list(left):
+        if entry in right:
+            left.remove(entry)
+            right.remove(entry)
+    return len(left), len(right)
+
+
+def edits(first: Sequence[Any], second: Sequence[Any]) -> int:
+    """Return the smallest number of insertions and deletions that turn one list into the other."""
+    before = list(range(len(second) + 1))
+    for place, entry in enumerate(first, 1):
+        now = [place]
+        for column, other in enumerate(second, 1):
+            is_kept = repr(entry) == repr(other)
+            now.append(before[column - 1] if is_kept else 1 + min(before[column], now[-1]))
+        before = now
+    return before[-1]
+
+
+def within(question: Question, sensitivity: Any, asked: str) -> None:
+    """Raise NoClaim if two numbers are further apart than the sensitivity of a mechanism."""
+    distance = None if question.pair is None else norm(*question.pair, order=1)
+    if distance is not None and not isinstance(sensitivity, bool) and distance > float(sensitivity):
+        raise NoClaim(
+            f"{asked} is for inputs at a distance of at most {float(sensitivity):g}, and d1 and d2 "
+            f"have the distance {distance:g}; give a closer pair",
+            "claim-not-for-pair",
+        )

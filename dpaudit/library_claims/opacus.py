@@ -1,0 +1,34 @@
+"""The claim of an Opacus `PrivacyEngine` or accountant: its ε for the steps that it has seen."""
+
+from __future__ import annotations
+
+import warnings
+
+from .answers import NoClaim, Question, curve
+
+TYPE_CHECKING = False  # avoids the import of typing
+if TYPE_CHECKING:
+    from typing import Any
+
+NAME, PACKAGE = "Opacus", "opacus"
+
+
+def ask(thing: Any, question: Question) -> dict[str, Any]:
+    """Return the curve `get_epsilon(δ)` of the accountant."""
+    accountant = getattr(thing, "accountant", thing)
+    if not hasattr(accountant, "history"):
+        why = f"Opacus' {type(thing).__name__} has no accountant; name the PrivacyEngine"
+        raise NoClaim(why, "claim-failed")
+    if not accountant.history:
+        raise NoClaim(
+            "the accountant of Opacus has seen no step, so it claims ε = 0; take the step once "
+            "before the claim is asked",
+            "claim-failed",
+        )
+
+    def epsilon_at(delta: float) -> Any:
+        with warnings.catch_warnings():  # of the orders, and of an experimental accountant
+            warnings.simplefilter("ignore")
+            return accountant.get_epsilon(delta)
+
+    return curve(question, f"{accountant.mechanism().upper()} accountant", epsilon_at)

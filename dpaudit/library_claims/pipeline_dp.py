@@ -1,0 +1,18 @@
+"""The claim of a PipelineDP engine or budget accountant: the total ε and δ."""
+
+from __future__ import annotations
+
+from .answers import Question, point
+
+TYPE_CHECKING = False  # avoids the import of typing
+if TYPE_CHECKING:
+    from typing import Any
+
+NAME, PACKAGE = "PipelineDP", "pipeline-dp"
+
+
+def ask(thing: Any, question: Question) -> dict[str, Any]:
+    """Return the answer of an accountant, or of the accountant of an engine."""
+    accountant = getattr(thing, "_budget_accountant", thing)
+    asked = f"{type(accountant).__name__}.total_epsilon, .total_delta"
+    return point(question, asked, accountant.total_epsilon, accountant.total_delta)

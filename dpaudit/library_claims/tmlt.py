@@ -1,0 +1,66 @@
+"""The claim of a Tumult Core measurement: its privacy function at the distance of the pair."""
+
+from __future__ import annotations
+
+from .answers import NoClaim, Question, point, single
+
+TYPE_CHECKING = False  # avoids the import of typing
+if TYPE_CHECKING:
+    from typing import Any
+
+NAME, PACKAGE = "Tumult Core", "tmlt.core"
+
+
+def ask(measurement: Any, question: Question) -> dict[str, Any]:
+    """Return the answer of `privacy_function(d_in)`, rounded up to a float."""
+    d_in = _distance(measurement, question)
+    asked = f"privacy_function(d_in={d_in})"
+    loss = measurement.privacy_function(d_in)
+    measure = type(measurement.output_measure).__name__
+    if measure == "PureDP":
+        return point(question, asked, _rounded(loss))
+    if measure == "RhoZCDP":
+        return single(question, asked, rho=_rounded(loss))
+    if measure == "ApproxDP":
+        return point(question, asked, *map(_rounded, loss))
+    raise NoClaim(f"dpaudit cannot test the measure {measure}; give the claim", "claim-failed")
+
+
+def _rounded(value: Any) -> float:
+    return float(value.to_float(round_up=True)) if hasattr(value, "to_float") else float(value)
+
+
+def as_input(measurement: Any, value: Any) -> Any:
+    """Return a plain number in the NumPy type that the domain of a measurement asks for."""
+    kind = type(measurement.input_domain).__name__
+    types = {"NumpyIntegerDomain": ("int", "int64"), "NumpyFloatDomain": ("float", "float64")}
+    if kind not in types or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    import numpy  # of the library's environment
+
+    name = types[kind][1]
+    bits = getattr(measurement.input_domain, "size", 64)
+    return getattr(numpy, name.replace("64", str(bits)))(value)
+
+
+def _distance(measurement: Any, question: Question) -> Any:
+    metric = measurement.input_metric
+    if question.pair is not None:
+        first, second = (as_input(measurement, one) for one in question.pair)
+        try:
+            return metric.distance(first, second, measurement.input_domain)
+        except Exception as error:  # the metric or the domain refuses the pair
+            raise NoClaim(
+                f"the distance of d1 and d2 in the measurement's input metric {metric} cannot be "
+                f"computed ({type(error).__name__}: {str(error)[:200]}); give the claim itself",
+                "claim-not-for-pair",
+            ) from error
+    kind, size = question.relation or ("", 0.0)
+    known = {"AbsoluteDifference": "l1", "SymmetricDifference": "add-remove"}
+    if known.get(type(metric).__name__) != kind or size != int(size):
+        raise NoClaim(
+            f"the distance of two neighbours in the input metric {metric} is not known; give the "
+            "pair, or the claim itself",
+            "claim-not-for-pair",
+        )
+    return int(size)
