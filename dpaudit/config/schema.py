@@ -25,7 +25,9 @@ SEARCH_KEYS = ("space", "inside", "outside", "keep")
 PAIR_KEYS = ("d1", "d2", "adjacency", "name")
 OF_THE_FILE = tuple(one.name for one in owned("file"))
 FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)
-CLAIM_KEYS = (*(one.name for one in owned("claim")), "curve")
+# A key `name` of an audit is its own; other parameters of claims without a flag belong to the claim.
+_UNFLAGGED = tuple(one.name for one in parameters() if not one.has_flag and one.name != "name")
+CLAIM_KEYS = (*(one.name for one in owned("claim")), *_UNFLAGGED, "curve")
 _OF_THE_RUN = tuple(one.name for one in owned("run"))
 
 _defined = partial(
