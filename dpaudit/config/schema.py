@@ -25,7 +25,7 @@ SEARCH_KEYS = ("space", "inside", "outside", "keep")
 PAIR_KEYS = ("d1", "d2", "adjacency", "name")
 OF_THE_FILE = tuple(one.name for one in owned("file"))
 FILE_KEYS = ("version", "audits", "defaults", *OF_THE_FILE)
-# A key `name` of an audit is its own; other parameters of claims without a flag belong to the claim.
+# Parameters of claims without a flag. The key `name` belongs to an audit, too.
 _UNFLAGGED = tuple(one.name for one in parameters() if not one.has_flag and one.name != "name")
 CLAIM_KEYS = (*(one.name for one in owned("claim")), *_UNFLAGGED, "curve")
 _OF_THE_RUN = tuple(one.name for one in owned("run"))

@@ -129,10 +129,10 @@ def test_range_and_exact(load: Any) -> None:
         "  - {name: b, mechanism: m:f, range: [0, a, null, [1, 2], TypeError]}\n"
         "  - {name: c, mechanism: m:f, exact: true}\n"
     )
-    assert plain.range is None
-    assert not plain.exact
-    assert finite.range == (0, "a", None, [1, 2], "TypeError")
-    assert exact.exact
+    assert plain.statistics.range is None
+    assert not plain.statistics.exact
+    assert finite.statistics.range == (0, "a", None, [1, 2], "TypeError")
+    assert exact.statistics.exact
 
 
 def test_without_a_file() -> None:

@@ -126,7 +126,7 @@ audits:
     ("text", "seconds"), [("30s", 30), ("2 m", 120), ("1h", 3600), ("500ms", 0.5), ("1.5", 1.5)]
 )
 def test_durations(load: Any, text: str, seconds: float) -> None:
-    assert load(audit_with(f"time: {text}"))[0].time == seconds
+    assert load(audit_with(f"time: {text}"))[0].sampling.time == seconds
 
 
 @pytest.mark.parametrize("text", ["100000", "100_000", "1e5", "1.0e+5"])
