@@ -18,7 +18,9 @@ from . import (
     pydp,
     tmlt,
 )
-from .answers import NoClaim, Question, version_of
+from .answers import NoClaim as NoClaim
+from .answers import Question as Question
+from .answers import version_of
 
 TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:

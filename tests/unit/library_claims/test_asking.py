@@ -48,7 +48,8 @@ def gaussian() -> Any:
 
     enable_features("contrib")
     domain = domains.vector_domain(domains.atom_domain(T=float, nan=False))
-    return measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale=2.0)
+    made: Any = measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale=2.0)
+    return made
 
 
 def target(function: Any, **more: Any) -> CallableTarget:
@@ -82,7 +83,7 @@ def test_a_gaussian_of_opendp_claims_zcdp_in_its_own_norm(gaussian: Any) -> None
 def test_a_curve_is_claimed_at_several_points(gaussian: Any) -> None:
     from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
 
-    curve = make_zCDP_to_approxDP(gaussian)
+    curve: Any = make_zCDP_to_approxDP(gaussian)
     profile = curve.map(1.0)
     pair = ([0.0], [1.0])
     points = [(profile.epsilon(delta), delta) for delta in DELTAS]
@@ -91,7 +92,7 @@ def test_a_curve_is_claimed_at_several_points(gaussian: Any) -> None:
     assert asked(curve, pair) == ProfileDP(kept)
     assert len(kept) >= 6
     assert asked(curve, pair, delta=1e-6) == ApproximateDP(profile.epsilon(1e-6), 1e-6)
-    fixed = make_fix_delta(curve, 1e-7)
+    fixed: Any = make_fix_delta(curve, 1e-7)
     assert asked(fixed, pair) == ApproximateDP(*fixed.map(1.0))
 
 
