@@ -74,7 +74,7 @@ def _answer(target: AnyTarget, both: Any, relation: Any, delta: float | None) ->
     if isinstance(target, ComposedTarget | CommandTarget):
         what = "a program" if isinstance(target, CommandTarget) else "a composition"
         why = f"{what} has no object of a library to ask; give the claim itself"
-        raise NoClaim(why, "claim-source-unknown")
+        raise NoClaim(why, code="claim-source-unknown")
     if isinstance(target, IsolatedTarget):
         # The time limit is for draws. To import a library may take longer.
         unlimited = replace(target, limits=replace(target.limits, timeout=None))

@@ -344,8 +344,6 @@ class AuditResult:
         Reasons to doubt the whole run.
     repeated : Repeated or None
         The repetition, if an output consists of several runs; `claim` is then for all runs.
-    claimed_by : ClaimSource or None
-        The library that made the claim, if the user asked for that.
     grouped : Grouped or None
         The group, if the inputs differ in several records; `claim` is then for the group.
     request : mapping of str to Any, or None
@@ -377,6 +375,8 @@ class AuditResult:
         audit has no test of rare outputs.
     strict : bool
         Whether a warning fails the audit; `failing_warnings` lists the warnings that do.
+    claimed_by : ClaimSource or None
+        The library that made the claim, if the user asked for that.
 
     Notes
     -----

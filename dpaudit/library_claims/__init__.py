@@ -79,14 +79,14 @@ def ask(function: Any, question: Question) -> dict[str, Any]:
             words = f"{type(error).__name__}: {str(error)[:300]}"
             raise NoClaim(
                 f"{library.NAME} cannot state a claim for {type(thing).__name__} ({words})",
-                "claim-failed",
+                code="claim-failed",
             ) from error
         return {"library": library.NAME, "version": version_of(library.PACKAGE), **answer}
     raise NoClaim(
         f"no library is known that makes a claim for {_words(function)}; give the claim itself, "
         f"audit the object of the library, or name that object in the attribute {SOURCE} of the "
         f"mechanism (known: {', '.join(one.NAME for one in LIBRARIES.values())})",
-        "claim-source-unknown",
+        code="claim-source-unknown",
     )
 
 

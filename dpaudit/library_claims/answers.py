@@ -63,10 +63,10 @@ def number(value: Any, symbol: str, asked: str) -> float:
     """
     found = float(value)
     if not 0 <= found < math.inf:
-        raise NoClaim(f"{asked} says {symbol} = {found:g}, which claims nothing", "claim-failed")
+        raise NoClaim(f"{asked} says {symbol} = {found:g}, which claims nothing", code="claim-failed")
     if symbol == "δ" and found >= 1:
         why = f"{asked} says δ = {found:g}, and a δ of 1 or more says nothing"
-        raise NoClaim(why, "claim-says-nothing")
+        raise NoClaim(why, code="claim-says-nothing")
     return found
 
 
@@ -74,7 +74,7 @@ def point(question: Question, asked: str, epsilon: Any, delta: Any = 0.0) -> dic
     """Return the answer of a library that states a single (ε, δ)."""
     if question.delta is not None:
         why = f"{asked} states the claim without a δ to choose; leave delta out"
-        raise NoClaim(why, "options-conflict")
+        raise NoClaim(why, code="options-conflict")
     found, share = number(epsilon, "ε", asked), number(delta, "δ", asked)
     claim = {"epsilon": found, "delta": share} if share else {"epsilon": found}
     words = f"ε = {found:.12g}, δ = {share:.12g}" if share else f"ε = {found:.12g}"
@@ -108,11 +108,11 @@ def curve(
     for delta in (0.0, *DELTAS) if pure else DELTAS:
         epsilon = float(epsilon_at(delta))
         if math.isnan(epsilon):
-            raise NoClaim(f"{asked} says ε = NaN at δ = {delta:g}", "claim-failed")
+            raise NoClaim(f"{asked} says ε = NaN at δ = {delta:g}", code="claim-failed")
         if 0 <= epsilon < math.inf:
             points.append((epsilon, delta))
     if not points:
-        raise NoClaim(f"{asked} says that no ε is finite, which claims nothing", "claim-failed")
+        raise NoClaim(f"{asked} says that no ε is finite, which claims nothing", code="claim-failed")
     # Of points with an equal ε, the one with the smallest δ implies the others.
     kept = [one for one in points if one[1] == min(d for e, d in points if e == one[0])]
     epsilon, delta = kept[0]
@@ -210,5 +210,5 @@ def within(question: Question, sensitivity: Any, asked: str) -> None:
         raise NoClaim(
             f"{asked} is for inputs at a distance of at most {float(sensitivity):g}, and d1 and d2 "
             f"have the distance {distance:g}; give a closer pair",
-            "claim-not-for-pair",
+            code="claim-not-for-pair",
         )

@@ -22,7 +22,7 @@ def ask(thing: Any, question: Question) -> dict[str, Any]:
     if hasattr(thing, "sensitivity"):
         within(question, thing.sensitivity, name)
     if not hasattr(thing, "epsilon"):
-        raise NoClaim(f"diffprivlib's {name} has no epsilon", "claim-failed")
+        raise NoClaim(f"diffprivlib's {name} has no epsilon", code="claim-failed")
     delta = getattr(thing, "delta", 0.0)
     return point(question, f"{name}.epsilon" + (", .delta" if delta else ""), thing.epsilon, delta)
 

@@ -32,14 +32,14 @@ def of_event(event: Any, question: Question, relation: str | None = None) -> dic
         if accountant.supports(event):
             return _of(accountant.compose(event), question)
     why = f"neither the PLD nor the RDP accountant supports {type(event).__name__}"
-    raise NoClaim(f"{why}; compose it in another accountant", "claim-failed")
+    raise NoClaim(f"{why}; compose it in another accountant", code="claim-failed")
 
 
 def _of(accountant: Any, question: Question) -> dict[str, Any]:
     if type(accountant.ledger).__name__ == "NoOpDpEvent":
         raise NoClaim(
             "the accountant has composed no event; make it compose what the mechanism does first",
-            "claim-failed",
+            code="claim-failed",
         )
     name = type(accountant).__name__.replace("Rdp", "RDP").replace("Accountant", " accountant")
     relation = str(accountant.neighboring_relation.name).lower().replace("_", "-")

@@ -22,7 +22,7 @@ def ask(thing: Any, question: Question) -> dict[str, Any]:
     event = getattr(plan, "dp_event", None)
     if event is None:
         why = f"{type(plan).__name__} has no dp_event; name the DPExecutionPlan"
-        raise NoClaim(why, "claim-failed")
+        raise NoClaim(why, code="claim-failed")
     holder = getattr(thing, "accountant", plan)
     relation = getattr(holder, "neighboring_relation", None)
     name = "REPLACE_SPECIAL" if relation is None else relation.name

@@ -18,12 +18,12 @@ def ask(thing: Any, question: Question) -> dict[str, Any]:
     accountant = getattr(thing, "accountant", thing)
     if not hasattr(accountant, "history"):
         why = f"Opacus' {type(thing).__name__} has no accountant; name the PrivacyEngine"
-        raise NoClaim(why, "claim-failed")
+        raise NoClaim(why, code="claim-failed")
     if not accountant.history:
         raise NoClaim(
             "the accountant of Opacus has seen no step, so it claims ε = 0; take the step once "
             "before the claim is asked",
-            "claim-failed",
+            code="claim-failed",
         )
 
     def epsilon_at(delta: float) -> Any:

@@ -43,7 +43,7 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
     raise NoClaim(
         f"the measurement states its loss in {measure}, which dpaudit cannot test; convert it, "
         "e.g. with dp.c.make_zCDP_to_approxDP, or give the claim itself",
-        "claim-failed",
+        code="claim-failed",
     )
 
 
@@ -58,7 +58,7 @@ def distance(metric: str, question: Question) -> Any:
         raise NoClaim(
             f"the distance of d1 and d2 in the measurement's input metric {metric} cannot be "
             "computed; give the claim itself",
-            "claim-not-for-pair",
+            code="claim-not-for-pair",
         )
     is_whole = name not in _NORMS or kind[:1] in ("i", "u")
     return int(found) if is_whole and found == int(found) else float(found)

@@ -23,7 +23,7 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
         return single(question, asked, rho=_rounded(loss))
     if measure == "ApproxDP":
         return point(question, asked, *map(_rounded, loss))
-    raise NoClaim(f"dpaudit cannot test the measure {measure}; give the claim", "claim-failed")
+    raise NoClaim(f"dpaudit cannot test the measure {measure}; give the claim", code="claim-failed")
 
 
 def _rounded(value: Any) -> float:
@@ -53,7 +53,7 @@ def _distance(measurement: Any, question: Question) -> Any:
             raise NoClaim(
                 f"the distance of d1 and d2 in the measurement's input metric {metric} cannot be "
                 f"computed ({type(error).__name__}: {str(error)[:200]}); give the claim itself",
-                "claim-not-for-pair",
+                code="claim-not-for-pair",
             ) from error
     kind, size = question.relation or ("", 0.0)
     known = {"AbsoluteDifference": "l1", "SymmetricDifference": "add-remove"}
@@ -61,6 +61,6 @@ def _distance(measurement: Any, question: Question) -> Any:
         raise NoClaim(
             f"the distance of two neighbours in the input metric {metric} is not known; give the "
             "pair, or the claim itself",
-            "claim-not-for-pair",
+            code="claim-not-for-pair",
         )
     return int(size)
