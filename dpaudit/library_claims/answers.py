@@ -63,7 +63,8 @@ def number(value: Any, symbol: str, asked: str) -> float:
     """
     found = float(value)
     if not 0 <= found < math.inf:
-        raise NoClaim(f"{asked} says {symbol} = {found:g}, which claims nothing", code="claim-failed")
+        why = f"{asked} says {symbol} = {found:g}, which claims nothing"
+        raise NoClaim(why, code="claim-failed")
     if symbol == "δ" and found >= 1:
         why = f"{asked} says δ = {found:g}, and a δ of 1 or more says nothing"
         raise NoClaim(why, code="claim-says-nothing")
@@ -112,7 +113,8 @@ def curve(
         if 0 <= epsilon < math.inf:
             points.append((epsilon, delta))
     if not points:
-        raise NoClaim(f"{asked} says that no ε is finite, which claims nothing", code="claim-failed")
+        why = f"{asked} says that no ε is finite, which claims nothing"
+        raise NoClaim(why, code="claim-failed")
     # Of points with an equal ε, the one with the smallest δ implies the others.
     kept = [one for one in points if one[1] == min(d for e, d in points if e == one[0])]
     epsilon, delta = kept[0]
