@@ -172,6 +172,15 @@ class MechanismError(DpauditError):
     code = "mechanism"
 
 
+class TrainingError(MechanismError):
+    """A mechanism of `dpaudit.training` cannot train as asked. This is not a verdict.
+
+    Other exceptions of a mechanism count as outcomes; this one ends the audit.
+    """
+
+    code = "training"
+
+
 class AttackError(MechanismError):
     """An attack that the user provided failed. This is not a verdict."""
 

@@ -1,6 +1,6 @@
-"""Seed the random generators of torch and read its tensors, if the mechanism has loaded torch.
+"""Seed the random generators of torch, and read tensors of torch and arrays of JAX.
 
-This module never imports torch or dpaudit: processes that draw run this file by itself, under
+This module never imports torch, JAX or dpaudit: processes that draw run this file by itself, under
 Python 3.8 and later.
 """
 
@@ -33,13 +33,28 @@ def generator_types() -> tuple[type[Any], ...]:
 
 
 def is_tensor(kind: type[Any]) -> bool:
+    """Return whether values of a type are tensors of torch or arrays of JAX."""
+    if kind.__module__.partition(".")[0] in ("jax", "jaxlib"):
+        return issubclass(kind, getattr(sys.modules.get("jax"), "Array", ()))
     return is_loaded() and issubclass(kind, sys.modules["torch"].Tensor)
 
 
 def readable(tensor: Any) -> Any:
-    """Return a tensor as a tensor that NumPy can read: on the CPU, without gradient or bfloat16."""
+    """Return a tensor of any device in a form that NumPy can read.
+
+    A tensor of torch becomes a tensor on the CPU without gradient; an array of JAX becomes an array
+    of NumPy. Numbers of type bfloat16 and shorter become float32, which is exact.
+    """
+    if not hasattr(tensor, "detach"):
+        return widened(sys.modules["numpy"].asarray(tensor))
     tensor = tensor.detach().cpu()
     return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+
+
+def widened(array: Any) -> Any:
+    """Return an array of NumPy; numbers of a type of ml_dtypes, as bfloat16, become float32."""
+    is_short = array.dtype.type.__module__.partition(".")[0] == "ml_dtypes"
+    return array.astype("float32") if is_short else array
 
 
 def seed_globally(number: int) -> None:

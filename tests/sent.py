@@ -190,7 +190,7 @@ def compiled(x: float, size: int, rng: np.random.Generator) -> Any:
     """Names jax in its code, as a mechanism does whose calls are compiled for each size."""
     sizes_of_calls.append(size)
     if size < 0:
-        import jax  # type: ignore[import-not-found]
+        import jax
 
         return jax
     return x + rng.laplace(size=size)

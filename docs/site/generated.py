@@ -103,7 +103,7 @@ class Docstring(SphinxDirective):
 
 
 class PublicNames(SphinxDirective):
-    """The public names of a kind: functions, results, claims, errors or tests."""
+    """The public names of a kind: functions, results, claims, errors, training or tests."""
 
     required_arguments = 1
 
@@ -131,7 +131,8 @@ def _records() -> Iterator[str]:
 
 
 def _documented(kind: str) -> Iterator[str]:
-    module = "dpaudit.testing" if kind == "tests" else "dpaudit"
+    modules = {"tests": "dpaudit.testing", "training": "dpaudit.training"}
+    module = modules.get(kind, "dpaudit")
     for name in import_module(module).__all__:
         public = getattr(import_module(module), name)
         if name != "__version__" and _kind(public, module) == kind:
@@ -150,6 +151,8 @@ def _has_members(public: object) -> bool:
 def _kind(public: object, module: str) -> str:
     if module == "dpaudit.testing":
         return "tests"
+    if module == "dpaudit.training":
+        return "training"
     if not isinstance(public, type):
         return "functions"
     if issubclass(public, PrivacyClaim):

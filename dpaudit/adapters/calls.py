@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import Given, MechanismError
+from dpaudit.errors import Given, MechanismError, TrainingError
 from dpaudit.float_errors import user_errstate
 from dpaudit.outcomes import Raised
 from dpaudit.processes.origin import FAILURES, end_if_forked, message_of, origin, post_processed
@@ -436,6 +436,8 @@ def collect_outputs(
                 # StopIteration, raised by the mechanism, looks like the end of the iterator.
                 if len(outputs) < size:
                     outputs.append(as_outcome(StopIteration()))
+            except TrainingError:
+                raise
             except FAILURES as error:
                 end_if_forked(owner, error)
                 outputs.append(_located(error, known))

@@ -24,7 +24,7 @@ from .answers import version_of
 
 TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 # Top-level module of a library -> the file that asks its objects.
@@ -66,7 +66,7 @@ def ask(function: Any, question: Question) -> dict[str, Any]:
     NoClaim
         If no library is recognised, if the library refuses or fails, or if its claim is empty.
     """
-    for thing in _objects(function):
+    for thing in _objects(function, question):
         name = _library_of(thing)
         if name is None:
             continue
@@ -90,7 +90,7 @@ def ask(function: Any, question: Question) -> dict[str, Any]:
     )
 
 
-def _objects(function: Any) -> Iterator[Any]:
+def _objects(function: Any, question: Question) -> Iterator[Any]:
     """Yield the objects that may make the claim, the most specific first."""
     while True:
         owner = getattr(function, "__self__", None)
@@ -98,7 +98,7 @@ def _objects(function: Any) -> Iterator[Any]:
             source = getattr(holder, SOURCE, None)
             if source is not None:
                 is_function = callable(source) and _library_of(source) is None
-                yield source() if is_function else source
+                yield _called(source, question) if is_function else source
         if owner is not None:
             yield owner
         yield function
@@ -106,6 +106,20 @@ def _objects(function: Any) -> Iterator[Any]:
         if inner is None:
             return
         function = inner
+
+
+def _called(source: Callable[..., Any], question: Question) -> Any:
+    """Return the object of a `claim_source`, which gets d1 if it takes an input."""
+    import inspect  # not needed for other mechanisms
+
+    if not inspect.signature(source).parameters:
+        return source()
+    if question.pair is None:
+        raise NoClaim(
+            "the claim depends on an input, which a search chooses; give the claim itself",
+            code="claim-not-for-pair",
+        )
+    return source(question.pair[0])
 
 
 def _library_of(thing: Any) -> str | None:

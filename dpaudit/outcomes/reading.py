@@ -40,7 +40,7 @@ from dpaudit.outcomes.scalars import (
     values_of,
 )
 from dpaudit.outcomes.tables import Outcomes
-from dpaudit.torch_use import is_tensor, readable
+from dpaudit.torch_use import is_tensor, readable, widened
 from dpaudit.watching import Watch, step
 from dpaudit.wording import FILE_PREFIX
 
@@ -83,7 +83,7 @@ def from_raw(
     with step("reading outputs of the mechanism", _watch):
         reader = Reader(len(raw), _reader_of, types=types, text_orders=text_orders)
         if isinstance(raw, np.ndarray) and raw.dtype != object:
-            reader.read_array(ROOT, None, raw)
+            reader.read_array(ROOT, None, widened(raw))
         elif len(raw):
             reader.read(ROOT, None, raw if isinstance(raw, list) else list(raw))
         else:
@@ -136,7 +136,7 @@ def _by_base(kind: type) -> Read | None:
 
 
 def _read_tensors(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
-    _read_arrays(reader, path, rows, list(map(readable, values)))
+    _read_typed_arrays(reader, path, rows, values, list(map(_array, map(readable, values))))
 
 
 def _read_floats(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
@@ -215,7 +215,12 @@ def _read_lists(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
 
 def _read_arrays(reader: Reader, path: Path, rows: Rows, values: Values) -> None:
     """Read arrays and objects that NumPy can turn into arrays."""
-    arrays = list(map(_array, values))
+    _read_typed_arrays(reader, path, rows, values, list(map(_array, values)))
+
+
+def _read_typed_arrays(
+    reader: Reader, path: Path, rows: Rows, values: Values, arrays: Sequence[NDArray[Any]]
+) -> None:
     _read_array_entries(reader, path, rows, values, arrays)
     if reader.types:  # otherwise the dtype depends on the other outcomes of the batch
         reader.forms(path.form(TYPE), rows, [array_word(one, types=True) for one in values])
@@ -370,7 +375,7 @@ def _attributes(kind: Any) -> tuple[str, ...]:
 def _array(value: Any) -> np.ndarray[Any, Any]:
     # In a masked array, a masked entry becomes None; `asarray` would give the hidden number.
     filled = hasattr(value, "filled")
-    return np.array(value.tolist(), dtype=object) if filled else np.asarray(value)
+    return np.array(value.tolist(), dtype=object) if filled else widened(np.asarray(value))
 
 
 def _key_word_at(key: Any, path: Path) -> str:

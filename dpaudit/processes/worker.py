@@ -205,7 +205,7 @@ class Service:
             end_if_forked(_OWNER, error)
             return {"failed": words(error)}
         self._check_unchanged()
-        if _has_torch() and _torch().is_tensor(type(outputs)):
+        if _has_tensors() and _torch().is_tensor(type(outputs)):
             outputs = _torch().readable(outputs)
         if not isinstance(outputs, (list, tuple)) and hasattr(outputs, "__array__"):
             outputs = importlib.import_module("numpy").asarray(outputs)
@@ -283,6 +283,8 @@ class Service:
                         value = post_processed(process, value)
                 except FAILURES as error:
                     end_if_forked(_OWNER, error)
+                    if type(error).__name__ == "TrainingError":  # of dpaudit.training
+                        raise Refused(str(error), code=getattr(error, "code", "training")) from None
                     text = _text(raised(error))
                 else:
                     kind = type(value)
@@ -475,6 +477,10 @@ def _has_torch() -> bool:
     return "torch" in sys.modules and bool(_torch().is_loaded())
 
 
+def _has_tensors() -> bool:
+    return "jax" in sys.modules or _has_torch()
+
+
 def _has_tables() -> bool:
     return any(one in sys.modules for one in ("pandas", "polars", "pyarrow"))
 
@@ -557,8 +563,8 @@ def encode(value: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _encoded_array(value)
-    if _has_torch() and _torch().is_tensor(kind):
-        return _encoded_array(_torch().readable(value).numpy())
+    if _has_tensors() and _torch().is_tensor(kind):
+        return _encoded_array(importlib.import_module("numpy").asarray(_torch().readable(value)))
     tabular: Any = _tabular(value, _frames()) if _has_tables() else None
     return _described(value) if tabular is None else tabular
 
@@ -583,6 +589,7 @@ def _tabular(value: Any, frames: Any) -> Any:
 
 
 def _encoded_array(value: Any) -> Any:
+    value = _torch().widened(value) if "ml_dtypes" in sys.modules else value
     kind, names, masked = value.dtype.kind, value.dtype.names, hasattr(value, "filled")
     if names and not value.dtype.hasobject and not masked:
         described = [(name, value.dtype[name].str) for name in names]

@@ -16,6 +16,7 @@ import pytest
 
 import dpaudit
 import dpaudit.claims
+from dpaudit import training
 from dpaudit.api import MoreOptions
 from dpaudit.auditing.options import OPTIONS, Section
 from dpaudit.errors import DpauditError
@@ -50,6 +51,7 @@ SECTIONS = (
 def _public() -> dict[str, Any]:
     """Return functions and classes, and the methods that these do not inherit, by full name."""
     found = [getattr(dpaudit, name) for name in dpaudit.__all__ if name != "__version__"]
+    found += [getattr(training, name) for name in training.__all__]
     found += [dpaudit.claims.make_claim, dpaudit.claims.ProfilePoint]
     found += [
         one

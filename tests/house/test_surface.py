@@ -14,7 +14,7 @@ import click
 import pytest
 
 import dpaudit
-from dpaudit import testing
+from dpaudit import testing, training
 from dpaudit.api import MoreOptions
 from dpaudit.claims import DEFINITIONS
 from dpaudit.cli import exit_codes
@@ -37,6 +37,7 @@ def surface() -> str:
         "result files": _properties(result_schema(), result_schema()),
         "Python": _names(dpaudit, "dpaudit"),
         "Python, keywords of dpaudit.audit": sorted(MoreOptions.__annotations__),
+        "training": _names(training, "dpaudit.training"),
         "pytest": [*_names(testing, "dpaudit.testing"), *_of_pytest()],
         "definitions": DEFINITIONS,
         "adjacencies": ADJACENCIES,

@@ -19,6 +19,7 @@ from .primitives import (
     Replacements,
     dp_libraries,
     grouped,
+    jax,
     numpy_random,
     own,
     python_random,
@@ -46,7 +47,7 @@ _GENERATORS = frozenset((np.random.Generator, np.random.RandomState))
 _HOLDERS = frozenset((FunctionType, list, tuple, dict))
 
 
-_LIBRARIES = (numpy_random, python_random, torch, dp_libraries)
+_LIBRARIES = (numpy_random, python_random, torch, jax, dp_libraries)
 
 
 class Primitives:
@@ -180,7 +181,7 @@ def replaced(
     seed: The seed from which all generators are seeded.
     primitives: The replacements of functions that draw noise.
     """
-    with generators_kept():
+    with generators_kept(), jax.eager():
         random.seed(seed)
         np.random.seed(seed % 2**32)
         if _torch() is not None:

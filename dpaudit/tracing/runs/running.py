@@ -130,6 +130,9 @@ def followed_for(
     maker: The factory or class that made the mechanism, or None.
     name: The name of the mechanism, which is shown if its code is compiled.
     """
+    # Mechanisms of dpaudit.training name the user's function, and the library that draws.
+    function, libraries = getattr(function, "traced_as", (function, ()))
+    packages = (*packages, *libraries)
     own = _code_of(function)
     home = own if isinstance(maker, type) and own is not None else _code_of(maker) or own
     if home is None:
@@ -328,6 +331,10 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     elif hasattr(value, "to_numpy"):
         yield f"{name}.index", tuple(map(repr, getattr(value, "index", ())))
         yield from _parts(name, value.to_numpy(), depth + 1)
+    elif hasattr(value, "__array__") and hasattr(value, "dtype"):  # an array of JAX
+        array = np.asarray(value)
+        array = array.astype(float) if array.dtype.kind == "V" else array  # bfloat16
+        yield from _of_array(name, array, depth)
     elif isinstance(getattr(value, "__dict__", None), dict):
         for key, one in vars(value).items():
             yield from _parts(f"{name}.{key}", one, depth + 1)

@@ -77,6 +77,7 @@ _FORMS: dict[str, Callable[..., Any]] = {
     "squeeze": lambda array, *place, **__: array.squeeze(*place),
     "unsqueeze": lambda array, place, **__: array.reshape(_unsqueezed(array.shape, place)),
     "view": lambda array, *shape, **__: array.reshape(*shape),
+    "view_as": lambda array, like: array.reshape(like.shape),
     "__getitem__": lambda array, key: array[key],
 }
 # Methods that change only the type of the numbers.
@@ -334,10 +335,16 @@ def _operated(name: str, args: Any, named: Any) -> Any:
         return _READ[name](numbers)
     is_in_place = name.endswith("_") and not name.endswith("__")
     operation = _REFLECTED.get(name) or _OPERATIONS.get(name.rstrip("_") if is_in_place else name)
-    if operation is not None and len(args) == 2 and not named:
+    alpha = named.get("alpha")  # of the second summand, as in a step of an optimizer
+    if operation is not None and len(args) == 2 and named.keys() <= {"alpha"}:
         both = [_numbers(one) for one in (args[::-1] if name in _REFLECTED else args)]
         if any(one is None for one in both):
             return NotImplemented
+        if is_in_place:  # a plain array shares its memory with a tensor, which changes below
+            both = [one.copy() if type(one) is np.ndarray else one for one in both]
+        if alpha is not None:
+            both[1] = operate("mul", both[1], alpha)
+            args = (args[0], args[1] * alpha)
         return _result(operate(operation, *both), name, args, is_in_place)
     if name == "neg" and numbers is not None:
         return _result(operate("mul", numbers, -1), name, args, is_in_place)

@@ -1,0 +1,196 @@
+"""Samplers of JAX. Arrays of JAX cannot carry noise, so a table holds the noise of drawn arrays,
+and of the results of a few operations on them.
+
+A run of a trace disables `jax.jit` (`eager`), so that the operations of compiled functions are seen
+as well. Inside of `jax.vmap` and `jax.grad`, the values of an operation are not known: noise that
+is drawn there is "compiled, not traced".
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..places import unwatched
+from ..primitives import Replacement
+from ..values import carried, operate, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..recording import Recorder
+
+
+# Name of a function of `jax.random` -> its law, the names of its parameters after the key, and its
+# scale: a number, or None if the parameters give it.
+_FUNCTIONS: dict[str, tuple[str, tuple[str, ...], float | None]] = {
+    "normal": ("normal", ("shape", "dtype"), 1.0),
+    "laplace": ("laplace", ("shape", "dtype"), 1.0),
+    "gumbel": ("gumbel", ("shape", "dtype"), 1.0),
+    "cauchy": ("cauchy", ("shape", "dtype"), 1.0),
+    "exponential": ("exponential", ("shape", "dtype"), 1.0),
+    "uniform": ("uniform", ("shape", "dtype", "minval", "maxval"), None),
+    "randint": ("integers", ("shape", "minval", "maxval", "dtype"), None),
+    "bernoulli": ("binomial", ("p", "shape"), None),
+}
+# Samplers whose noise is not followed.
+_OPAQUE = (
+    *("beta", "binomial", "categorical", "choice", "dirichlet", "gamma", "geometric", "logistic"),
+    *("lognormal", "multivariate_normal", "pareto", "permutation", "poisson", "rademacher"),
+    *("rayleigh", "t", "truncated_normal", "weibull_min"),
+)
+# Name of a primitive of `jax.lax` -> the traced operation.
+_OPERATIONS = {
+    **{f"{name}_p": name for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")},
+    "div_p": "truediv",
+}
+# Primitives that change only the shape or the type of the numbers.
+_FORMS = ("convert_element_type_p", "copy_p", "reshape_p", "squeeze_p")
+# Largest number of integers that are listed with their probabilities.
+_FEW = 64
+
+
+def eager() -> Any:
+    """Return a context in which JAX compiles no functions."""
+    jax: Any = sys.modules.get("jax")
+    return jax.disable_jit() if hasattr(jax, "disable_jit") else nullcontext()
+
+
+def replacements(recorder: Recorder) -> Iterator[Replacement]:
+    jax: Any = sys.modules.get("jax")
+    if not hasattr(jax, "disable_jit") or not hasattr(jax, "random"):
+        return
+    table = _Table(recorder)
+    for name in _FUNCTIONS:
+        yield Replacement(jax.random, name, _sampler(table, name, getattr(jax.random, name)))
+    for name in _OPAQUE:
+        if hasattr(jax.random, name):
+            yield Replacement(jax.random, name, _opaque(table, name, getattr(jax.random, name)))
+    for name in (*_OPERATIONS, *_FORMS):
+        primitive = getattr(jax.lax, name, None)
+        if primitive is not None:
+            yield Replacement(primitive, "bind", _bound(table, name, primitive.bind))
+
+
+class _Table:
+    """The arrays of the present run that carry noise, with their traced numbers.
+
+    recorder: the proxy for the recorder of the present run.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._known: dict[int, tuple[Any, Any]] = {}  # by id; an array that is kept keeps its id
+        self._run: Any = None
+
+    def numbers(self, array: Any) -> Any:
+        """Return the traced numbers of an array; None if it carries no noise."""
+        if self._run is not self.recorder.itself:
+            self._run, self._known = self.recorder.itself, {}
+        return self._known.get(id(array), (None, None))[1]
+
+    def array(self, numbers: Any, like: Any) -> Any:
+        """Return traced numbers as an array of JAX, and remember their noise."""
+        made = sys.modules["jax"].numpy.asarray(np.asarray(plain(numbers)), dtype=like.dtype)
+        if carried(numbers) is not None:
+            self.numbers(made)
+            self._known[id(made)] = made, numbers
+        return made
+
+
+def _is_compiled(value: Any) -> bool:
+    return isinstance(value, sys.modules["jax"].core.Tracer)
+
+
+def _real(recorder: Recorder, sampler: Any, *args: Any, **named: Any) -> Any:
+    """Call a sampler, which is compiled, since it takes long otherwise."""
+    with sys.modules["jax"].disable_jit(False):
+        return recorder.real(sampler, *args, **named)
+
+
+def _opaque(table: _Table, name: str, real: Any) -> Any:
+    @functools.wraps(real)
+    @unwatched
+    def draw(*args: Any, **named: Any) -> Any:
+        if table.recorder.is_inside:
+            return real(*args, **named)
+        value = _real(table.recorder, real, *args, **named)
+        if _is_compiled(value):
+            return _compiled(table.recorder, name, value)
+        return table.recorder.opaque(f"jax.random.{name}", value, is_whole=True)
+
+    return draw
+
+
+def _compiled(recorder: Recorder, name: str, value: Any) -> Any:
+    recorder.opaque(f"jax.random.{name} (compiled, not traced)", None)
+    return value
+
+
+def _sampler(table: _Table, name: str, real: Any) -> Any:
+    law, names, scale = _FUNCTIONS[name]
+    recorder = table.recorder
+
+    @functools.wraps(real)
+    @unwatched
+    def draw(*args: Any, **named: Any) -> Any:
+        if recorder.is_inside:
+            return real(*args, **named)
+        array = _real(recorder, real, *args, **named)
+        if _is_compiled(array):
+            return _compiled(recorder, name, array)
+        given = {"minval": 0.0, "maxval": 1.0, "p": 0.5, **dict(zip(names, args[1:])), **named}
+        parameters, outcomes = _parameters(law, given)
+        width = None if law != "uniform" else parameters["high"] - parameters["low"]
+        numbers = np.asarray(array)
+        values = recorder.drawn(
+            f"jax.random.{name}",
+            law,
+            numbers if numbers.ndim else numbers.item(),
+            scale=scale if width is None else width,
+            parameters=parameters,
+            outcomes=outcomes,
+        )
+        return table.array(values, array)
+
+    return draw
+
+
+def _parameters(law: str, given: Any) -> tuple[dict[str, Any], list[tuple[Any, float]] | None]:
+    """Return the parameters of a law, and (outcome, probability) for each of a few outcomes."""
+    if law in ("uniform", "integers"):
+        low, high = (np.asarray(given[name])[()] for name in ("minval", "maxval"))
+        if law == "integers" and not np.ndim(low) and 0 < high - low <= _FEW:
+            places = range(int(low), int(high))
+            return {"low": low, "high": high}, [(one, 1 / len(places)) for one in places]
+        return {"low": low, "high": high}, None
+    if law == "binomial":
+        p = np.asarray(given["p"], dtype=float)[()]
+        return {"p": p}, None if np.ndim(p) else [(0, 1 - float(p)), (1, float(p))]
+    return {}, None
+
+
+def _bound(table: _Table, name: str, real: Any) -> Any:
+    """Return the method `bind` of a primitive, which keeps the noise of its arguments."""
+    recorder = table.recorder
+
+    @unwatched
+    def bind(*args: Any, **parameters: Any) -> Any:
+        if recorder.is_inside or not any(table.numbers(one) is not None for one in args):
+            return real(*args, **parameters)
+        result = recorder.real(real, *args, **parameters)
+        if _is_compiled(result):
+            return result
+        known = [table.numbers(one) for one in args]
+        if name in _FORMS:
+            is_kept = result.size == args[0].size and result.dtype.kind in "fV"
+            numbers = known[0] if not np.ndim(known[0]) else known[0].reshape(result.shape)
+            return table.array(numbers, result) if is_kept else result
+        both = [np.asarray(b)[()] if a is None else a for a, b in zip(known, args)]
+        return table.array(operate(_OPERATIONS[name], *both), result)
+
+    return bind

@@ -1,0 +1,155 @@
+"""Training with JAX and jax-privacy as a mechanism: records in, the trained weights out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import TargetError, TrainingError
+from dpaudit.training.datasets import as_arrays
+from dpaudit.training.torch_steps import check_loss, without_gpu
+
+
+def jax_mechanism(
+    gradient: Callable[..., Any],
+    make_privatizer: Callable[[Any], Any],
+    params: Any,
+    *,
+    steps: int = 1,
+    learning_rate: float = 1.0,
+    optimizer: Any = None,
+    batches: Any = None,
+    arrays: Callable[[Any], tuple[Any, ...]] = as_arrays,
+    claim: Any = None,
+) -> Callable[..., Any]:
+    """Return training with JAX as a mechanism, which returns all trained weights in one vector.
+
+    Parameters
+    ----------
+    gradient : callable
+        (params, inputs, targets) -> the sum of clipped gradients, such as
+        `jax_privacy.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=(1, 2))`. It is compiled for
+        each number of records.
+    make_privatizer : callable
+        key -> the transformation that adds noise, such as
+        `lambda key: noise_addition.gaussian_privatizer(stddev=2.0, prng_key=key)`.
+    params : Any
+        The first weights, a tree of arrays; the same in each call.
+    steps : int, default 1
+        Number of steps.
+    learning_rate : float, default 1.0
+        Step size of SGD.
+    optimizer : optax.GradientTransformation, optional
+        An optimizer in place of SGD.
+    batches : BatchSelectionStrategy, optional
+        A strategy of `jax_privacy.batch_selection`, such as `CyclicPoissonSampling`, with at least
+        `steps` iterations. Default: all records in each step.
+    arrays : callable, optional
+        Turns a dataset into the arguments of `gradient` after params, arrays with a row for each
+        record. Default: records are pairs (features, target).
+    claim : Any, optional
+        The plan of jax-privacy, or the event of dp-accounting, that `--claim-from library` asks.
+
+    Returns
+    -------
+    callable
+        (records, rng) -> an array of JAX with one dimension.
+
+    Raises
+    ------
+    TargetError
+        If steps is less than 1.
+    TrainingError
+        If `make_privatizer` ignores its key.
+
+    Notes
+    -----
+    Each call makes its key from 64 bits of `rng`, so that equal seeds of an audit give equal draws.
+    The mechanism raises TrainingError if a device is missing, or if a weight becomes NaN.
+
+    Examples
+    --------
+    A step on all records::
+
+        gradient = jax_privacy.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=(1, 2))
+        one_step = jax_mechanism(
+            gradient, lambda key: gaussian_privatizer(stddev=2.0, prng_key=key), jnp.zeros(4)
+        )
+    """
+    import jax
+
+    if steps < 1:
+        raise TargetError(f"steps is {steps}; give at least 1", code="option-invalid")
+    compiled = jax.jit(lambda *given: gradient(*given))
+    _check_key(make_privatizer, params)
+
+    def trained(records: Any, rng: np.random.Generator) -> Any:
+        every = tuple(map(np.asarray, arrays(records)))
+        chosen = _indices(len(every[0]), steps, batches, rng)
+        # 64 random bits, the whole key of JAX's default generator.
+        key = jax.random.wrap_key_data(rng.integers(2**32, size=2, dtype=np.uint32))
+        privatizer = make_privatizer(key)
+        noise, weights = privatizer.init(params), params
+        state = None if optimizer is None else optimizer.init(params)
+        for indices in chosen:
+            total = jax.tree.map(np.zeros_like, params)
+            if len(indices):
+                total = compiled(weights, *(one[indices] for one in every))
+            updates, noise = privatizer.update(total, noise)
+            if optimizer is None:
+                updates = jax.tree.map(lambda one: -learning_rate * one, updates)
+            else:
+                updates, state = optimizer.update(updates, state, weights)
+            weights = jax.tree.map(lambda one, update: one + update, weights, updates)
+        return jax.numpy.concatenate([one.reshape(-1) for one in jax.tree.leaves(weights)])
+
+    def mechanism(records: Any, rng: np.random.Generator) -> Any:
+        try:
+            released = trained(records, rng)
+        except RuntimeError as error:
+            raise without_gpu(error) or error from None
+        if np.isnan(np.asarray(released)).any():
+            check_loss(math.nan, steps)
+        return released
+
+    # A trace names lines of the user and of jax-privacy.
+    mechanism.traced_as = gradient, ("jax_privacy.noise_addition",)  # type: ignore[attr-defined]
+    if claim is not None:
+        mechanism.claim_source = claim  # type: ignore[attr-defined]  # functions take any attribute
+    return mechanism
+
+
+def _indices(records: int, steps: int, batches: Any, rng: np.random.Generator) -> list[Any]:
+    """Return the indices of the records of each step."""
+    if batches is None:
+        return [np.arange(records)] * steps
+    chosen = list(islice(batches.batch_iterator(records, rng), steps))
+    if len(chosen) < steps:
+        raise TargetError(
+            f"the batch selection gives {len(chosen)} batches for {steps} steps; give it "
+            f"iterations={steps}",
+            code="option-invalid",
+        )
+    return chosen
+
+
+def _check_key(make_privatizer: Callable[[Any], Any], params: Any) -> None:
+    """Raise TrainingError if two keys give the same noise."""
+    import jax
+
+    zeros = jax.tree.map(np.zeros_like, params)
+    drawn = []
+    for seed in (1, 2):
+        privatizer = make_privatizer(jax.random.key(seed))
+        noise, _ = privatizer.update(zeros, privatizer.init(params))
+        drawn.append(np.concatenate([np.ravel(one) for one in jax.tree.leaves(noise)]))
+    if np.array_equal(drawn[0], drawn[1]):
+        raise TrainingError(
+            "make_privatizer gives the same noise for two keys; pass its key on as prng_key, and "
+            "check that stddev is not 0",
+            code="training-seed-constant",
+        )

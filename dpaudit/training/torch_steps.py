@@ -1,0 +1,291 @@
+"""Training with torch and Opacus as a mechanism: records in, the trained weights out."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dpaudit.errors import TargetError, TrainingError, UsageError
+from dpaudit.training.datasets import as_arrays
+
+# records -> the trained weights, a tensor with one dimension
+Mechanism = Callable[[Any], Any]
+
+# The modules of Opacus whose lines a trace names.
+_OPACUS = ("opacus.optimizers",)
+# Words in the messages of torch and JAX if a device is missing.
+_GPU_WORDS = ("cuda", "nvidia", "unknown backend", "no accelerator", "mps backend")
+
+
+def step_mechanism(
+    make_model: Callable[[], Any],
+    loss: Callable[[Any, Any], Any],
+    *,
+    noise_multiplier: float,
+    max_grad_norm: float,
+    learning_rate: float = 1.0,
+    steps: int = 1,
+    batch_size: int | None = None,
+    poisson_sampling: bool = False,
+    expected_batch_size: int | None = None,
+    arrays: Callable[[Any], tuple[Any, Any]] = as_arrays,
+    accountant: str = "prv",
+    options: Mapping[str, Any] | None = None,
+) -> Mechanism:
+    """Return training with Opacus as a mechanism.
+
+    Every call makes a new model, makes it private with `PrivacyEngine.make_private`, trains it by
+    SGD, and returns all trained weights in one vector.
+
+    Parameters
+    ----------
+    make_model : callable
+        Returns a new `torch.nn.Module`. If its first weights are random, they are a part of the
+        mechanism.
+    loss : callable
+        (outputs, targets) -> the loss, such as `torch.nn.MSELoss()`.
+    noise_multiplier, max_grad_norm : float
+        σ and C of DP-SGD, as in `make_private`.
+    learning_rate : float, default 1.0
+        Step size of SGD.
+    steps : int, default 1
+        Number of steps. For a whole run, the number of epochs times the number of batches.
+    batch_size : int, optional
+        Number of records in a batch, or its expectation with Poisson sampling. Default: all
+        records.
+    poisson_sampling : bool, default False
+        Whether each record takes part in a step with probability batch_size / number of records.
+        If not, batches are taken in order.
+    expected_batch_size : int, optional
+        A public number by which Opacus divides the noisy sum of gradients. By default, Opacus
+        computes it from the number of records, and so the weights reveal this number.
+    arrays : callable, optional
+        Turns a dataset into (inputs, targets), arrays or tensors with a row for each record.
+        Default: records are pairs (features, target).
+    accountant : str, default "prv"
+        The accountant of the privacy engine.
+    options : mapping of str to Any, optional
+        Further arguments of `make_private`.
+
+    Returns
+    -------
+    callable
+        records -> all trained weights, a tensor with one dimension. Its attribute `claim_source`
+        returns the `PrivacyEngine` of a training on given records, for `--claim-from library`.
+
+    Raises
+    ------
+    TargetError
+        If a number is out of range.
+
+    Notes
+    -----
+    The mechanism raises TrainingError as that of `run_mechanism` does. Opacus' warnings of empty
+    batches are switched off in this process.
+
+    Examples
+    --------
+    A step whose batch size is public::
+
+        one_step = step_mechanism(
+            make_model, torch.nn.MSELoss(), noise_multiplier=5.0, max_grad_norm=1.0,
+            expected_batch_size=3,
+        )
+    """
+    # Imported here and not in each call, since an import changes variables of the process.
+    import torch
+    from opacus import PrivacyEngine
+    from torch.utils.data import DataLoader, TensorDataset
+
+    if batch_size is not None and batch_size < 1:
+        raise TargetError(f"batch_size is {batch_size}; give at least 1", code="option-invalid")
+
+    # With Poisson sampling, Opacus warns of every empty batch.
+    logging.getLogger("opacus.data_loader").setLevel(logging.ERROR)
+
+    def setup(records: Any) -> tuple[Any, ...]:
+        inputs, targets = map(torch.as_tensor, arrays(records))
+        loader = DataLoader(TensorDataset(inputs, targets), batch_size=batch_size or len(inputs))
+        model = make_model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+        engine = PrivacyEngine(accountant=accountant)
+        model, optimizer, loader = engine.make_private(
+            module=model,
+            optimizer=optimizer,
+            data_loader=loader,
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=max_grad_norm,
+            poisson_sampling=poisson_sampling,
+            **(options or {}),
+        )
+        if expected_batch_size is not None:
+            optimizer.expected_batch_size = expected_batch_size
+        return model, optimizer, loader, engine
+
+    mechanism = run_mechanism(setup, loss, steps=steps)
+    mechanism.traced_as = make_model, _OPACUS  # type: ignore[attr-defined]  # as below
+    return mechanism
+
+
+def run_mechanism(
+    setup: Callable[[Any], Sequence[Any]], loss: Callable[[Any, Any], Any], *, steps: int = 1
+) -> Mechanism:
+    """Return your own training as a mechanism: `steps` steps on the batches of its data loader.
+
+    Parameters
+    ----------
+    setup : callable
+        Takes the records, and returns (model, optimizer, data loader) or (model, optimizer, data
+        loader, privacy engine), all made in this call. A batch of the data loader is (inputs,
+        targets).
+    loss : callable
+        (outputs, targets) -> the loss.
+    steps : int, default 1
+        Number of steps. If the data loader ends, it begins again.
+
+    Returns
+    -------
+    callable
+        records -> all trained weights, a tensor with one dimension; with the attribute
+        `claim_source`, as in `step_mechanism`.
+
+    Raises
+    ------
+    TargetError
+        If steps is less than 1.
+
+    Notes
+    -----
+    The mechanism raises TrainingError if training needs a GPU that this machine does not have, if
+    `setup` returns the model of an earlier call or sets a constant seed, or if a loss is NaN.
+
+    Examples
+    --------
+    The mechanism of a function that returns what `make_private` returns::
+
+        one_step = run_mechanism(setup, torch.nn.MSELoss())
+    """
+    if steps < 1:
+        raise TargetError(f"steps is {steps}; give at least 1", code="option-invalid")
+    guard = _Guard()
+
+    def trained(records: Any) -> tuple[Any, Any]:
+        """Return the trained model, and the privacy engine or None."""
+        before = guard.states()
+        try:
+            model, optimizer, loader, *engine = setup(records)
+            guard.check(before, model, optimizer, loader)
+            batches = _batches(loader)
+            for step in range(1, steps + 1):
+                inputs, targets = next(batches)
+                optimizer.zero_grad()
+                value = loss(model(inputs), targets)
+                if len(inputs):  # with Poisson sampling, a batch may be empty
+                    check_loss(float(value.detach()), step)
+                value.backward()
+                optimizer.step()
+        except (AssertionError, RuntimeError) as error:
+            raise without_gpu(error) or error from None
+        return model, engine[0] if engine else None
+
+    def mechanism(records: Any) -> Any:
+        import torch
+
+        weights = [one.detach().reshape(-1) for one in trained(records)[0].parameters()]
+        return torch.cat(weights)
+
+    def claim_source(records: Any) -> Any:
+        engine = trained(records)[1]
+        if engine is None:
+            raise UsageError(
+                "setup returns no privacy engine, so there is no accountant to ask for the claim; "
+                "return (model, optimizer, loader, engine), or state the claim",
+                code="option-missing",
+            )
+        return engine
+
+    mechanism.claim_source = claim_source  # type: ignore[attr-defined]  # functions take any
+    mechanism.traced_as = setup, _OPACUS  # type: ignore[attr-defined]  # attributes
+    return mechanism
+
+
+def _batches(loader: Any) -> Iterator[Any]:
+    """Yield the batches of a data loader again and again."""
+    while True:
+        yield from loader
+
+
+def check_loss(value: float, step: int) -> None:
+    """Raise TrainingError if a loss is NaN."""
+    if math.isnan(value):
+        raise TrainingError(
+            f"the loss is NaN in step {step}, so that all later weights are NaN; check the records "
+            "for NaN, lower the learning rate, or leave such records out before training",
+            code="training-loss-nan",
+        )
+
+
+def without_gpu(error: BaseException) -> TrainingError | None:
+    """Return the error to raise in place of an error of torch or JAX that asks for a GPU."""
+    text = str(error)
+    if not any(word in text.lower() for word in _GPU_WORDS):
+        return None
+    return TrainingError(
+        f"training needs a device that this machine does not have ({text.splitlines()[0][:120]}); "
+        "make the device a parameter of your code, and audit with the CPU, or run dpaudit on a "
+        "machine with the device",
+        code="training-needs-device",
+    )
+
+
+class _Guard:
+    """Compares a call with the call before it, to find a kept model and constant seeds."""
+
+    def __init__(self) -> None:
+        self._model: Any = lambda: None
+        self._before: Any = None
+        self._after: dict[str, Any] = {}
+
+    def states(self) -> Any:
+        """Return the state of torch's global generator; None if torch is not loaded yet."""
+        torch: Any = sys.modules.get("torch")
+        return None if torch is None else torch.get_rng_state().numpy().tobytes()
+
+    def check(self, before: Any, model: Any, optimizer: Any, loader: Any) -> None:
+        """Check what `setup` returned.
+
+        before: the state of the global generator before `setup`. If it is that of the earlier call,
+            dpaudit repeats this call, and equal states show nothing.
+
+        Raises TrainingError.
+        """
+        inner = getattr(model, "_module", model)
+        if self._model() is inner:
+            raise TrainingError(
+                "setup returns the model of an earlier call, which training has changed; make the "
+                "model, the optimizer and the data loader in each call",
+                code="training-state-kept",
+            )
+        sampler = getattr(loader, "batch_sampler", None)
+        generators: dict[str, Any] = {
+            "the data loader": getattr(loader, "generator", None),
+            "the sampler": getattr(getattr(sampler, "sampler", sampler), "generator", None),
+            "the noise": getattr(optimizer, "generator", None),
+        }
+        after = {"torch (torch.manual_seed)": self.states()} | {
+            name: one.get_state().numpy().tobytes()
+            for name, one in generators.items()
+            if hasattr(one, "get_state")
+        }
+        same = [name for name, state in after.items() if self._after.get(name) == state]
+        if same and before not in (None, self._before):
+            raise TrainingError(
+                f"setup gives the generator of {same[0]} the same seed in each call, so that all "
+                "draws are equal; leave seeds out, since dpaudit seeds torch for each draw",
+                code="training-seed-constant",
+            )
+        self._model, self._before, self._after = weakref.ref(inner), before, after

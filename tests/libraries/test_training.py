@@ -1,0 +1,194 @@
+"""Training with Opacus and jax-privacy: audits, named lines, arrays as outputs, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.libraries.conftest import ROOT, environment, run
+
+TORCH = environment("opacus-1.6.0")
+JAX = environment("jax-privacy-2.0.0")
+
+# For each mechanism of a module: verdict, code of the error, and seeds that repeat the draws.
+AUDITS = """
+import json, sys, importlib
+import dpaudit
+
+module = importlib.import_module(sys.argv[1])
+d1, d2 = ([([1.0, 0.0], 1.0), ([0.0, 1.0], 2.0)], [([1.0, 0.0], 1.0)])
+said = {}
+for name in sys.argv[2:]:
+    results = []
+    for _ in range(2):
+        result = dpaudit.audit(getattr(module, name), d1, d2, dpaudit.GaussianDP(0.25), samples=400,
+                               seed=2, no_trace=True)
+        results.append((result.draws, result.epsilon_lower) if result.certificates else None)
+    said[name] = [result.verdict.name, result.error_code, results[0] == results[1]]
+print(json.dumps(said))
+"""
+OF_TORCH = """
+import torch
+from opacus import PrivacyEngine
+from torch.utils.data import DataLoader, TensorDataset
+from dpaudit.training import run_mechanism, step_mechanism
+
+mse = torch.nn.functional.mse_loss
+KEPT = torch.nn.Linear(2, 1)
+
+def _setup(records, model=None, generator=None, scale=1.0):
+    inputs = torch.tensor([features for features, _ in records]) * scale
+    targets = torch.tensor([[target] for _, target in records])
+    model = torch.nn.Linear(2, 1) if model is None else model
+    torch.nn.init.zeros_(model.weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    loader = DataLoader(TensorDataset(inputs, targets), batch_size=2, generator=generator,
+                        shuffle=generator is not None)
+    engine = PrivacyEngine()
+    made = engine.make_private(module=model, optimizer=optimizer, data_loader=loader,
+                               noise_multiplier=1.0, max_grad_norm=1.0, poisson_sampling=False)
+    return (*made, engine)
+
+def _seeded(records):
+    torch.manual_seed(0)
+    return _setup(records)
+
+def _shuffled(records):
+    return _setup(records, generator=torch.Generator().manual_seed(7))
+
+def _kept(records):
+    inputs = torch.tensor([features for features, _ in records])
+    targets = torch.tensor([[target] for _, target in records])
+    return KEPT, torch.optim.SGD(KEPT.parameters(), lr=0.01), [(inputs, targets)]
+
+def _on_gpu(records):
+    return _setup(records, model=torch.nn.Linear(2, 1).to("cuda"))
+
+leaks = run_mechanism(_setup, mse)
+seeded = run_mechanism(_seeded, mse)
+shuffled = run_mechanism(_shuffled, mse)
+kept = run_mechanism(_kept, mse)
+on_gpu = run_mechanism(_on_gpu, mse)
+nan = run_mechanism(lambda records: _setup(records, scale=float("nan")), mse)
+poisson = step_mechanism(lambda: torch.nn.Linear(2, 1, bias=False), mse, noise_multiplier=10.0,
+                         max_grad_norm=1.0, poisson_sampling=True, batch_size=1, steps=2,
+                         expected_batch_size=1)
+"""
+OF_JAX = """
+import jax
+import jax.numpy as jnp
+import jax_privacy
+from jax_privacy import noise_addition
+from dpaudit.training import jax_mechanism
+
+def loss(weights, inputs, targets):
+    return jnp.mean((inputs @ weights - targets[:, 0]) ** 2)
+
+def privatizer(key):
+    return noise_addition.gaussian_privatizer(stddev=0.5, prng_key=key)
+
+gradient = jax_privacy.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=(1, 2))
+leaks = jax_mechanism(gradient, privatizer, jnp.zeros(2))
+nan = jax_mechanism(lambda *given: gradient(*given) * jnp.nan, privatizer, jnp.zeros(2))
+
+def _gradient_on_gpu(weights, *given):
+    return gradient(jax.device_put(weights, jax.devices("gpu")[0]), *given)
+
+on_gpu = jax_mechanism(_gradient_on_gpu, privatizer, jnp.zeros(2))
+
+def short(records, rng):
+    key = jax.random.wrap_key_data(rng.integers(2**32, size=2, dtype="uint32"))
+    return (len(records) + jax.random.normal(key, (3,))).astype(jnp.bfloat16)
+
+def scalar(records, rng):
+    key = jax.random.wrap_key_data(rng.integers(2**32, size=2, dtype="uint32"))
+    return {"count": len(records) + jax.random.normal(key)}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("training")
+    for name, text in (("audits", AUDITS), ("of_torch", OF_TORCH), ("of_jax", OF_JAX)):
+        (found / f"{name}.py").write_text(text)
+    return found
+
+
+def audited(programs: Path, folder: Path, module: str, *names: str) -> Any:
+    said = run(folder, programs / "python", "-W", "ignore", "audits.py", module, *names)
+    assert said.returncode == 0, said.stderr
+    return json.loads(said.stdout.splitlines()[-1])
+
+
+VIOLATION = ["VIOLATION", None, True]
+
+
+def test_training_with_torch_is_audited_and_its_mistakes_end_the_audit(folder: Path) -> None:
+    names = ("leaks", "seeded", "shuffled", "kept", "on_gpu", "nan", "poisson")
+    said = audited(TORCH, folder, "of_torch", *names)
+    assert said["leaks"] == VIOLATION
+    assert said["poisson"] == ["NO_VIOLATION_FOUND", None, True]
+    codes = {name: said[name][:2] for name in names[1:-1]}
+    assert codes == {
+        "seeded": ["ERROR", "training-seed-constant"],
+        "shuffled": ["ERROR", "training-seed-constant"],
+        "kept": ["ERROR", "training-state-kept"],
+        "on_gpu": ["ERROR", "training-needs-device"],
+        "nan": ["ERROR", "training-loss-nan"],
+    }
+
+
+def test_training_with_jax_is_audited_and_its_mistakes_end_the_audit(folder: Path) -> None:
+    said = audited(JAX, folder, "of_jax", "leaks", "nan", "on_gpu", "short", "scalar")
+    assert [said[name] for name in ("leaks", "short", "scalar")] == 3 * [VIOLATION]
+    assert said["nan"][:2] == ["ERROR", "training-loss-nan"]
+    assert said["on_gpu"][:2] == ["ERROR", "training-needs-device"]
+
+
+def test_a_privatizer_must_use_its_key(folder: Path) -> None:
+    program = (
+        "from of_jax import *\n"
+        "try:\n"
+        "    jax_mechanism(gradient, lambda key: privatizer(jax.random.key(0)), jnp.zeros(2))\n"
+        "except Exception as error:\n"
+        "    print(error.code)"
+    )
+    assert run(folder, JAX / "python", "-c", program).stdout == "training-seed-constant\n"
+
+
+@pytest.mark.parametrize(("programs", "name"), [(TORCH, "opacus"), (JAX, "jax")])
+def test_the_audits_of_the_library_end_as_expected(programs: Path, name: str) -> None:
+    words = ("run", f"configs/real/{name}.yaml", "--quiet", "--no-trace")
+    said = run(ROOT, programs / "dpaudit", *words)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def traced(programs: Path, target: str, *words: str) -> tuple[list[Any], Any]:
+    """Return the causes, and the only line that draws noise."""
+    said = run(ROOT, programs / "dpaudit", "trace", target, *words, "--json", "-")
+    trace = json.loads(said.stdout)
+    (site,) = trace["sites"]
+    return [one for one in trace["findings"] if one["is_cause"]], site
+
+
+def test_the_line_of_opacus_is_named() -> None:
+    target = "mechanisms.training.opacus_steps:one_step"
+    words = ("--d1", "[0, 0, 0]", "--d2", "[0, 0]", "--epsilon", "0.795", "--delta", "1e-5")
+    (cause,), _ = traced(TORCH, target, *words)
+    assert cause["kind"] == "data-dependent-scale"
+    assert cause["line"]["file"].endswith("opacus/optimizers/optimizer.py")
+
+
+@pytest.mark.parametrize(("name", "cost"), [("one_step", None), ("batch_clipped", 1.477)])
+def test_the_operand_of_the_noise_of_jax_is_seen(name: str, cost: float | None) -> None:
+    target = f"mechanisms.training.jax_steps:{name}"
+    pair = ("--d1", "[[[1, 0, 0, 0], 1], [[0, 1, 0, 0], -1], [[0, 0, 0, 1], 8]]")
+    words = (*pair, "--d2", "[[[1, 0, 0, 0], 1], [[0, 1, 0, 0], -1]]", "--mu", "0.5")
+    causes, site = traced(JAX, target, *words)
+    assert [one["cost"] for one in causes] == (
+        [] if cost is None else [pytest.approx(cost, rel=1e-3)]
+    )
+    assert (site["law"], site["scales"]) == ("normal", [2.0, 2.0])
