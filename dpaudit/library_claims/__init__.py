@@ -21,6 +21,7 @@ from . import (
 from .answers import NoClaim as NoClaim
 from .answers import Question as Question
 from .answers import version_of
+from .drawing import as_function as as_function
 
 TYPE_CHECKING = False  # avoids the import of typing
 if TYPE_CHECKING:

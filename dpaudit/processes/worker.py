@@ -50,6 +50,8 @@ TEXT, FLOAT, INTEGER, BOOLEAN = range(4)
 NOT_BEGUN = (1 << 64) - 1
 # The JSON of texts with fewer than 64 characters is kept, since short texts often occur again.
 _SHORT = 64
+# Top-level modules of libraries whose objects `library_claims.as_function` makes callable.
+_LIBRARIES = ("opendp", "diffprivlib", "pydp", "tmlt")
 # Environment variable with the seconds by which clocks run ahead; other_clock.py reads it.
 _CLOCK_SHIFT = "DPAUDIT_CLOCK_SHIFT"
 # Id of the process that dpaudit has started. Forks that the mechanism makes have other ids.
@@ -145,6 +147,8 @@ class Service:
         asked = loaded(target, "the mechanism")
         self._params, process = asked["params"], asked["post_process"]
         self._function = asked["function"] or _built(asked)
+        if asked["function"] and _root(self._function) in _LIBRARIES:
+            self._function = _package_of_dpaudit("library_claims").as_function(self._function)
         self._name = asked.get("path") or type(self._function).__name__
         self._maker = None if asked["function"] else resolved(asked["path"])
         self._process = resolved(process) if isinstance(process, str) else process
@@ -381,11 +385,17 @@ def _built(asked: dict[str, Any]) -> Callable[..., Any]:
         raise Refused(f"{path} is not a class, so init has no use; set factory: true to call it")
     if asked["call"]:
         made = _attribute(made, asked["call"], path)
+    elif _root(made) in _LIBRARIES:
+        made = _package_of_dpaudit("library_claims").as_function(made)
     if not callable(made):
         if asked["factory"]:
             raise Refused(f"the factory {path} returned {made!r:.60}, which cannot be called")
         raise Refused(f"{path} cannot be called; name the method that draws with call")
     return made  # type: ignore[no-any-return]  # `callable` narrows Any to Any
+
+
+def _root(made: Any) -> str:
+    return str(type(made).__module__).partition(".")[0]
 
 
 def _signature(function: Any) -> Any:
@@ -456,6 +466,8 @@ def _file_of_dpaudit(*names: str) -> Any:
 def _package_of_dpaudit(name: str) -> Any:
     """Import a package of dpaudit by its path, under a private name, and return it."""
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name)  # noqa: PTH100, PTH118, PTH120
+    if "dpaudit_" + name in sys.modules:
+        return sys.modules["dpaudit_" + name]
     return _load("dpaudit_" + name, os.path.join(folder, "__init__.py"), [folder])  # noqa: PTH118
 
 

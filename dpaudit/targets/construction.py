@@ -23,6 +23,7 @@ from dpaudit.errors import TargetError
 from dpaudit.float_errors import user_errstate
 from dpaudit.import_path import list_names, loaded, public_callables, resolve
 from dpaudit.inputs.values import resolved
+from dpaudit.library_claims.drawing import as_function, is_drawn_from
 from dpaudit.outcomes import Raised
 from dpaudit.targets.parameters import check_post_process, init_words
 from dpaudit.targets.target import (
@@ -52,7 +53,7 @@ def functions(target: PythonTarget) -> tuple[Function, Function | None]:
     if inspect.isclass(target.function):
         why = f"{target.function.__qualname__} is a class; give an instance or its method"
         raise TargetError(why, code="not-callable")
-    function = _callable(target.function, f"mechanism={target.function!r}")
+    function = _callable(as_function(target.function), f"mechanism={target.function!r}")
     return function, post_processing(target.post_process)
 
 
@@ -84,6 +85,7 @@ def build(target: ImportedTarget) -> Function:
         _check_usable(named, target)
     if inspect.isclass(named) or target.factory:
         made = _made(_callable(named, target.path), target)
+        made = as_function(made) if target.call is None else made
         if target.factory and target.call is None and not callable(made):
             raise TargetError(
                 f"the factory {target.path} returned {shown(made)}, which cannot be called; let it "
@@ -141,7 +143,7 @@ def _made(maker: Function, target: ImportedTarget) -> Any:
 
 def _method(made: Any, target: ImportedTarget) -> Function:
     if target.call is None:
-        return _callable(made, target.path)
+        return _callable(as_function(made), target.path)
     known = public_callables(made)
     method = getattr(made, target.call, None)
     if method is None:
@@ -158,7 +160,8 @@ def _method(made: Any, target: ImportedTarget) -> Function:
 
 def _check_usable(kind: type, target: ImportedTarget) -> None:
     # `callable(kind)` is true for every class; what matters is whether its instances are callable.
-    if target.call is None and not any("__call__" in vars(base) for base in kind.__mro__):
+    is_callable = any("__call__" in vars(base) for base in kind.__mro__) or is_drawn_from(kind)
+    if target.call is None and not is_callable:
         init = needs_init(target) if _lacks_arguments(kind, target) else ""
         raise TargetError(
             f"{target.path} is a class without __call__; name the method that draws with --call "

@@ -1,0 +1,116 @@
+"""Objects of libraries as functions of a dataset, so that they need no adapter code."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # avoids the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# Constructors of OpenDP whose documentation says that each entry of a vector gets noise of its own,
+# and the combinators that change only how a measurement states its loss.
+_NOISE = ("make_laplace", "make_gaussian", "make_geometric", "make_canonical_noise", "make_noise")
+_RESTATES = (
+    *("make_zCDP_to_approxDP", "make_fix_delta", "make_approximate"),
+    *("make_pureDP_to_zCDP", "make_pureDP_to_fixed_approxDP"),
+)
+# Attribute with the constructor of an object. Objects without it make single draws.
+_RECORD = "__opendp_dict__"
+
+
+def as_function(made: Any) -> Any:
+    """Return an object of a library as a function of a dataset; any other object as it is.
+
+    An OpenDP measurement that adds independent noise to each entry of a vector of any length
+    becomes a function of a dataset and a number of outputs (`Entries`), an estimator of diffprivlib
+    a function that returns what was fitted. The function names the object in `claim_source`.
+    """
+    library = _library(made)
+    if library == "opendp" and is_entrywise(made):
+        return Entries(made)
+    if library == "diffprivlib" and not isinstance(made, type):
+        if hasattr(made, "randomise"):
+            return made.randomise
+        if hasattr(made, "fit"):
+            return _named(lambda dataset: fitted(made, dataset), made)
+    if library == "pydp":
+        for method in ("add_noise", "quick_result"):
+            if hasattr(made, method):
+                return getattr(made, method)
+    if library == "tmlt" and hasattr(made, "privacy_function"):
+        from .tmlt import as_input  # not needed by other objects
+
+        return _named(lambda dataset: made(as_input(made, dataset)), made)
+    return made
+
+
+def is_drawn_from(kind: type) -> bool:
+    """Return whether `as_function` makes a function of instances of a class without __call__."""
+    methods = {"diffprivlib": ("randomise", "fit"), "pydp": ("add_noise", "quick_result")}
+    return any(hasattr(kind, name) for name in methods.get(_library(kind), ()))
+
+
+def _library(made: Any) -> str:
+    """Return the first top-level module among those that define an object's type and its bases."""
+    known = ("opendp", "diffprivlib", "pydp", "tmlt")
+    kinds = made.__mro__ if isinstance(made, type) else type(made).__mro__
+    names = (str(kind.__module__).partition(".")[0] for kind in kinds)
+    return next((name for name in names if name in known), "")
+
+
+def _named(function: Any, made: Any) -> Callable[..., Any]:
+    function.claim_source = made
+    function.__name__ = function.__qualname__ = type(made).__name__
+    return function  # type: ignore[no-any-return]  # a lambda of this module
+
+
+def is_entrywise(measurement: Any) -> bool:
+    """Return whether a measurement adds independent noise to each entry of a vector of any length.
+
+    The object says so itself: by its input domain, and by the constructor that it records.
+    """
+    domain = getattr(measurement, "input_domain", None)
+    is_vector = str(getattr(domain, "type", "")).startswith("VectorDomain")
+    if not is_vector or getattr(domain, "size", None) is not None:
+        return False
+    made = measurement
+    while True:
+        record = getattr(made, _RECORD, None) or {}
+        if record.get("__function__") in _NOISE:
+            return record.get("__module__") == "measurements"
+        if record.get("__function__") not in _RESTATES:
+            return False
+        made = (record.get("__kwargs__") or {}).get("measurement")
+
+
+class Entries:
+    """Many draws in one call of an OpenDP measurement that treats entries of a vector alike."""
+
+    def __init__(self, measurement: Any) -> None:
+        self.claim_source = measurement
+
+    def __call__(self, dataset: Any, size: int) -> Any:
+        """Return `size` outputs: vectors as long as the dataset, or numbers if it is a number."""
+        plain = dataset.tolist() if hasattr(dataset, "tolist") else dataset
+        is_vector = isinstance(plain, (list, tuple))
+        entries = list(plain) if is_vector else [plain]
+        if not entries:
+            return [[]] * size
+        noisy = self.claim_source(entries * size)
+        if not is_vector:
+            return noisy
+        length = len(entries)
+        return [noisy[start : start + length] for start in range(0, length * size, length)]
+
+
+def fitted(estimator: Any, dataset: Any) -> dict[str, Any]:
+    """Return what an estimator has learned from a dataset: its attributes that end in "_".
+
+    dataset: X, or a tuple (X, y).
+    """
+    from copy import deepcopy  # not needed by other objects
+
+    model = deepcopy(estimator)
+    model.fit(*dataset) if isinstance(dataset, tuple) else model.fit(dataset)
+    names = (name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
+    return {name: vars(model)[name] for name in sorted(names)}
