@@ -20,6 +20,7 @@ import numpy as np
 from dpaudit.attacks import learning
 from dpaudit.attacks.objective import Objective
 from dpaudit.attacks.rare_outputs import RareTable
+from dpaudit.auditing.divergence_bets import DivergenceBets
 from dpaudit.auditing.schedule import Plan
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.certificate import Block, Stage
@@ -80,7 +81,10 @@ class Ledger:
         """Set the point (ε, δ) to bet against. Allowed only before the first bet."""
         self.point = point
         share = EARLY_BETTING_SHARE if self.ends_by_bets else BETTING_SHARE
+        limits = dict(self.spec.tested.divergences())
+        share = share / 2 if limits else share
         self.wealth = Wealth(point, share * self.spec.alpha)
+        self.divergences = DivergenceBets(limits, share * self.spec.alpha) if limits else None
 
     @property
     def ends_by_bets(self) -> bool:
@@ -111,6 +115,18 @@ class Ledger:
         self.rounds.append(beliefs)
         self.wealth.believe(beliefs)
 
+    def begin_witnesses(self, learned: Learned, selection: SelectionDraws) -> None:
+        """Let further witnesses bet against the divergence, if the claim bounds one and it is time.
+
+        learned: rules from all draws so far.  selection: the draws in the sample buffer.
+        """
+        bets = self.divergences
+        if bets is None or self.refuted_after is not None or not bets.is_due(self.spent):
+            return
+        expected = learned.expected_by_joint_level(selection)
+        if expected is not None:
+            bets.begin(learned.portfolio.level, expected, self.spent)
+
     def looks_to_refutation(self, looks: Sequence[Tally]) -> int:
         """Return the number of tallies up to and including the first tally that ends the run.
 
@@ -135,6 +151,8 @@ class Ledger:
         sizes: number of draws of each block.  first: number of the first block in its stream.
         """
         is_bet_on = stage != "confirmation"
+        if is_bet_on and self.divergences is not None:
+            measure = replace(measure, others=(*measure.others, *self.divergences.counters))
         stream, block = (self.number, _STREAMS[stage]), self.plan.limits.block
         chunks = (
             ToCount((*stream, place), size, measure, block)
@@ -143,6 +161,9 @@ class Ledger:
         for drawn in self.drawer(chunks):
             self.failures += drawn.failures
             self.heads += drawn.heads
+            if is_bet_on and self.divergences is not None:
+                bets = len(self.divergences.counters)
+                self.divergences.record(drawn.others[len(drawn.others) - bets :])
             self.write(stage, drawn.tally, is_bet_on=is_bet_on)
             yield drawn
             if is_bet_on and self.may_stop:
@@ -154,7 +175,10 @@ class Ledger:
             self.wealth.record([tally])
         self.blocks.append(block_of(stage, len(self.rounds) - 1 if is_bet_on else None, tally))
         self.spent += tally.draws
-        if self.refuted_after is None and self.wealth.refuted:
+        is_refuted = self.wealth.refuted or (
+            self.divergences is not None and self.divergences.refuted
+        )
+        if self.refuted_after is None and is_refuted:
             self.refuted_after = self.spent
         self._notify(self)
 
@@ -282,7 +306,7 @@ class Counts:
         # If there is a rule that guesses on rare outputs, later draws need the filter of that rule.
         rare_filter = learned.rare_filter or RareFilter.of(selection)
         self._candidates: Sequence[Counting] = learned.leading
-        self._selection = selection
+        self.selection = selection
         self.rare = RareStore(rare_filter, selection)
         # Made from the sample buffer only, which already contains every output that is frequent and
         # that only one input gives.
@@ -329,7 +353,7 @@ class Counts:
 
     def kept(self) -> SelectionDraws:
         """Return the draws in the sample buffer and the rare draws."""
-        return pool([self._selection, *self.rare.seen])
+        return pool([self.selection, *self.rare.seen])
 
     def _table(self) -> RareTable:
         return RareTable(self.rare.rare_filter, self.rare.kept, self.rare.arms)
@@ -374,6 +398,7 @@ def learn_by_counting(
     until = plan.next_freeze_check(ledger.spent)
     while True:
         ledger.bet_with(learned.beliefs)
+        ledger.begin_witnesses(learned, counts.selection)
         measure = Measure(
             learned.portfolio, others=counts.counters, rare_filter=counts.rare.rare_filter
         )
@@ -385,7 +410,8 @@ def learn_by_counting(
             tallies.append(drawn.tally)
             if drawn.rare is not None:
                 counts.rare.add(drawn.rare)
-            others = list(map(add, others, drawn.others)) if others else drawn.others
+            own = drawn.others[: len(counts.counters)]
+            others = list(map(add, others, own)) if others else own
         blocks += len(tallies)
         check(tallies, measure.portfolio)
         counts.add(others)

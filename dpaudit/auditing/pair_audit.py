@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
 from operator import add
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +147,7 @@ class PairAudit:
         )
         if stage == "certification":
             ledger.bet_with(learned.beliefs)
+            ledger.begin_witnesses(learned, self._selection)
             total = self._count(stage, plan.certifying_sizes(ledger.spent), measure)
             if ledger.may_stop and ledger.ends_by_bets:
                 main = measure.portfolio.only(0)
@@ -188,6 +189,7 @@ class PairAudit:
             rounds=tuple(map(round_of, ledger.rounds)),
             points=several_points(self._claim),
             by_bets=True,
+            **self._divergence_bets(),
             illustration=Tally(by_guess),
         )
         self._interval("betting", None)
@@ -266,6 +268,7 @@ class PairAudit:
             if wants_refit(before, spent, buffer_until, points, full=full, bets=bets):
                 learned = self._fit()
                 ledger.bet_with(learned.beliefs)
+                ledger.begin_witnesses(learned, self._selection)
                 if bets and (not self._events or spent >= 2 * self._events[-1][0]):
                     self._events.append((spent, learned.portfolio.only(0)))
         return learned
@@ -286,6 +289,8 @@ class PairAudit:
             looks = looks[: self._ledger.looks_to_refutation(looks)]
             released = fresh.release(len(looks) * stride)
             total = sum(looks, Tally.empty(rule.levels))
+        if self._ledger.divergences is not None:
+            self._ledger.divergences.record_draws(released)
         self._ledger.write("learning", total, is_bet_on=learned is not None)
         return released
 
@@ -482,7 +487,12 @@ class PairAudit:
             ranges=measure.seen is not None and measure.seen.has_ranges,
             points=several_points(self._claim),
             by_bets=ledger.ends_by_bets,
+            **self._divergence_bets(),
         )
+
+    def _divergence_bets(self) -> dict[str, Any]:
+        bets = self._ledger.divergences
+        return {} if bets is None else {"divergence_bets": bets.recorded, "limits": bets.limits}
 
     def _certificate(self, evidence: Evidence, learned: Learned) -> Certificate:
         ledger, limits, selection = self._ledger, self._plan.limits, self._selection

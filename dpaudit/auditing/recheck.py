@@ -207,12 +207,19 @@ def _certificate(result: AuditResult, record: Certificate) -> Iterator[Finding]:
         for name, value in computed.items():
             yield from _compared(name, getattr(record, name), value)
         bets_refute = computed["wealth"] * computed["alpha_betting"] >= 1
+        bets_refute |= _by_divergence(record)
         yield "refuted by betting", record.refuted_after is not None, bets_refute
         if record.schedule is not None:
             yield from _blocks(result.claim, record, record.schedule)
         yield from _interval(record)
     except (ValueError, ArithmeticError, LookupError, TypeError, RuntimeError) as error:
         yield "the record", f"cannot be recomputed ({error})", None
+
+
+def _by_divergence(record: Certificate) -> bool:
+    """Return whether the recorded bets against a divergence refute the claim."""
+    bets = record.divergence_bets
+    return bets is not None and bets.wealth * bets.alpha >= 1
 
 
 def _rules(record: Certificate) -> Iterator[Finding]:
@@ -258,7 +265,9 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
 
     Raises ValueError for a record that contradicts itself.
     """
-    fixed = record.fixed
+    fixed, bets = record.fixed, record.divergence_bets
+    if bets is not None and any(sum(map(sum, one.counts)) > record.draws for one in bets.bets):
+        raise ValueError("a witness bet on more draws than were made")
     if fixed.method == "probabilistic" and not result.claim.counts_single_outputs:
         raise ValueError("the probabilistic test belongs to the probabilistic definition")
     return Evidence(
@@ -274,6 +283,8 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
         accused=fixed.accused,
         thinned=_is_thinned(record),
         limited=_limited(result.claim, record),
+        divergence_bets=None if bets is None else bets.bets,
+        limits=dict(result.claim.divergences()),
         by_bets=record.schedule is not None and record.schedule.bets,
         illustration=_illustration(record),
         unseen=None if record.unseen is None else (record.unseen.count_d1, record.unseen.count_d2),
@@ -354,6 +365,9 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     learned, spent = sum(learning), sum(learning) + sum(certifying)
     rounds = list(map(beliefs_of, record.rounds))
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
+    after = record.refuted_after
+    if _by_divergence(record) and after is not None and (refuted is None or refuted > after):
+        refuted = after  # blocks have no tallies by the levels of earlier witnesses
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     ended = schedule.bets and not schedule.full and refuted is not None
     stopped = (bool(confirming) or ended) and not certifying

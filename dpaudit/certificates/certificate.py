@@ -234,6 +234,44 @@ class DivergenceTest:
 
 
 @dataclass(frozen=True, slots=True)
+class DivergenceBet:
+    """The bets of one witness against a bound of a Rényi divergence (docs/method.md §6).
+
+    Attributes
+    ----------
+    witness : Witness
+        The function of the level, with its stakes, fixed before the draws that it bets on.
+    share : float
+        Share of the initial stake. The shares of all witnesses add up to at most 1.
+    counts : tuple of pairs of int
+        Draws of d1 and of d2 at each level, from the first to the last bet of the witness.
+    """
+
+    witness: Witness
+    share: float
+    counts: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceBets:
+    """The bets of all witnesses against a bound of a Rényi divergence.
+
+    Attributes
+    ----------
+    alpha : float
+        Error probability that these bets spend; `Betting.alpha_betting` is as much.
+    wealth : float
+        The bets refute the claim if this wealth, at the end of betting, is at least 1 / alpha.
+    bets : tuple of DivergenceBet
+        The bets of each witness.
+    """
+
+    alpha: float
+    wealth: float
+    bets: tuple[DivergenceBet, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Unseen:
     """Counts of draws of the exact test with something new, of which no rule could learn.
 
@@ -379,6 +417,9 @@ class Betting:
         Beliefs of the bettors, one entry for each time of learning.
     bet_against : ProfilePoint or None
         The point that was bet against; None if it is `Certificate.point`.
+    divergence_bets : DivergenceBets or None
+        The bets against the divergence, for Rényi and zero-concentrated DP. None for other claims,
+        and in files of older versions.
     """
 
     refuted_after: int | None
@@ -387,6 +428,7 @@ class Betting:
     epsilon_betting: float
     rounds: tuple[Round, ...] = field(repr=False)
     bet_against: ProfilePoint | None = None
+    divergence_bets: DivergenceBets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,6 +579,7 @@ class Certificate:
     epsilon_betting = _Of(lambda one: one.betting.epsilon_betting)
     rounds = _Of(lambda one: one.betting.rounds)
     bet_against = _Of(lambda one: one.betting.bet_against)
+    divergence_bets = _Of(lambda one: one.betting.divergence_bets)
 
     fixed = _Of(lambda one: one.tests.fixed)
     others = _Of(lambda one: one.tests.others)

@@ -7,13 +7,17 @@ An audit, `dpaudit bound` and the recheck of a result file all compute their bou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from dpaudit.certificates.certificate import (
     Block,
     Certificate,
+    DivergenceBet,
+    DivergenceBets,
     DivergenceTest,
     FixedStage,
     FixedTest,
@@ -37,7 +41,7 @@ from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import RARE_SHARE
 from dpaudit.stats.binomial import TOSSED_AGAIN, clopper_pearson_upper
 from dpaudit.stats.power import POWER, detectable_rare
-from dpaudit.stats.witness import Witness, divergence_lower, p_value
+from dpaudit.stats.witness import Witness, divergence_lower, log_wealth, p_value
 
 # Shares of a pair's error probability: betting, the exact test at the planned end, and the exact
 # test on a confirmation block after an early stop. They add up to 1, so that a union bound holds
@@ -71,6 +75,9 @@ class Evidence:
     unseen: number of draws of d1 and of d2 in the exact test with something that no learning draw
     had, if counted. ranges: as in `Unseen`.
     by_bets: whether bets alone may end the run.
+    divergence_bets: bets of all witnesses against a divergence, with half of the error probability
+    of betting; None if no such bets were made. limits: the largest divergence that the claim
+    allows, in nats, by order.
     illustration: counts of an event that was chosen before these draws, which are not recorded as
     blocks, if bets ended the run. Its levels: a guess of d1, a guess of d2, none.
     """
@@ -90,6 +97,8 @@ class Evidence:
     ranges: bool = False
     points: tuple[ProfilePoint, ...] = ()
     by_bets: bool = False
+    divergence_bets: tuple[DivergenceBet, ...] | None = None
+    limits: Mapping[float, float] = field(default_factory=dict)
     illustration: Tally | None = None
 
     @property
@@ -97,7 +106,8 @@ class Evidence:
         """The share of alpha that betting spends."""
         if self.stage == "recorded":
             return 0.0
-        return EARLY_BETTING_SHARE if self.by_bets else BETTING_SHARE
+        share = EARLY_BETTING_SHARE if self.by_bets else BETTING_SHARE
+        return share if self.divergence_bets is None else share / 2
 
     @property
     def fixed_share(self) -> float:
@@ -125,20 +135,24 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
     p_values = [1.0, *(test.p_value / (evidence.fixed_share * test.share) for test in tests)]
     if divergence is not None:
         p_values.append(divergence.p_value / evidence.fixed_share)
-    log_wealth, epsilon_betting = 0.0, 0.0
+    log_betting, epsilon_betting = 0.0, 0.0
     is_refuted = any(test.refutes for test in tests)
     is_refuted |= divergence is not None and divergence.p_value <= divergence.alpha
     if evidence.betting_share:
         bets = _bets(evidence, followed)
-        log_wealth, epsilon_betting = bets.log_largest, bets.epsilon_lower
-        p_values.append(math.exp(-max(0.0, log_wealth)) / evidence.betting_share)
+        log_betting, epsilon_betting = bets.log_largest, bets.epsilon_lower
+        p_values.append(math.exp(-max(0.0, log_betting)) / evidence.betting_share)
         is_refuted |= bets.refuted
+    witnesses = _divergence_bets(evidence)
+    if witnesses is not None:
+        p_values.append(1 / (max(1.0, witnesses.wealth) * evidence.betting_share))
+        is_refuted |= witnesses.wealth * witnesses.alpha >= 1
     return {
         "refuted": is_refuted,
         "draws": sum(block.draws for block in evidence.blocks),
         "alpha": evidence.alpha,
         "alpha_betting": evidence.betting_share * evidence.alpha,
-        "wealth": math.exp(min(log_wealth, _LARGEST_LOG)),
+        "wealth": math.exp(min(log_betting, _LARGEST_LOG)),
         "epsilon_betting": epsilon_betting,
         "epsilon_lower": max(
             epsilon_betting if point == evidence.point else 0.0,
@@ -149,6 +163,7 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
         "fixed": fixed,
         "others": tuple(test for test in tests if test is not fixed),
         "divergence": divergence,
+        "divergence_bets": witnesses,
         "unseen": _unseen(evidence),
         "detectable_rare": _detectable_rare(evidence),
         "point": point,
@@ -270,6 +285,34 @@ def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
     elif p <= alpha:
         lower = math.nextafter(allowed, math.inf)
     return DivergenceTest(witness=witness, alpha=alpha, allowed=allowed, lower=lower, p_value=p)
+
+
+def _divergence_bets(evidence: Evidence) -> DivergenceBets | None:
+    bets, alpha = evidence.divergence_bets, evidence.betting_share * evidence.alpha
+    if bets is None:
+        return None
+    log_mixed = mixed_log_wealth(bets, evidence.limits)
+    return DivergenceBets(alpha, math.exp(min(log_mixed, _LARGEST_LOG)), bets)
+
+
+def mixed_log_wealth(bets: Sequence[DivergenceBet], limits: Mapping[float, float]) -> float:
+    """Return the log of the wealth of all witnesses together, rounded down.
+
+    The wealth of a witness is the infimum over all means that the claim allows. Infima are taken
+    before the witnesses are mixed: each is at most a wealth of expectation 1, for any witness that
+    earlier draws chose, and so is their mean (docs/method.md §6).
+
+    bets: the bets of each witness. limits: allowed divergence by order. Raises ValueError for
+    shares that add up to more than 1.
+    """
+    idle = 1 - math.fsum(bet.share for bet in bets)
+    if idle < -1e-9 or any(bet.share <= 0 for bet in bets):
+        raise ValueError("the shares of all witnesses add up to more than 1")
+    logs = [math.log(idle)] if idle > 0 else []
+    for bet in bets:
+        counts, allowed = np.array(bet.counts, dtype=np.int64), limits[bet.witness.order]
+        logs.append(math.log(bet.share) + log_wealth(bet.witness, counts, allowed))
+    return float(np.logaddexp.reduce(logs)) if logs else 0.0
 
 
 def _unseen(evidence: Evidence) -> Unseen | None:

@@ -235,6 +235,10 @@ def _workings(certificate: Certificate) -> list[Item]:
     betting = f"ε ≥ {numbers.at_least(certificate.epsilon_betting)}"
     wealth = numbers.at_least(certificate.wealth)
     needed = numbers.about(1 / certificate.alpha_betting)
+    if certificate.divergence_bets is not None:
+        wealth += (
+            f" on events, {numbers.at_least(certificate.divergence_bets.wealth)} on divergences"
+        )
     # The rules of a portfolio share what the exact test may spend.
     alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
     spent = [numbers.error_level(one) for one in alphas]

@@ -74,6 +74,8 @@ def refutation(certificate: Certificate) -> str:
     found = None  # where the counts alone do not show it
     if certificate.ended_by_bets:
         return f"betting wealth reached {_wealth(certificate)}"
+    if _is_by_witnesses(certificate) and not _is_by_bets(certificate):
+        return f"betting wealth on divergences reached {_wealth(certificate)}"
     if certificate.fixed.method == "probabilistic" and certificate.fixed.events:
         found = _violating_mass(certificate.fixed, point)
     elif event is not None and _excess(event, point) > 0:
@@ -89,8 +91,16 @@ def _is_by_bets(certificate: Certificate) -> bool:
     return certificate.wealth * certificate.alpha_betting >= 1
 
 
+def _is_by_witnesses(certificate: Certificate) -> bool:
+    """Return whether bets against a divergence refute the claim."""
+    found = certificate.divergence_bets
+    return found is not None and found.wealth * found.alpha >= 1
+
+
 def _wealth(certificate: Certificate) -> str:
-    reached = numbers.at_least(certificate.wealth)
+    found, wealth = certificate.divergence_bets, certificate.wealth
+    # Both kinds of bets have the same error probability.
+    reached = numbers.at_least(wealth if found is None else max(wealth, found.wealth))
     return f"{reached} (violation at {numbers.about(1 / certificate.alpha_betting)})"
 
 
@@ -115,8 +125,11 @@ def by_bets_alone(certificate: Certificate) -> str:
 def bets(certificate: Certificate) -> list[tuple[str, str]]:
     """Return the table of a run that bets alone ended: (name, value)."""
     chosen = certificate.draws - certificate.fixed.draws
+    found = certificate.divergence_bets
+    witnesses = [] if found is None else [("on divergences", numbers.at_least(found.wealth))]
     return [
-        ("wealth", f"{numbers.at_least(certificate.wealth)}"),
+        ("wealth", numbers.at_least(certificate.wealth)),
+        *witnesses,
         ("violation at", numbers.about(1 / certificate.alpha_betting)),
         ("draws", f"{certificate.draws:,}"),
         ("ε at every moment", f"≥ {numbers.at_least(certificate.epsilon_betting)}"),

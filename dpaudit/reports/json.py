@@ -91,6 +91,7 @@ CERTIFICATE = (
     *("reproducible", "rounds", "warnings", "interval", "recording", "ignored", "attacks"),
     *("scores", "schedule", "first_failures", "adjacency", "notes", "divergence", "unseen"),
     *("others", "detectable_rare", "bet_against", "redrawn"),
+    "divergence_bets",
 )
 _DERIVED = ("epsilon_lower", "delta_lower", "p_value", "draws")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import ApproximateDP, AuditResult, PureDP, Verdict, audit
+from dpaudit import ApproximateDP, AuditResult, PureDP, RenyiDP, Verdict, audit
 from dpaudit.auditing.recheck import recheck
 from dpaudit.composed import replace
 from dpaudit.reports.json import document, entry, read_document
@@ -158,3 +158,24 @@ def test_bets_are_the_same_for_workers() -> None:
     shared = leaks(seed=1, claim=PureDP(0.5), samples=400, workers=2)
     assert shared.certificates[0].blocks == whole.certificates[0].blocks
     assert shared.certificates[0].rounds == whole.certificates[0].rounds
+
+
+def normal(data: list[float], rng: np.random.Generator) -> float:
+    return len(data) + float(rng.normal())
+
+
+def test_bets_on_a_divergence_end_a_run() -> None:
+    result = leaks(normal, seed=1, claim=RenyiDP(2.0, 0.6), confidence=0.99)
+    one = result.certificates[0]
+    bets = one.divergence_bets
+    assert result.verdict is Verdict.VIOLATION
+    assert one.ended_by_bets
+    assert one.draws < 5_800
+    assert bets is not None
+    assert bets.wealth * bets.alpha >= 1
+    assert bets.alpha == one.alpha_betting == pytest.approx(0.9 * 0.01 / 2)
+    assert recheck(result) == []
+    first, *others = bets.bets
+    forged = replace(bets, bets=(replace(first, share=0.9), *others))
+    certificate = replace(one, divergence_bets=forged)
+    assert recheck(replace(result, ending=replace(result.ending, certificates=(certificate,))))

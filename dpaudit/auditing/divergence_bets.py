@@ -1,0 +1,109 @@
+"""Bets against a Rényi or zCDP claim while draws are made (docs/method.md §6).
+
+A witness is a bounded function of the level of an output, with stakes; it is fixed before the draws
+that it bets on. Its wealth is the infimum, over the means that the claim allows, of the product of
+two wealths (`stats.witness.log_wealth`). Each witness begins with fresh wealth and a fixed share of
+the stake, and bets on all later draws. The shares are mixed after each infimum, never before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.certificates.certificate import DivergenceBet
+from dpaudit.certificates.evidence import mixed_log_wealth
+from dpaudit.draws import SelectionDraws, Tally, by_arm
+from dpaudit.levels.level_map import CellCounter, FloatArray, IntArray, LevelMap
+from dpaudit.stats.witness import Witness, most_telling_witness
+
+# Witnesses begin after this number of draws, and whenever draws have grown by the factor.
+_FIRST, _GROWTH = 400, 2
+# At every such time one witness begins for each of these numbers of draws to come, as multiples of
+# the draws so far: stakes for more draws are smaller.
+_COMING = (2, 6)
+# Number of times at which witnesses begin. All witnesses have equal shares of the stake.
+_TIMES = 4
+
+
+@dataclass(slots=True, eq=False)
+class _Bet:
+    """A witness that bets. counts: (levels, 2), the draws that it has bet on."""
+
+    level: LevelMap
+    witness: Witness
+    counts: IntArray
+
+
+class DivergenceBets:
+    """The bets of all witnesses against one claim.
+
+    limits: largest divergence that the claim allows, in nats, by order.
+    alpha: error probability of these bets.
+    """
+
+    def __init__(self, limits: Mapping[float, float], alpha: float) -> None:
+        self.limits, self.alpha = dict(limits), alpha
+        self._bets: list[_Bet] = []
+        self._next, self._times = _FIRST, 0
+
+    @property
+    def counters(self) -> tuple[CellCounter, ...]:
+        """The level maps by which the next draws have to be counted, one for each witness."""
+        return tuple(bet.level for bet in self._bets)
+
+    def is_due(self, spent: int) -> bool:
+        """Return whether further witnesses may begin after `spent` draws."""
+        return self._times < _TIMES and spent >= self._next
+
+    def begin(self, level: LevelMap, expected: FloatArray, spent: int) -> None:
+        """Begin to bet with further witnesses.
+
+        level: map from outputs to levels.  spent: number of draws so far.
+        expected: (levels, 2), expected draws by level and input.
+        """
+        self._next, self._times = _GROWTH * spent, self._times + 1
+        for times in _COMING:
+            witness = most_telling_witness(
+                expected, self.limits, times * spent, self.alpha * self._share
+            )
+            if witness is not None:
+                counts = np.zeros((level.levels, 2), dtype=np.int64)
+                self._bets.append(_Bet(level, witness, counts))
+
+    def record(self, tallies: Sequence[Tally]) -> None:
+        """Bet on draws. tallies: their counts by each of `counters`."""
+        for bet, tally in zip(self._bets, tallies, strict=True):
+            bet.counts = bet.counts + tally.counts
+
+    def record_draws(self, draws: SelectionDraws) -> None:
+        """Bet on draws, which may be learned from afterwards."""
+        self.record(
+            [
+                Tally(by_arm(bet.level(draws.outcomes), bet.level.levels, draws.is_d1))
+                for bet in self._bets
+            ]
+        )
+
+    @property
+    def recorded(self) -> tuple[DivergenceBet, ...]:
+        """The bets in the form in which a certificate records them."""
+        return tuple(
+            DivergenceBet(bet.witness, self._share, tuple(map(tuple, bet.counts.tolist())))
+            for bet in self._bets
+        )
+
+    @property
+    def refuted(self) -> bool:
+        return bool(self._bets) and self.log_wealth >= -math.log(self.alpha)
+
+    @property
+    def log_wealth(self) -> float:
+        return mixed_log_wealth(self.recorded, self.limits)
+
+    @property
+    def _share(self) -> float:
+        return 1 / (_TIMES * len(_COMING))
