@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from dpaudit.api import audit as audit
     from dpaudit.api import bound as bound
+    from dpaudit.api import bound_canaries as bound_canaries
     from dpaudit.api import bound_guesses as bound_guesses
     from dpaudit.api import search as search
     from dpaudit.api import trace as trace
@@ -34,17 +35,19 @@ if TYPE_CHECKING:
     from dpaudit.errors import DpauditError as DpauditError
     from dpaudit.errors import MechanismError as MechanismError
     from dpaudit.errors import UsageError as UsageError
+    from dpaudit.inputs.canaries import Canaries as Canaries
     from dpaudit.searching.sensitivity import SensitivityResult as SensitivityResult
     from dpaudit.searching.sensitivity import Witness as Witness
     from dpaudit.searching.sensitivity import sensitivity as sensitivity
 
 # {module: the public names that the module defines}.
 _HOMES = {
-    "dpaudit.api": ("audit", "bound", "bound_guesses", "search", "trace"),
+    "dpaudit.api": ("audit", "bound", "bound_canaries", "bound_guesses", "search", "trace"),
     "dpaudit.certificates.certificate": ("Certificate",),
     "dpaudit.certificates.result": ("AuditResult", "Progress", "Verdict"),
     "dpaudit.certificates.traced": ("Trace",),
     "dpaudit.claims.base": ("PrivacyClaim",),
+    "dpaudit.inputs.canaries": ("Canaries",),
     "dpaudit.searching.sensitivity": ("SensitivityResult", "Witness", "sensitivity"),
     "dpaudit.errors": ("DpauditError", "MechanismError", "UsageError"),
 }

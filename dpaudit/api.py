@@ -1,4 +1,4 @@
-"""The functions of dpaudit for Python: `audit`, `search`, `trace`, `bound` and `bound_guesses`.
+"""The functions of dpaudit for Python: `audit`, `search`, `trace` and `bound`, also for canaries.
 
 Users import the functions from `dpaudit`. The functions turn their arguments into a checked
 specification, as the command line does, and run the same engine as the command line.
@@ -27,12 +27,14 @@ from dpaudit.auditing.options import (
     verify,
 )
 from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.certificate import Sides
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.composed import composed
 from dpaudit.errors import UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
+from dpaudit.inputs.canaries import Canaries
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.sampling.executors import Workers
 from dpaudit.targets.target import (
@@ -596,6 +598,98 @@ def bound_guesses(
         why = f"{error}; give canaries ≥ guesses ≥ correct ≥ 0"
         raise UsageError(why, code="option-invalid") from None
     return audit_guesses(seen, claim, confidence=confidence, name=name)
+
+
+def bound_canaries(
+    canaries: Canaries | Sequence[Any] | NDArray[Any],
+    scores: Sequence[float] | NDArray[Any],
+    claim: PrivacyClaim,
+    *,
+    guesses: int | Literal["auto"] = "auto",
+    sides: Sides | None = None,
+    independent_canaries: bool = False,
+    confidence: float = DEFAULTS["confidence"],
+    seed: int = DEFAULTS["seed"],
+    name: str = "canaries",
+) -> AuditResult:
+    """Look for statistical proof of a leak in a single run, from the scores of its canaries.
+
+    Parameters
+    ----------
+    canaries : Canaries, or sequence of bool
+        The coins: which canaries the run included.
+    scores : sequence of float
+        A score for each canary, computed from what the run releases, without its coin. A larger
+        score means that the canary was more likely included.
+    claim : PrivacyClaim
+        The claim to test, about inputs that differ in one canary.
+    guesses : int or 'auto', default 'auto'
+        Number of guesses: the canaries with the most extreme scores are guessed. A number must be
+        fixed before the scores are seen. With 'auto', a random half of the canaries chooses the
+        number, and the guesses are about the other half.
+    sides : {'both', 'in'}, optional
+        Whether half of the guesses say "in" and half "out", or all "in". Default: 'both', or chosen
+        with the number of guesses.
+    independent_canaries : bool, default False
+        Whether to assume that what the run reveals about one canary is independent of what it
+        reveals about the others. The bound is then larger, and invalid without this assumption.
+    confidence : float, default 0.99
+        1 minus the probability of a false alarm, in [0.5, 1).
+    seed : int, default 0
+        Seed of the random half, and of the order of equal scores.
+    name : str, default 'canaries'
+        Name of the audit in reports.
+
+    Returns
+    -------
+    AuditResult
+        As in `audit`, with one `OneRunCertificate` in `by_pair`.
+
+    Raises
+    ------
+    UsageError
+        For coins and scores that do not fit together, and for claims that guesses cannot refute.
+
+    Notes
+    -----
+    If the mechanism satisfies the claim, the verdict is VIOLATION with probability at most
+    1 - confidence (docs/method.md §12), however the canaries depend on each other. Sources:
+    Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024.
+
+    Examples
+    --------
+    >>> import dpaudit
+    >>> import numpy as np
+    >>> canaries = dpaudit.Canaries(5_000, seed=1)
+    >>> scores = canaries.included + np.random.default_rng(2).normal(size=5_000)
+    >>> result = dpaudit.bound_canaries(canaries, scores, dpaudit.GaussianDP(0.3), guesses=500)
+    >>> result.verdict, round(result.by_pair[0].mu_lower, 2)
+    (<Verdict.VIOLATION: 'VIOLATION'>, 0.67)
+    """
+    from dpaudit.auditing.canary_scores import audit_scores, checked_coins, checked_scores
+
+    verify(name=name, confidence=confidence, seed=seed)
+    count: int | None = None
+    if guesses != "auto":
+        if isinstance(guesses, bool) or not isinstance(guesses, Integral):
+            raise refused("guesses", guesses, "must be a whole number, or 'auto'")
+        count = int(guesses)
+    if sides not in (None, "both", "in"):
+        raise refused("sides", sides, "must be 'both' or 'in'")
+    if not isinstance(independent_canaries, bool):
+        raise refused("independent_canaries", independent_canaries, "must be true or false")
+    coins = canaries.included if isinstance(canaries, Canaries) else canaries
+    return audit_scores(
+        checked_coins(coins),
+        checked_scores(scores),
+        claim,
+        guesses=count,
+        sides=sides,
+        independent=independent_canaries,
+        confidence=confidence,
+        seed=seed,
+        name=name,
+    )
 
 
 def _are_rows(outcomes: Any) -> bool:

@@ -8,23 +8,33 @@ guesses into an `AuditResult`; `dpaudit.api` and the command line call it.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.auditing.underpowered import guessed_too_few
-from dpaudit.certificates.certificate import OneRunCertificate
+from dpaudit.certificates.certificate import CanaryScores, GuessMethod, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries
 from dpaudit.claims import PrivacyClaim
+from dpaudit.claims.tradeoff import smallest_probability
 from dpaudit.errors import UsageError
-from dpaudit.stats import one_run
+from dpaudit.stats import one_run, one_run_tradeoff
 from dpaudit.stats.one_run import Guesses
+from dpaudit.stats.one_run_tradeoff import (
+    independent_bounds,
+    independent_mu_lower,
+    independent_p_value,
+    mu_lower,
+    tradeoff_p_value,
+)
 
 _PAIR = "each canary in or out, by its own fair coin"
 _ONE_POINT = (
-    "this claim is a curve, and only one point of it is tested: one run leaves no draws to choose "
-    "a better point with"
+    "this claim is a curve, and only one point of it is tested, which takes fewer correct guesses "
+    "to refute than the whole curve"
 )
 _BLANK = (
     "{blank:,} of {all:,} canaries have no guess. With δ > 0 the result holds only if the number "
@@ -41,6 +51,9 @@ def audit_guesses(
     name: str = "one run",
     source: str = "guesses about canaries",
     has_blanks: bool = False,
+    method: GuessMethod | None = None,
+    scores: CanaryScores | None = None,
+    warnings: tuple[str, ...] = (),
 ) -> AuditResult:
     """Return the result of an audit of one run, from guesses about its canaries.
 
@@ -57,6 +70,12 @@ def audit_guesses(
     has_blanks : bool
         Whether the file of guesses has canaries without a guess. If so, the number of guesses may
         depend on the output of the run. The result then has a warning if δ > 0.
+    method : {'independent'}, optional
+        Whether the canaries are assumed to be independent.
+    scores : CanaryScores, optional
+        The scores from which the guesses were made.
+    warnings : tuple of str
+        Reasons to doubt the coins.
 
     Returns
     -------
@@ -71,10 +90,17 @@ def audit_guesses(
     start = time.perf_counter()
     verify(claim=claim, confidence=confidence)
     _check(seen, claim)
-    certificate = certify_guesses(seen, claim, 1 - confidence)
-    if has_blanks and certificate.point.delta > 0:
-        warned = _BLANK.format(blank=seen.canaries - seen.guesses, all=seen.canaries)
-        certificate = replace(certificate, warnings=(*certificate.warnings, warned))
+    certificate = certify_guesses(seen, claim, 1 - confidence, method)
+    if certificate.method == "point" and len(claim.points()) > 1:
+        warnings += (_ONE_POINT,)
+    if has_blanks and certificate.fixes_guesses:
+        blank = _BLANK.format(blank=seen.canaries - seen.guesses, all=seen.canaries)
+        warnings += (blank,)
+    certificate = replace(certificate, scores=scores, warnings=warnings)
+    # A number of guesses that the canaries chose says nothing about what more guesses could do.
+    most = (
+        seen if scores is None or not scores.chosen_on else Guesses(seen.canaries, seen.canaries, 0)
+    )
     return AuditResult(
         name=name,
         claim=claim,
@@ -84,18 +110,33 @@ def audit_guesses(
         ending=Canaries((certificate,)),
         seconds=time.perf_counter() - start,
         versions=versions(),
-        underpowered=guessed_too_few(seen, claim, confidence),
+        underpowered=guessed_too_few(
+            most, claim, _refuting(claim, confidence, method), were_chosen=most is not seen
+        ),
     )
 
 
-def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunCertificate:
+def certify_guesses(
+    seen: Guesses, claim: PrivacyClaim, alpha: float, method: GuessMethod | None = None
+) -> OneRunCertificate:
     """Return the certificate, with p-value and bounds, for counts of guesses (docs/method.md §12).
 
     seen: numbers of canaries, guesses and correct guesses.  alpha: probability of a false alarm.
+    method: "independent" if the canaries are assumed to be independent; "point" as in files of
+        older versions. Default: the better of the other two (`chosen_test`).
     """
     point = claim.point()
-    p = one_run.p_value(seen, point.epsilon, point.delta)
-    several = len(claim.points()) > 1
+    bounds, mu_of = point_bounds, mu_lower
+    if method == "independent":
+        test, bounds, mu_of = _independent(claim), independent_bounds, independent_mu_lower
+    elif method == "point":
+        test = _of_point(claim)
+    else:
+        test = chosen_test(seen, claim, alpha)
+    p = test.p_value(seen)
+    epsilon, delta = bounds(seen, point.epsilon, point.delta, alpha)
+    mu = None if method == "point" or len(claim.points()) == 1 else mu_of(seen, alpha)
+    needed = one_run.fewest_correct(seen, lambda other: test.refutes(other, alpha))
     return OneRunCertificate(
         pair=_PAIR,
         point=point,
@@ -104,12 +145,73 @@ def certify_guesses(seen: Guesses, claim: PrivacyClaim, alpha: float) -> OneRunC
         guesses=seen.guesses,
         correct=seen.correct,
         alpha=alpha,
-        epsilon_lower=one_run.epsilon_lower(seen, point.delta, alpha),
-        delta_lower=one_run.delta_lower(seen, point.epsilon, alpha),
+        epsilon_lower=epsilon,
+        delta_lower=delta,
         p_value=p,
-        detectable_epsilon=one_run.smallest_detectable(seen, point.epsilon, point.delta, alpha),
-        warnings=(_ONE_POINT,) if several else (),
+        detectable_epsilon=one_run.smallest_detectable(seen, needed, point.epsilon),
+        method=test.method,
+        mu_lower=mu,
     )
+
+
+def _refuting(
+    claim: PrivacyClaim, confidence: float, method: GuessMethod | None
+) -> Callable[[Guesses], bool]:
+    """Return the function from counts to whether they refute a claim."""
+
+    def refuting(seen: Guesses) -> bool:
+        alpha = 1 - confidence
+        test = _independent(claim) if method else chosen_test(seen, claim, alpha)
+        return test.refutes(seen, alpha)
+
+    return refuting
+
+
+@dataclass(frozen=True, slots=True)
+class GuessTest:
+    """A test of a claim by guesses. refutes: called with counts and an error probability."""
+
+    method: GuessMethod
+    p_value: Callable[[Guesses], float]
+    refutes: Callable[[Guesses, float], bool]
+
+
+def chosen_test(seen: Guesses, claim: PrivacyClaim, alpha: float) -> GuessTest:
+    """Return the test that needs fewer right guesses to refute the claim.
+
+    For a claim with one point this is the test of the point: some mechanism attains its p-value.
+
+    seen: numbers of canaries and of guesses; the number of right guesses is not used, so that the
+        scores do not choose the test.
+    """
+    if len(claim.points()) == 1:
+        return _of_point(claim)
+    smallest = smallest_probability(claim)
+    whole = GuessTest(
+        "tradeoff",
+        partial(tradeoff_p_value, smallest=smallest),
+        lambda other, level: one_run_tradeoff.refutes(other, smallest, level),
+    )
+    return min(
+        (whole, _of_point(claim)),
+        key=lambda test: one_run.fewest_correct(seen, lambda other: test.refutes(other, alpha)),
+    )
+
+
+def _of_point(claim: PrivacyClaim) -> GuessTest:
+    point = claim.point()
+    p_value = partial(one_run.p_value, epsilon=point.epsilon, delta=point.delta)
+    return GuessTest("point", p_value, lambda other, level: p_value(other) <= level)
+
+
+def _independent(claim: PrivacyClaim) -> GuessTest:
+    p_value = partial(independent_p_value, smallest=smallest_probability(claim))
+    return GuessTest("independent", p_value, lambda other, level: p_value(other) <= level)
+
+
+def point_bounds(seen: Guesses, epsilon: float, delta: float, alpha: float) -> tuple[float, float]:
+    """Return the lower bounds for ε at `delta` and for δ at `epsilon`, by (12.1)."""
+    return one_run.epsilon_lower(seen, delta, alpha), one_run.delta_lower(seen, epsilon, alpha)
 
 
 def _check(seen: Guesses, claim: PrivacyClaim) -> None:

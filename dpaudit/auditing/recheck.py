@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from itertools import accumulate, chain
 from typing import Any
 
@@ -31,6 +31,7 @@ from dpaudit.certificates.certificate import (
     ExactCertificate,
     FixedTest,
     OneRunCertificate,
+    Rate,
     Schedule,
 )
 from dpaudit.certificates.evidence import Evidence, numbers
@@ -40,7 +41,7 @@ from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
 from dpaudit.claims import PrivacyClaim, compose, group
 from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
-from dpaudit.stats.binomial import epsilon_interval
+from dpaudit.stats.binomial import clopper_pearson_interval, epsilon_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.witness import Witness
 
@@ -135,15 +136,32 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
 def _of_pairs(result: AuditResult) -> Iterator[Finding]:
     for record in result.by_pair:
         if isinstance(record, OneRunCertificate):
-            seen = Guesses(record.canaries, record.guesses, record.correct)
-            computed = certify_guesses(seen, result.claim, 1 - result.confidence)
-            findings = _compared("", record, computed)
+            findings = _compared("", record, _guessed(result, record))
         elif isinstance(record, ExactCertificate):
             findings = _exact(result, record)
         else:
             findings = _certificate(result, record)
         for name, *both in findings:
             yield f"{record.pair}: {name}", *both
+
+
+def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificate:
+    """Return the certificate that follows from the counts of guesses."""
+    seen = Guesses(record.canaries, record.guesses, record.correct)
+    # Files of older versions have no bound for μ, and only a test of the point.
+    method = record.method if record.method == "independent" or record.mu_lower is None else None
+    computed = certify_guesses(seen, result.claim, 1 - result.confidence, method)
+    if record.scores is None:
+        return computed
+    total, level = record.scores.included, 1 - result.confidence
+    rates = tuple(
+        Rate(one.false_positives, one.above, *clopper_pearson_interval(one.above, total, level))
+        for one in record.scores.rates
+    )
+    counts = [sum(column) for column in zip(*record.scores.histogram, strict=True)]
+    included, excluded = counts
+    scores = replace(record.scores, included=included, excluded=excluded, rates=rates)
+    return replace(computed, scores=scores)
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ import math
 import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import itemgetter
 
 from dpaudit.auditing.options import MAXIMUM_SAMPLES, MINIMUM_SAMPLES
@@ -274,14 +275,6 @@ def no_draws_could(point: ProfilePoint, alpha: float) -> bool:
     return _enough(point, alpha) > MAXIMUM_SAMPLES
 
 
-def no_guesses_could(point: ProfilePoint, alpha: float) -> bool:
-    """Return whether a point (ε, δ) cannot be refuted by `MOST_GUESSES` guesses about canaries.
-
-    alpha: error probability of the audit.
-    """
-    return draws_to_refute(point.epsilon, point.delta, alpha) > one_run.MOST_GUESSES
-
-
 def kept_too_few(certificate: Certificate) -> str | None:
     """Return a message if a recording left too few draws to the exact test, else None.
 
@@ -296,21 +289,44 @@ def kept_too_few(certificate: Certificate) -> str | None:
     return _cannot_refute(kept, point, remedy)
 
 
-def guessed_too_few(seen: Guesses, claim: PrivacyClaim, confidence: float) -> str | None:
+def guessed_too_few(
+    seen: Guesses,
+    claim: PrivacyClaim,
+    refutes: Callable[[Guesses], bool],
+    *,
+    were_chosen: bool = False,
+) -> str | None:
     """Return a message if the guesses about canaries are too few to refute the claim, else None.
 
-    The check assumes the best case, in which all guesses are right.
+    The message names a sufficient number of guesses. The check assumes the best case, in which all
+    guesses are right.
 
     seen: numbers of canaries and of guesses.
+    refutes: whether counts refute the claim, by the test of the audit.
+    were_chosen: whether other canaries chose the number of guesses.
     """
-    best = Guesses(seen.canaries, seen.guesses, seen.guesses)
-    point = claim.point()
-    if one_run.p_value(best, point.epsilon, point.delta) <= 1 - confidence:
+    canaries, most = seen.canaries, seen.guesses
+    if refutes(replace(seen, correct=most)):
         return None
-    hopeless = no_guesses_could(point, 1 - confidence)
-    remedy = ", and no number could" if hopeless else "; guess about more canaries"
-    guesses = f"{counted(seen.guesses, 'guess')} cannot refute {_words(point)}"
+    enough = most + 1
+    while enough <= one_run.MOST_GUESSES and not _all_right_refute(canaries, enough, refutes):
+        enough *= 2
+    remedy = ", and no number could"
+    if enough <= one_run.MOST_GUESSES:
+        sizes = range(max(most + 1, enough // 2), enough)
+        enough = sizes.start + bisect_left(
+            sizes, True, key=lambda guesses: _all_right_refute(canaries, guesses, refutes)
+        )
+        about = f" about {enough:,} canaries" if enough > canaries else ""
+        remedy = f"; at least {enough:,} guesses{about} could"
+        remedy += ", and as many canaries to choose how many" if were_chosen else ""
+    words = _words(claim.point()) if len(claim.points()) == 1 else claim.describe()
+    guesses = f"{counted(most, 'guess')} cannot refute {words}"
     return f"{guesses} even if all are right{remedy}"
+
+
+def _all_right_refute(canaries: int, guesses: int, refutes: Callable[[Guesses], bool]) -> bool:
+    return refutes(Guesses(max(canaries, guesses), guesses, guesses))
 
 
 def _can_refute(point: ProfilePoint, samples: int, alpha: float) -> bool:

@@ -26,6 +26,8 @@ Stage = Literal["learning", "certification", "confirmation", "recorded"]
 FixedStage = Literal["certification", "confirmation", "recorded", "betting"]
 Method = Literal["game", "clopper-pearson", "probabilistic"]
 RuleKind = Literal["main", "rare", "other"]
+GuessMethod = Literal["point", "tradeoff", "independent"]
+Sides = Literal["both", "in"]
 
 Value = TypeVar("Value")
 
@@ -676,6 +678,67 @@ class ExactCertificate:
 
 
 @dataclass(frozen=True, slots=True)
+class Rate:
+    """The share of included canaries above a threshold, at a given false-positive rate.
+
+    Attributes
+    ----------
+    false_positives : float
+        Largest share of the other canaries above the threshold.
+    above : int
+        Number of included canaries above the threshold.
+    lower, upper : float
+        Two-sided Clopper-Pearson interval of the true-positive rate, at the confidence of the
+        audit. It is valid only if the scores of the canaries are independent.
+    """
+
+    false_positives: float
+    above: int
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryScores:
+    """The scores of all canaries of a run, in summary. No bound follows from them.
+
+    Attributes
+    ----------
+    digest : str
+        SHA-256 of the coins, as `Canaries.digest` gives it.
+    included, excluded : int
+        Number of canaries that were in and out.
+    sides : {'both', 'in'}
+        Whether half of the guesses say "in" and half "out", or all "in".
+    chosen_on : int
+        Number of canaries on which the number of guesses was chosen; the certificate contains only
+        the others. 0 if the number was given.
+    auroc : float
+        Share of pairs of an included and another canary in which the included one has the larger
+        score; equal scores count half.
+    rates : tuple of Rate
+        True-positive rates at false-positive rates of 0.1, 1 and 10 %.
+    roc : tuple of pairs of float
+        False-positive and true-positive rate, ascending.
+    edges : tuple of float
+        Ends of the bins of the histogram.
+    histogram : tuple of pairs of int
+        Number of included and of other canaries by bin.
+    """
+
+    digest: str
+    included: int
+    excluded: int
+    sides: Sides
+    chosen_on: int
+    auroc: float
+    rates: tuple[Rate, ...]
+    roc: tuple[tuple[float, float], ...] = field(repr=False)
+    edges: tuple[float, ...] = field(repr=False)
+    histogram: tuple[tuple[int, int], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class OneRunCertificate:
     """The result of one run with many canaries: records that fair coins include or leave out.
 
@@ -701,10 +764,21 @@ class OneRunCertificate:
         probability e^ε / (1 + e^ε); inf if there is none.
     warnings : tuple of str
         Reasons to doubt the result.
+    method : {'point', 'tradeoff', 'independent'}
+        Test of the claim: at one point (ε, δ), by (12.1) of docs/method.md; by its whole trade-off
+        function, by (12.2); or with independent canaries, an assumption without which the result is
+        invalid. The number of canaries, the number of guesses and the claim decide between the
+        first two.
+    mu_lower : float or None
+        Lower bound for μ of Gaussian DP, valid with probability at least 1 - alpha; it does not
+        depend on the claim. None for claims with only one point, and in files of older versions.
+    scores : CanaryScores or None
+        The scores from which the guesses were made; None if the guesses were given.
 
     Notes
     -----
-    Source: Steinke, Nasr & Jagielski 2023, with the bound of docs/method.md §12.
+    Sources: Steinke, Nasr & Jagielski 2023, and Mahloujifar, Melis & Chaudhuri 2024, with the
+    bounds of docs/method.md §12.
     """
 
     pair: str
@@ -719,3 +793,11 @@ class OneRunCertificate:
     p_value: float
     detectable_epsilon: float
     warnings: tuple[str, ...] = ()
+    method: GuessMethod = "point"
+    mu_lower: float | None = None
+    scores: CanaryScores | None = None
+
+    @property
+    def fixes_guesses(self) -> bool:
+        """Whether the result holds only if the number of guesses was fixed before the scores."""
+        return self.method != "independent" and (self.method == "tradeoff" or self.point.delta > 0)

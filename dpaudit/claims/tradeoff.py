@@ -25,7 +25,7 @@ from dpaudit.claims.base import (
     points_at,
     positive_up_to,
 )
-from dpaudit.claims.solving import largest_parameter
+from dpaudit.claims.solving import crossing, largest_parameter
 from dpaudit.errors import ClaimError
 
 # A trade-off function f, from [0, 1] to [0, 1].
@@ -329,6 +329,34 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return min(1.0, max(0.0, ahead - scaled) + 1e-13 * ahead)
 
 
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the smallest ε at which N(0, 1) against N(μ, 1) has the given δ.
+
+    Parameters
+    ----------
+    mu, delta : float
+        μ, above 0; δ, in (0, 1).
+
+    Returns
+    -------
+    float
+        The smallest ε ≥ 0 with δ(ε) ≤ `delta`, in nats, rounded down.
+
+    Notes
+    -----
+    Source: docs/method.md (6.1).
+
+    Examples
+    --------
+    >>> round(gaussian_epsilon(1.0, 1e-5), 3)
+    4.377
+    """
+    if gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    # δ(ε) ≤ Φ(-ε/μ + μ/2), which is below 1e-300 at the upper end.
+    return crossing(lambda eps: delta - gaussian_delta(mu, eps), 0.0, mu * (mu / 2 + 38), 1e-9)[0]
+
+
 def _normal_tail(x: float) -> float:
     """Return Pr[N(0, 1) > x]."""
     return 0.5 * math.erfc(x / math.sqrt(2))
@@ -364,6 +392,73 @@ def _gaussian_points(mu: float) -> tuple[ProfilePoint, ...]:
 _STEPS, _LARGEST_EPSILON = 200, 12.0
 
 
+def smallest_probability(claim: PrivacyClaim) -> Callable[[float], float]:
+    """Return the function g of a claim: the smallest probability of an event for the other input.
+
+    Parameters
+    ----------
+    claim : PrivacyClaim
+        The claim.
+
+    Returns
+    -------
+    callable
+        g, from [0, 1] to [0, 1], convex and rising, rounded down: under the claim, an event with
+        probability p for one of two neighbouring inputs has at least probability g(p) for the
+        other.
+
+    Notes
+    -----
+    g(p) = f(1 - p) for the trade-off function f. For Gaussian DP, g(p) = Φ(Φ⁻¹(p) - μ). Otherwise
+    g(p) is computed from lines below f, as in `tradeoff`.
+
+    Examples
+    --------
+    >>> from dpaudit.claims.point_claims import PureDP
+    >>> round(smallest_probability(PureDP(math.log(3)))(0.75), 6)
+    0.25
+    """
+    if isinstance(claim, GaussianDP):
+        return gaussian_smallest_probability(claim.mu)
+    import numpy as np
+
+    factors, deltas = np.array(sorted(_points(claim))).T
+
+    def smallest(p: float) -> float:
+        small = float(((p - deltas) / factors).max())
+        large = float((1 - deltas - factors * (1 - p + 1e-15)).max())
+        return max(0.0, small, large) * (1 - _ROUNDED_DOWN)
+
+    return smallest
+
+
+def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
+    """Return the function g of μ-Gaussian DP: `smallest_probability`, also for μ = 0.
+
+    Parameters
+    ----------
+    mu : float
+        μ, at least 0.
+
+    Returns
+    -------
+    callable
+        g(p) = Φ(Φ⁻¹(p) - μ), from [0, 1] to [0, 1], rounded down.
+
+    Notes
+    -----
+    Source: Dong, Roth & Su 2022, Def. 2.6.
+
+    Examples
+    --------
+    >>> round(gaussian_smallest_probability(1.0)(0.5), 6)
+    0.158655
+    """
+    from scipy.special import ndtr, ndtri
+
+    return lambda p: float(ndtr(ndtri(p) - mu)) * (1 - _ROUNDED_DOWN)
+
+
 def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
     """Return the trade-off function f of a claim at α: the least probability of a miss.
 
@@ -397,6 +492,10 @@ def tradeoff(claim: PrivacyClaim, alpha: float) -> float:
         return own
     lines = ((1 - d - e * alpha, (1 - d - alpha) / e) for e, d in _points(claim))
     return max(0.0, *map(max, lines))
+
+
+# More than the relative rounding error of `smallest_probability`.
+_ROUNDED_DOWN = 1e-13
 
 
 @lru_cache(maxsize=32)

@@ -1,8 +1,8 @@
-"""`dpaudit bound`: audit recorded outputs, or guesses about canaries."""
+"""`dpaudit bound`: audit recorded outputs, or the canaries of one run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from dpaudit.auditing.options import owned
+from dpaudit.certificates.certificate import Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
 from dpaudit.cli.batch import Printer
 from dpaudit.cli.flags import check_complete, given_settings, some_flags
-from dpaudit.cli.options import AuditCommand, option, repeating
+from dpaudit.cli.options import AuditCommand, Choice, option, repeating
 from dpaudit.cli.process.ending import heeded
 from dpaudit.cli.process.streams import set_apart
 from dpaudit.cli.saving import Results, destinations
@@ -25,6 +26,7 @@ from dpaudit.errors import UsageError
 from dpaudit.stats.one_run import Guesses
 
 _EXAMPLE = "dpaudit bound d1.npy d2.npy --epsilon 1"
+_CANARIES = "dpaudit bound --canaries run.csv --mu 1"
 _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
@@ -52,7 +54,8 @@ class _Bound(AuditCommand):
 Examples:
   dpaudit bound d1.npy d2.npy --epsilon 1 --delta 1e-5
   dpaudit bound draws.csv --arm input --epsilon 1
-  dpaudit bound --guesses 1000 100 75 --epsilon 1""",
+  dpaudit bound --guesses 1000 100 75 --epsilon 1
+  dpaudit bound --canaries run.csv --mu 1""",
 )
 @click.argument("files", nargs=-1, required=True, metavar="D1 D2|FILE|N R V")
 @option(
@@ -75,6 +78,31 @@ Examples:
     help="Audit guesses about the canaries of one run. Give the numbers of canaries, of guesses "
     "(in or out) and of correct guesses, or a file with the columns included and guess.",
 )
+@option(
+    "--canaries",
+    section="Usual options",
+    is_flag=True,
+    help="Audit the canaries of one run, from a file with the columns included (1 or 0) and score.",
+)
+@option(
+    "--guess-count",
+    section="Usual options",
+    metavar="N|auto",
+    help="Number of guesses about --canaries, fixed before the scores were seen. Default: auto, "
+    "chosen on half of the canaries.",
+)
+@option(
+    "--sides",
+    type=Choice(["both", "in"]),
+    help="Whether half of the guesses about --canaries say in and half out, or all in. Default: "
+    "both, or chosen with the number of guesses.",
+)
+@option(
+    "--independent-canaries",
+    is_flag=True,
+    help="Assume that the run reveals something about each of the --canaries independently of the "
+    "others. Without this assumption, the result is invalid.",
+)
 # What an adversary would answer to recorded outputs is not asked.
 @some_flags(
     *(one.name for one in owned("claim") if one.name not in ("adversary", "from")),
@@ -89,6 +117,10 @@ def bound(
     arm: str | None,
     scores: bool,
     guesses: bool,
+    canaries: bool,
+    guess_count: str | None,
+    sides: Sides | None,
+    independent_canaries: bool,
     bound: str | None,
     json: str | None,
     report: list[str],
@@ -96,7 +128,7 @@ def bound(
     verbose: int,
     **flags: Any,
 ) -> int:
-    """Audit recorded outputs, or guesses about canaries.
+    """Audit recorded outputs, or the canaries of one run.
 
     The files D1 and D2 hold the outputs of two neighbouring inputs, one output per row (.npy,
     .csv, .tsv, .jsonl, .parquet). The seed decides which rows choose the event and which rows
@@ -111,11 +143,21 @@ def bound(
     claim, grouped = build_claims(settings.pop("claim"))
     expect, strict = settings.pop("expect", None), settings.pop("strict", False)
     results = Results(destinations(json, report, inputs), stdout)
+    others: dict[str, Any] = {"arm": arm, "scores": scores, "bound": bound}
+    more: dict[str, Any] = {
+        "guess-count": guess_count, "sides": sides, "independent-canaries": independent_canaries,
+    }  # fmt: skip
     try:
         with heeded():
-            result = _result(
-                files, claim, settings, arm=arm, scores=scores, bound=bound, guesses=guesses
-            )
+            if canaries:
+                _refuse("--canaries", {**others, "guesses": guesses})
+                result = _of_scores(
+                    files, claim, settings,
+                    guess_count=guess_count, sides=sides, independent=independent_canaries,
+                )  # fmt: skip
+            else:
+                _refuse("anything but --canaries", more)
+                result = _result(files, claim, settings, guesses=guesses, **others)
     except KeyboardInterrupt:
         results.finish()  # without a result, in the place of an earlier one
         raise
@@ -139,10 +181,7 @@ def _result(
 ) -> AuditResult:
     if guesses:
         others = {"arm": arm, "scores": scores, "bound": bound, "seed": settings.get("seed")}
-        for name in filter(others.get, others):
-            raise UsageError(
-                f"--{name} has no meaning for --guesses; leave it out", code="options-conflict"
-            )
+        _refuse("--guesses", others)
         from dpaudit.auditing.canaries import audit_guesses
 
         name, source = "guesses", "guesses about canaries"
@@ -154,6 +193,40 @@ def _result(
         return audit_guesses(seen, claim, **given)
     more = {"bound": bound, "scores_only": scores, "claim": claim}
     return _of_draws(files, arm, {**settings, **more})
+
+
+def _refuse(flag: str, others: Mapping[str, Any]) -> None:
+    """Raise UsageError if an option was given that has no meaning for `flag`."""
+    for name in filter(others.get, others):
+        raise UsageError(
+            f"--{name} has no meaning for {flag}; leave it out", code="options-conflict"
+        )
+
+
+def _of_scores(
+    files: Sequence[str],
+    claim: PrivacyClaim,
+    settings: dict[str, Any],
+    *,
+    guess_count: str | None,
+    **more: Any,
+) -> AuditResult:
+    from dpaudit.auditing.canary_scores import audit_scores
+    from dpaudit.inputs.canaries import read_scores
+
+    if len(files) != 1:
+        why = f"--canaries takes one file, as in {_CANARIES}; not {' '.join(files)!r}"
+        raise UsageError(why, code="arguments-wrong")
+    count = None
+    if guess_count not in (None, "auto"):
+        word = str(guess_count).replace("_", "").replace(",", "")
+        if not word.isdecimal():
+            why = f"--guess-count {guess_count} must be a whole number, or auto"
+            raise UsageError(why, code="option-invalid")
+        count = int(word)
+    included, scores = read_scores(Path(files[0]))
+    more |= {"name": files[0], "source": f"scores of canaries in {files[0]}", **settings}
+    return audit_scores(included, scores, claim, guesses=count, **more)
 
 
 def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:

@@ -22,7 +22,8 @@ COMMANDS = {
     ),
     "trace": ("dpaudit.cli.trace:trace", "Find the line of code that leaks."),
     "plan": ("dpaudit.cli.plan:plan_", "Compute how many draws an audit needs."),
-    "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or guesses about canaries."),
+    "bound": ("dpaudit.cli.bound:bound", "Audit recorded outputs, or the canaries of one run."),
+    "canaries": ("dpaudit.cli.canaries:canaries", "Toss the coins of a run's canaries."),
     "sensitivity": (
         "dpaudit.cli.sensitivity:sensitivity",
         "Search for a larger sensitivity than claimed.",

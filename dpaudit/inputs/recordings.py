@@ -51,13 +51,13 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
 
     Raises DatasetError.
     """
-    table = _named(file, _read(file))
-    arms = _column(file, table, column)
+    table = read_columns(file)
+    arms = column_of(file, table, column)
     rest = {name: values for name, values in table.items() if name != column}
     if not rest:
         raise _invalid(f"{file} has the column {column!r} only; add one with the outcomes")
     _check_names(file, rest)
-    is_d1 = [_arm(file, column, value) for value in _plain(arms)]
+    is_d1 = [_arm(file, column, value) for value in plain_values(arms)]
     return _rows(rest), np.array(is_d1, dtype=bool)
 
 
@@ -67,14 +67,21 @@ def read_guesses(file: Path) -> Guesses:
     The column `included` holds 1 or 0. The column `guess` holds 1, 0, or nothing if no guess was
     made. Raises DatasetError.
     """
-    table = _named(file, _read(file))
-    included = [_choice(file, INCLUDED, one) for one in _plain(_column(file, table, INCLUDED))]
+    table = read_columns(file)
+    included = [
+        in_or_out(file, INCLUDED, one) for one in plain_values(column_of(file, table, INCLUDED))
+    ]
     guesses = [
-        None if one in _ABSTAINED or one != one else _choice(file, GUESS, one)
-        for one in _plain(_column(file, table, GUESS))
+        None if one in _ABSTAINED or one != one else in_or_out(file, GUESS, one)
+        for one in plain_values(column_of(file, table, GUESS))
     ]
     made = [(one, guess) for one, guess in zip(included, guesses, strict=True) if guess is not None]
     return Guesses(len(included), len(made), sum(one is guess for one, guess in made))
+
+
+def read_columns(file: Path) -> Columns:
+    """Return the columns of a file by name. Raises DatasetError for a file without names."""
+    return _named(file, _read(file))
 
 
 def _invalid(why: str) -> DatasetError:
@@ -224,7 +231,8 @@ def _named(file: Path, found: Raw | Columns) -> Columns:
     )
 
 
-def _column(file: Path, table: Columns, name: str) -> Raw:
+def column_of(file: Path, table: Columns, name: str) -> Raw:
+    """Return a column of a file. Raises DatasetError if there is none."""
     if name not in table:
         raise DatasetError(
             f"{file} has no column {name!r}; it has {', '.join(table)}.{did_you_mean(name, table)}",
@@ -255,7 +263,8 @@ def _array(values: Raw) -> NDArray[Any]:
     return array
 
 
-def _plain(values: Raw) -> list[Any]:
+def plain_values(values: Raw) -> list[Any]:
+    """Return a column as a list."""
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
@@ -269,10 +278,13 @@ def _arm(file: Path, column: str, value: Any) -> bool:
     return found
 
 
-def _choice(file: Path, column: str, value: Any) -> bool:
+def in_or_out(file: Path, column: str, value: Any) -> bool:
+    """Return whether a cell says that a canary was included. Raises DatasetError otherwise."""
     if isinstance(value, str | int | float) and value in (*_IN, *_OUT):
         return value in _IN
     empty = ", or empty where nothing was guessed" if column == GUESS else ""
+    if value in (2, "2"):
+        empty = "; write 0 for 2 if 1 means in, since only --arm has 1 and 2"
     raise _invalid(
         f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 (in) or 0 "
         f"(out){empty}"

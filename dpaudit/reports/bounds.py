@@ -128,6 +128,9 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
 def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
     claim, point = result.claim, result.point
     own = own_bound(claim, point.epsilon, result.delta_lower)
+    mu = getattr(result.decisive, "mu_lower", None)
+    if own is not None and own.symbol == "μ" and mu is not None:
+        own = replace(own, lower=mu)
     for test in (one.divergence for one in result.certificates):
         shown = None if test is None else claim.own_of_divergence(test.witness.order, test.lower)
         if own is not None and shown is not None and shown[1] > own.lower:

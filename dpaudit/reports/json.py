@@ -35,7 +35,8 @@ History of the format (`version`):
     fewer than eight; null without a comparison. `first_version` of an audit: the version of its
     first file, if older than 6; its `detectable_rare` is then null. `beyond` of `searched`: a pair
     outside the space that seems to leak and decides nothing; null without one. `error_code`: the
-    kind of an error (docs/errors.md); null without an error.
+    kind of an error (docs/errors.md); null without an error. `one_run` has the `method` of its
+    test, `mu_lower`, and the `scores` of its canaries, null if only guesses were given.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp
@@ -146,15 +147,40 @@ def delta_lower(seen: Guesses, epsilon: float, alpha: float) -> float:
     return min(1.0, left / slope) if slope > 0 else 0.0
 
 
-def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: float) -> float:
+def fewest_correct(seen: Guesses, refutes: Callable[[Guesses], bool]) -> int:
+    """Return the smallest number of right guesses that refutes a claim.
+
+    Parameters
+    ----------
+    seen : Guesses
+        The counts; the number of right guesses is not used.
+    refutes : callable
+        The test: called with counts, returns whether they refute the claim.
+
+    Returns
+    -------
+    int
+        The smallest number, from 0 to r; r + 1 if r right guesses do not refute the claim.
+
+    Notes
+    -----
+    The number is found by bisection: more right guesses must not make `refutes` false.
+    """
+    made = range(seen.guesses + 1)
+    return bisect_left(made, True, key=lambda correct: refutes(replace(seen, correct=correct)))
+
+
+def smallest_detectable(seen: Guesses, needed: int, epsilon: float) -> float:
     """Return the smallest true ε₁ at which this number of guesses would have refuted the claim.
 
     Parameters
     ----------
     seen : Guesses
         The counts; the number of right guesses is not used.
-    epsilon, delta, alpha : float
-        The claim: ε ≥ 0 in nats, δ in [0, 1); the error probability, in (0, 1).
+    needed : int
+        Smallest number of right guesses that refutes the claim; above r if none does.
+    epsilon : float
+        The claimed ε ≥ 0, in nats.
 
     Returns
     -------
@@ -166,11 +192,6 @@ def smallest_detectable(seen: Guesses, epsilon: float, delta: float, alpha: floa
     If every guess is right with probability e^ε₁ / (1 + e^ε₁), the claim is refuted with
     probability 0.9 (docs/method.md §8).
     """
-
-    def refutes(correct: int) -> bool:
-        return p_value(Guesses(seen.canaries, seen.guesses, correct), epsilon, delta) <= alpha
-
-    needed = bisect_left(range(seen.guesses + 1), True, key=refutes)
     if needed > seen.guesses:
         return math.inf
     # The level at which the test for δ = 0 needs exactly `needed` right guesses.

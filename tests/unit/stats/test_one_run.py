@@ -139,7 +139,7 @@ def test_no_guesses_show_nothing() -> None:
     nothing = Guesses(10, 0, 0)
     assert one_run.epsilon_lower(nothing, 0.0, 0.05) == 0
     assert one_run.delta_lower(nothing, 0.0, 0.05) == 0
-    assert math.isinf(one_run.smallest_detectable(nothing, 1.0, 1e-5, 0.05))
+    assert math.isinf(one_run.smallest_detectable(nothing, 1, 1.0))
 
 
 def test_impossible_counts_are_refused() -> None:
@@ -150,11 +150,14 @@ def test_impossible_counts_are_refused() -> None:
 
 def test_the_detectable_epsilon_has_power_0_9() -> None:
     seen, delta, alpha = Guesses(1_000, 400, 200), 1e-4, 0.05
-    epsilon = one_run.smallest_detectable(seen, 0.5, delta, alpha)
+
+    def refutes(other: Guesses) -> bool:
+        return one_run.p_value(other, 0.5, delta) <= alpha
+
+    needed = one_run.fewest_correct(seen, refutes)
+    epsilon = one_run.smallest_detectable(seen, needed, 0.5)
     law = stats.binom(400, 1 / (1 + math.exp(-epsilon)))
-    refuted = [
-        one_run.p_value(Guesses(1_000, 400, right), 0.5, delta) <= alpha for right in range(401)
-    ]
+    refuted = [refutes(Guesses(1_000, 400, right)) for right in range(401)]
     assert law.pmf(np.arange(401)) @ np.array(refuted) == pytest.approx(0.9, abs=1e-3)
 
 

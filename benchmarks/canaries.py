@@ -1,0 +1,210 @@
+"""Bounds from the canaries of one training run: sizes, speed, false alarms, and invalid twins.
+
+python -m benchmarks.canaries [table null together choice blanks]
+
+Confidence is 95 %. Scores are normal with standard deviation 1 and mean μ for included canaries.
+
+table     bounds for fixed counts, in each row the number of right guesses that μ gives on average
+null      runs without a leak in which a bound is positive: --guess-count auto, and, as an invalid
+          twin, the best number of guesses on the same scores (1,000 canaries, 20,000 runs)
+together  canaries that leak together: a public coin decides whether every coin is released by
+          randomized response with accuracy 0.9, or nothing is; the true μ is 1.519 (10,000
+          canaries, 10,000 runs)
+choice    --guess-count auto compared with the best fixed number of guesses, and with its rivals:
+          other shares of the canaries to choose on, and a grid with Bonferroni's correction
+blanks    false alarms if the output decides how many guesses are made, computed exactly
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpaudit import ApproximateDP, GaussianDP
+from dpaudit.auditing import canary_scores
+from dpaudit.auditing.canaries import certify_guesses
+from dpaudit.auditing.canary_scores import Plan, chosen_plan, right_guesses
+from dpaudit.claims.tradeoff import gaussian_delta, gaussian_epsilon
+from dpaudit.stats import one_run
+from dpaudit.stats.one_run import Guesses
+from dpaudit.stats.one_run_tradeoff import independent_mu_lower, mu_lower
+
+ALPHA, DELTA = 0.05, 1e-5
+CLAIM = GaussianDP(1.0)
+# Accuracy of randomized response, and its μ if a public coin decides whether it is used.
+ACCURACY, TOGETHER_MU = 0.9, 1.519
+
+# True μ; canaries, guesses, right guesses; wanted ε at δ for (ε, δ), and μ.
+ROWS = [
+    (1.0, Guesses(1_000, 100, 90), 1.626, 0.602),
+    (1.0, Guesses(1_000, 500, 397), 1.163, 0.505),
+    (1.0, Guesses(10_000, 1_000, 903), 2.047, 0.687),
+    (1.0, Guesses(10_000, 2_500, 2_136), 1.674, 0.606),
+    (1.0, Guesses(100_000, 10_000, 9_033), 2.171, 0.689),
+    (0.5, Guesses(10_000, 2_500, 1_745), 0.764, 0.294),
+    (2.0, Guesses(10_000, 1_000, 995), 4.484, 1.441),
+]
+
+cached_mu = lru_cache(maxsize=None)(mu_lower)
+cached_independent = lru_cache(maxsize=None)(independent_mu_lower)
+
+
+def table() -> None:
+    print(
+        "true μ  canaries  guesses   right   ε at 1e-05 (wanted)   μ (wanted)      as an ε      s"
+    )
+    for true, seen, epsilon, mu in ROWS:
+        start = time.perf_counter()
+        lower = mu_lower(seen, ALPHA)
+        took = time.perf_counter() - start
+        pointwise = certify_guesses(seen, ApproximateDP(1.0, DELTA), ALPHA).epsilon_lower
+        print(
+            f"{true:6.1f}  {seen.canaries:8,}  {seen.guesses:7,}  {seen.correct:6,}  "
+            f"{pointwise:9.3f} (≥ {epsilon})     {lower:6.4f} ({mu})  "
+            f"{gaussian_epsilon(lower, DELTA):8.3f}  {took:7.3f}"
+        )
+
+
+def null(runs: int = 20_000, canaries: int = 1_000) -> None:
+    rng = np.random.default_rng(1)
+    chosen = best = 0
+    for _ in range(runs):
+        coins = rng.integers(0, 2, canaries, dtype=np.int8).astype(bool)  # scores say nothing
+        chosen += _auto(coins, rng) > 0
+        best += max(cached_mu(seen, ALPHA) for _, seen in _plans(coins)) > 0
+    print(f"{runs:,} runs without a leak, {canaries:,} canaries, nominal 5 %:")
+    _rate("--guess-count auto", chosen, runs, "≤ 5 %")
+    _rate("best number of guesses on the same scores", best, runs, "invalid: above 5 %")
+
+
+def together(runs: int = 10_000, canaries: int = 10_000, guesses: int = 1_000) -> None:
+    rng = np.random.default_rng(2)
+    above = {"fixed": 0, "auto": 0, "independent": 0}
+    largest = 0.0
+    for _ in range(runs):
+        leaks = rng.random() < 0.5
+        coins = rng.integers(0, 2, canaries, dtype=np.int8).astype(bool)
+        answers = coins ^ (
+            rng.random(canaries) >= ACCURACY if leaks else rng.random(canaries) < 0.5
+        )
+        ranked = coins[np.argsort(~answers, kind="stable")]
+        right = right_guesses(ranked, guesses, "both")
+        bound = cached_mu(Guesses(canaries, guesses, right), ALPHA)
+        largest = max(largest, bound)
+        above["fixed"] += bound > TOGETHER_MU
+        above["auto"] += _auto(ranked, rng) > TOGETHER_MU
+        inside = int(answers.sum())
+        seen = Guesses(canaries, inside, int(coins[answers].sum()))
+        above["independent"] += cached_independent(seen, ALPHA) > TOGETHER_MU
+    print(f"{runs:,} runs of canaries that leak together, true μ {TOGETHER_MU}, true ε 2.20:")
+    _rate(f"{guesses:,} guesses", above["fixed"], runs, "≤ 5 %")
+    _rate("--guess-count auto", above["auto"], runs, "≤ 5 %")
+    _rate("independent canaries", above["independent"], runs, "invalid: about half")
+    print(f"  largest μ at least: {largest:.3f}, as an ε {gaussian_epsilon(largest, DELTA):.2f}")
+
+
+def choice(runs: int = 40) -> None:
+    for canaries, mu in ((10_000, 1.0), (10_000, 0.5), (10_000, 2.0), (2_000, 1.0)):
+        rng = np.random.default_rng(3)
+        every = [_ranked(rng, canaries, mu) for _ in range(runs)]
+        fixed: dict[Plan, list[float]] = {}
+        for coins in every:
+            for plan, seen in _plans(coins):
+                fixed.setdefault(plan, []).append(mu_lower(seen, ALPHA))
+        best, bounds = max(fixed.items(), key=lambda item: np.mean(item[1]))
+        target = float(np.mean(bounds))
+        print(f"{canaries:,} canaries, μ = {mu}: best {best.guesses:,} guesses ({best.sides}): "
+              f"μ at least {target:.3f} on average")  # fmt: skip
+        for name, of in _rivals():
+            mean = float(np.mean([of(coins) for coins in every]))
+            print(f"  {name:32} {mean:6.3f}  {mean / target:5.2f}")
+
+
+def blanks() -> None:
+    canaries, chosen, alpha = 100_000, 8, 0.1
+    delta = 0.77 / canaries
+    names = canaries * delta / chosen
+    is_refuted = one_run.p_value(Guesses(canaries, chosen, chosen), 0.0, delta) <= alpha
+    needed = bisect_left(
+        range(canaries + 1),
+        True,
+        key=lambda right: one_run.p_value(Guesses(canaries, canaries, right), 0.0, delta) <= alpha,
+    )
+    rate = names * is_refuted + (1 - names) * float(binom.sf(needed - 1, canaries, 0.5))
+    print(f"false alarms at nominal 10 % if the output chooses how many guesses: {rate:.3%}")
+
+
+def true_mu_of_together() -> float:
+    """Return the smallest μ whose privacy profile is above that of the mechanism of `together`."""
+    grid = np.linspace(0, math.log(ACCURACY / (1 - ACCURACY)), 2_000)
+    deltas = [(ACCURACY - math.exp(e) * (1 - ACCURACY)) / 2 for e in grid]
+    low, high = 0.0, 5.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        above = all(gaussian_delta(middle, e) >= d for e, d in zip(grid, deltas, strict=True))
+        low, high = (low, middle) if above else (middle, high)
+    return high
+
+
+def _ranked(rng: np.random.Generator, canaries: int, mu: float) -> NDArray[np.bool_]:
+    """Return coins in falling order of the scores."""
+    coins = rng.integers(0, 2, canaries, dtype=np.int8).astype(bool)
+    return coins[np.argsort(-(mu * coins + rng.normal(size=canaries)))]
+
+
+def _plans(ranked: NDArray[np.bool_]) -> Iterator[tuple[Plan, Guesses]]:
+    n = len(ranked)
+    for plan in canary_scores.plans(n, None):
+        yield plan, Guesses(n, plan.guesses, right_guesses(ranked, plan.guesses, plan.sides))
+
+
+def _auto(
+    ranked: NDArray[np.bool_],
+    rng: np.random.Generator,
+    choosing: float = canary_scores.CHOOSING,
+) -> float:
+    """Return the bound of --guess-count auto: a random part of the canaries chooses the plan."""
+    mine = rng.permutation(len(ranked)) < round(choosing * len(ranked))
+    plan, rest = chosen_plan(ranked[mine], CLAIM, ALPHA), ranked[~mine]
+    made = plan.made(len(rest))
+    return cached_mu(Guesses(len(rest), made, right_guesses(rest, made, plan.sides)), ALPHA)
+
+
+def _rivals() -> Iterator[tuple[str, Callable[[NDArray[np.bool_]], float]]]:
+    for share in (0.5, 0.2, 0.35):
+        yield f"choose on {share:.0%}", partial(_auto, rng=np.random.default_rng(4), choosing=share)
+    for size in (4, 8):
+        yield f"Bonferroni, {size} numbers", partial(_bonferroni, size=size)
+
+
+def _bonferroni(ranked: NDArray[np.bool_], size: int) -> float:
+    every = [seen for plan, seen in _plans(ranked) if plan.sides == "both"]
+    few = sorted(every, key=lambda seen: seen.guesses)[1 :: len(every) // size][:size]
+    return max(mu_lower(seen, ALPHA / len(few)) for seen in few)
+
+
+def _rate(name: str, count: int, runs: int, wanted: str) -> None:
+    print(f"  {name:42} {count:6,}  {count / runs:7.2%}  ({wanted})")
+
+
+PARTS = {one.__name__: one for one in (table, null, together, choice, blanks)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    for name in parser.parse_args().parts:
+        PARTS[name]()
+        print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,332 @@
+"""From the scores of canaries to guesses: which canaries are guessed, and what was checked before.
+
+A *score* is a number for each canary, the larger the more likely the canary was included. The
+number of guesses is given, or chosen on a random half of the canaries, of which the certificate
+contains nothing. `audit_scores` is called by `dpaudit.api` and by the command line.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.auditing.canaries import audit_guesses, point_bounds
+from dpaudit.auditing.options import DEFAULTS
+from dpaudit.certificates.certificate import CanaryScores, Rate, Sides
+from dpaudit.certificates.result import AuditResult
+from dpaudit.claims import PrivacyClaim
+from dpaudit.errors import UsageError
+from dpaudit.inputs.canaries import coins_digest
+from dpaudit.stats.binomial import clopper_pearson_interval, upper_tail
+from dpaudit.stats.one_run import Guesses
+from dpaudit.stats.one_run_tradeoff import independent_bounds, independent_mu_lower, mu_lower
+from dpaudit.wording import counted
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+# Numbers of guesses that are tried, as shares of the canaries.
+_SHARES = (0.1, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
+# Share of the canaries on which the number of guesses is chosen (benchmarks/canaries.py).
+CHOOSING = 0.5
+# Key of the random stream that splits the canaries and breaks ties; no stream of `Canaries`.
+_SPLIT = 3
+# Warn about coins that fair coins give with less than this probability.
+_UNFAIR = 1e-4
+# Distance from the expected number of runs, in standard deviations, with about this probability;
+# and the smallest number of canaries for which the normal approximation holds.
+_RUNS_APART, _FEWEST_FOR_RUNS = 4.5, 50
+# Fewest coins whose repetition is no chance: 2⁻³⁰.
+_REPEATED = 30
+_FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+_BINS, _ROC_POINTS = 24, 100
+
+
+def audit_scores(
+    included: Bools,
+    scores: Floats,
+    claim: PrivacyClaim,
+    *,
+    guesses: int | None = None,
+    sides: Sides | None = None,
+    independent: bool = False,
+    confidence: float = DEFAULTS["confidence"],
+    seed: int = 0,
+    name: str = "canaries",
+    source: str = "scores of canaries",
+) -> AuditResult:
+    """Return the result of an audit of one run, from the scores of its canaries.
+
+    Parameters
+    ----------
+    included : ndarray of bool, shape (n,)
+        Whether a fair coin included each canary.
+    scores : ndarray of float, shape (n,)
+        The scores.
+    claim : PrivacyClaim
+        The claim to test.
+    guesses : int, optional
+        Number of guesses, fixed before the scores were seen. Default: chosen on half of the
+        canaries.
+    sides : {'both', 'in'}, optional
+        Whether half of the guesses say "in" and half "out", or all "in". Default: as `guesses`, or
+        'both' if the number of guesses is given.
+    independent : bool
+        Whether the canaries are assumed to be independent. All guesses then say "in".
+    confidence, seed, name, source : float, int, str, str
+        1 minus the probability of a false alarm; the seed of the split and of the order of equal
+        scores; name of the audit and origin of the scores, both for reports.
+
+    Returns
+    -------
+    AuditResult
+        The result, with one certificate.
+
+    Raises
+    ------
+    UsageError
+        For coins and scores that cannot be those of one run, and for impossible settings.
+    """
+    _check(included, scores, guesses)
+    if independent and sides == "both":
+        why = (
+            "independent canaries need a threshold, above which all guesses say in; leave out sides"
+        )
+        raise UsageError(why, code="options-conflict")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_SPLIT,)))
+    order = rng.permutation(len(scores))
+    # The canaries that choose the plan, then those that are guessed.
+    first = round(CHOOSING * len(order)) if guesses is None or independent else 0
+    # Equal scores stay in random order: the order of the rows may depend on the coins.
+    chosen_on, guessed = (
+        half[np.argsort(-scores[half], kind="stable")] for half in (order[:first], order[first:])
+    )
+    if guesses is None:
+        plan = chosen_plan(included[chosen_on], claim, 1 - confidence, sides, independent)
+    else:
+        plan = Plan("in" if independent else sides or "both", guesses, len(order))
+    made = plan.made(len(guessed))
+    if independent:
+        threshold = scores[chosen_on[plan.made(first) - 1]]
+        made = int((scores[guessed] >= threshold).sum())
+    coins = included[guessed]
+    result = audit_guesses(
+        Guesses(len(coins), made, right_guesses(coins, made, plan.sides)),
+        claim,
+        confidence=confidence,
+        name=name,
+        source=source,
+        method="independent" if independent else None,
+        scores=_summary(included, scores, plan.sides, first, confidence),
+        warnings=_warnings(included),
+    )
+    return replace(result, seed=seed, notes=_notes(scores))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which guesses to make: sides, and the number of guesses for a number of canaries."""
+
+    sides: Sides
+    guesses: int
+    canaries: int
+
+    def made(self, canaries: int) -> int:
+        """Return the number of guesses about other canaries, in proportion."""
+        return min(canaries, max(1, round(self.guesses * canaries / self.canaries)))
+
+
+def chosen_plan(
+    coins: Bools,
+    claim: PrivacyClaim,
+    alpha: float,
+    sides: Sides | None = None,
+    independent: bool = False,
+) -> Plan:
+    """Return the plan with the best bound on these canaries, which then certify nothing.
+
+    coins: whether each canary was included, in falling order of the scores.
+    """
+    n = len(coins)
+
+    def bound(plan: Plan) -> tuple[float, float]:
+        seen = Guesses(n, plan.guesses, right_guesses(coins, plan.guesses, plan.sides))
+        return _bound(seen, claim, alpha, independent)
+
+    return max(plans(n, "in" if independent else sides), key=bound)
+
+
+def plans(canaries: int, sides: Sides | None) -> list[Plan]:
+    """Return the plans that are tried; the first one counts if none shows anything."""
+    made = [max(1, round(share * canaries)) for share in _SHARES]
+    every: tuple[Sides, ...] = ("both", "in") if sides is None else (sides,)
+    return [
+        Plan(side, guesses, canaries)
+        for guesses in dict.fromkeys(made)
+        for side in every
+        # Of all guesses that say in, half are wrong if most canaries are guessed.
+        if side == "both" or guesses <= max(1, canaries // 2)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _bound(
+    seen: Guesses, claim: PrivacyClaim, alpha: float, independent: bool
+) -> tuple[float, float]:
+    """Return the bound to compare plans by: for μ, and 0; or for ε and for δ at the claim's point.
+
+    A bound for μ does not depend on the claim, so the plan does not depend on it, either.
+    """
+    if 2 * seen.correct <= seen.guesses:
+        return 0.0, 0.0
+    if len(claim.points()) > 1:
+        return (independent_mu_lower if independent else mu_lower)(seen, alpha), 0.0
+    point, bounds = claim.point(), independent_bounds if independent else point_bounds
+    return bounds(seen, point.epsilon, point.delta, alpha)
+
+
+def right_guesses(coins: Bools, guesses: int, sides: Sides) -> int:
+    """Return the number of right guesses: "in" for the first, "out" for the last canaries.
+
+    coins: whether each canary was included, in falling order of the scores.
+    """
+    out = guesses // 2 if sides == "both" else 0
+    first, last = coins[: guesses - out], coins[len(coins) - out :]
+    return int(first.sum()) + int((~last).sum())
+
+
+def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
+    n = len(scores)
+    if len(included) != n:
+        raise _invalid(f"{len(included):,} coins and {n:,} scores; give one of each for a canary")
+    if n < 2:
+        raise _invalid(f"{n} canaries cannot be audited; give at least two")
+    if np.isnan(scores).any():
+        place = int(np.flatnonzero(np.isnan(scores))[0])
+        raise _invalid(
+            f"the score of canary {place:,} (from 0) is NaN; give every canary a number, and a "
+            "canary without a score the lowest one (leaving it out may depend on its coin)"
+        )
+    if guesses is not None and not 1 <= guesses <= n:
+        raise _invalid(f"{guesses:,} guesses about {n:,} canaries; give from 1 to {n:,}")
+    count = int(included.sum())
+    if count in (0, n):
+        which = "in" if count else "out"
+        raise _invalid(f"all {n:,} canaries are {which}; a fair coin must decide for each of them")
+    period = _period(included)
+    if period:
+        raise _invalid(
+            f"the coins repeat after {counted(period, 'row')}: scores of several runs, or "
+            "canaries that stand twice; keep one row for each canary, of one run"
+        )
+
+
+def _period(included: Bools) -> int:
+    """Return the number of rows after which all coins repeat; 0 if they do not."""
+    n = len(included)
+    for copies in range(2, n // _REPEATED + 1):
+        if n % copies == 0 and (included.reshape(copies, -1) == included[: n // copies]).all():
+            return n // copies
+    pairs = included[: n // 2 * 2].reshape(-1, 2)
+    is_sorted = (pairs[1:, 0] != pairs[:-1, 0]).sum() < n / 10
+    return 1 if n >= 2 * _REPEATED and (pairs[:, 0] == pairs[:, 1]).all() and not is_sorted else 0
+
+
+def _warnings(included: Bools) -> tuple[str, ...]:
+    n, count = len(included), int(included.sum())
+    warnings = []
+    p = min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))
+    if p < _UNFAIR:
+        warnings.append(
+            f"{count:,} of {n:,} canaries are in; fair coins are so uneven with probability "
+            f"{p:.1g}. The result holds only for fair coins"
+        )
+    out = n - count
+    expected = 1 + 2 * count * out / n
+    spread = math.sqrt(max(1e-9, (expected - 1) * (expected - 2) / max(1, n - 1)))
+    runs = 1 + int((included[1:] != included[:-1]).sum())
+    if n >= _FEWEST_FOR_RUNS and abs(runs - expected) > _RUNS_APART * spread:
+        warnings.append(
+            f"the coins depend on the order of the rows ({runs:,} runs of equal coins, about "
+            f"{expected:,.0f} expected). Unless the rows were sorted afterwards, they were not "
+            "tossed one by one, and scores that depend on the order would say so"
+        )
+    return tuple(warnings)
+
+
+def _notes(scores: Floats) -> tuple[str, ...]:
+    distinct = len(np.unique(scores))
+    if distinct > len(scores) / 2:
+        return ()
+    return (
+        f"only {distinct:,} of {len(scores):,} scores differ; equal scores are in random order",
+    )
+
+
+def _summary(
+    included: Bools, scores: Floats, sides: Sides, chosen_on: int, confidence: float
+) -> CanaryScores:
+    """Return the distributions of the scores, for reports; no bound follows from them."""
+    inside, outside = np.sort(scores[included]), np.sort(scores[~included])
+    below = np.searchsorted(outside, inside, "left") + np.searchsorted(outside, inside, "right")
+    finite = scores[np.isfinite(scores)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
+    edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
+    counts = [
+        np.histogram(np.clip(one, edges[0], edges[-1]), edges)[0] for one in (inside, outside)
+    ]
+    places = np.linspace(0, len(outside), min(_ROC_POINTS, len(outside)) + 1).astype(int)
+    roc = [(place / len(outside), _above(inside, outside, place) / len(inside)) for place in places]
+    return CanaryScores(
+        digest=coins_digest(included),
+        included=len(inside),
+        excluded=len(outside),
+        sides=sides,
+        chosen_on=chosen_on,
+        auroc=float(below.sum() / (2 * len(inside) * len(outside))),
+        rates=tuple(_rate(inside, outside, rate, confidence) for rate in _FALSE_POSITIVE_RATES),
+        roc=tuple(roc),
+        edges=tuple(edges.tolist()),
+        histogram=tuple(zip(*(one.tolist() for one in counts), strict=True)),
+    )
+
+
+def _above(inside: Floats, outside: Floats, wrong: int) -> int:
+    """Return the number of included canaries above all but `wrong` others; scores ascend."""
+    if wrong >= len(outside):
+        return len(inside)
+    return len(inside) - int(np.searchsorted(inside, outside[len(outside) - wrong - 1], "right"))
+
+
+def _rate(inside: Floats, outside: Floats, rate: float, confidence: float) -> Rate:
+    above = _above(inside, outside, math.floor(rate * len(outside)))
+    return Rate(rate, above, *clopper_pearson_interval(above, len(inside), 1 - confidence))
+
+
+def _invalid(why: str) -> UsageError:
+    return UsageError(why, code="canaries-invalid")
+
+
+def checked_coins(values: Any) -> Bools:
+    """Return coins as a Boolean array (n,). Raises UsageError for values other than 1 and 0."""
+    array = np.asarray(values)
+    if array.ndim == 1 and (array.dtype == np.bool_ or np.isin(array, (0, 1)).all()):
+        return array.astype(np.bool_)
+    raise _invalid("canaries must be a Canaries, or a list of 1 (in) and 0 (out)")
+
+
+def checked_scores(values: Any) -> Floats:
+    """Return scores as an array of floats, shape (n,). Raises UsageError for other values."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    if array.ndim != 1:
+        raise _invalid("scores must be a list or an array of numbers, one for each canary")
+    return array

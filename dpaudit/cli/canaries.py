@@ -1,0 +1,52 @@
+"""`dpaudit canaries make`: toss the coins of the canaries of a training run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpaudit.cli import exit_codes
+from dpaudit.cli.group import SuggestingGroup, debug_option
+from dpaudit.cli.options import option
+
+
+@click.group(cls=SuggestingGroup)
+def canaries() -> None:
+    """Toss the coins that include the canaries of a training run.
+
+    The run is then audited with `dpaudit bound --canaries`.
+    """
+
+
+@canaries.command(
+    epilog="""\b
+Example:
+  dpaudit canaries make run.csv -n 5000"""
+)
+@click.argument("file", metavar="FILE")
+@option("-n", "--count", type=int, required=True, metavar="N", help="Number of canaries.")
+@option("--seed", type=int, metavar="N", help="Seed of the coins. Default: drawn at random.")
+@option("--force", is_flag=True, help="Write over an existing file.")
+@debug_option
+def make(file: str, count: int, seed: int | None, force: bool) -> int:
+    """Write FILE, a CSV file with the columns canary and included (1 or 0).
+
+    Include exactly these canaries in the run, add a column score, and audit FILE. Publish the
+    digest before the run: the audit reports it again.
+    """
+    from dpaudit.errors import UsageError
+    from dpaudit.inputs.canaries import Canaries
+
+    if Path(file).exists() and not force:
+        raise UsageError(
+            f"{file} exists, and may hold the coins of an earlier run; name another file, or add "
+            "--force",
+            code="file-exists",
+        )
+    made = Canaries(count, seed)
+    made.save(file)
+    click.echo(f"{int(made.included.sum()):,} of {count:,} canaries are in: {file}")
+    click.echo(f"seed {made.seed}")
+    click.echo(f"digest {made.digest}")
+    return exit_codes.NOTHING_FOUND

@@ -1,0 +1,232 @@
+"""Canaries of a training run: the coins that include them, and files with their scores.
+
+A canary is a record, or a gradient, that a fair coin includes in the run or leaves out. `Canaries`
+tosses the coins before the training. `read_scores` reads a file with a coin and a score for each
+canary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import DatasetError, UsageError
+from dpaudit.inputs.recordings import INCLUDED, column_of, in_or_out, plain_values, read_columns
+from dpaudit.wording import shown
+
+SCORE, CANARY, RUN = "score", "canary", "run"
+# Maximum number of canaries, since all coins are kept in memory.
+_MOST = 10**8
+# Keys of the random streams of a seed: one for the coins, one for the directions of gradients.
+_COINS, _DIRECTIONS = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """The coins of n canaries: which of them a training run includes.
+
+    Parameters
+    ----------
+    n : int
+        Number of canaries, from 1 to 10⁸.
+    seed : int, optional
+        Seed of the coins, at least 0. Keep it from the code that trains, and from the attack.
+        Default: drawn from the operating system.
+
+    Raises
+    ------
+    UsageError
+        For an impossible number or seed.
+
+    Notes
+    -----
+    Equal n and seed give equal coins. `digest` identifies the coins: publish it before the run, so
+    that nobody can doubt that the coins were tossed before the scores were seen. Every audit of
+    `bound_canaries` reports the digest of its coins.
+
+    Examples
+    --------
+    >>> import dpaudit
+    >>> canaries = dpaudit.Canaries(1_000, seed=7)
+    >>> int(canaries.included.sum()), canaries.digest[:8]
+    (492, 'aa63b145')
+    """
+
+    n: int
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not _is_whole(self.n) or not 1 <= self.n <= _MOST:
+            why = f"n={self.n!r} must be a whole number from 1 to {_MOST:,}"
+            raise UsageError(why, code="option-invalid")
+        if self.seed is None:
+            object.__setattr__(self, "seed", secrets.randbits(63))
+        elif not _is_whole(self.seed) or self.seed < 0:
+            why = f"seed={self.seed!r} must be a whole number, at least 0"
+            raise UsageError(why, code="option-invalid")
+
+    @property
+    def included(self) -> NDArray[np.bool_]:
+        """Whether each canary is included: a Boolean array (n,), fair and independent."""
+        return self._generator(_COINS).integers(0, 2, self.n, dtype=np.int8).astype(np.bool_)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the coins, in hexadecimal."""
+        return coins_digest(self.included)
+
+    def select(self, candidates: Any) -> Any:
+        """Return the included candidates, in their order.
+
+        Parameters
+        ----------
+        candidates : sequence, ndarray or tensor
+            One entry, or row, for each canary.
+
+        Returns
+        -------
+        list, ndarray or tensor
+            The included entries: a list for a list or tuple, else `candidates[included]`.
+
+        Raises
+        ------
+        UsageError
+            If the number of candidates is not n.
+        """
+        if len(candidates) != self.n:
+            why = f"{len(candidates):,} candidates for {self.n:,} canaries; give one for each"
+            raise UsageError(why, code="canaries-invalid")
+        if isinstance(candidates, list | tuple):
+            return [one for one, is_in in zip(candidates, self.included, strict=True) if is_in]
+        return candidates[self.included]
+
+    def gradients(self, clip: float, dim: int) -> NDArray[np.float32]:
+        """Return a gradient for each canary, of random direction and the largest allowed norm.
+
+        Parameters
+        ----------
+        clip : float
+            Clipping norm of the training, above 0.
+        dim : int
+            Number of parameters of the model.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dim)
+            Rows of norm `clip`. Add the row of each included canary to the sum of the clipped
+            gradients of a step; the score of a canary is the inner product of its row with what
+            the run releases.
+
+        Raises
+        ------
+        UsageError
+            For a norm or a number of parameters that is not above 0.
+        """
+        for name, value in (("clip", clip), ("dim", dim)):
+            fits = _is_whole(value) if name == "dim" else isinstance(value, Real)
+            if not fits or not 0 < value < np.inf:
+                why = (
+                    f"{name}={value!r} must be a {'whole ' if name == 'dim' else ''}number above 0"
+                )
+                raise UsageError(why, code="option-invalid")
+        rows = self._generator(_DIRECTIONS).standard_normal((self.n, dim), dtype=np.float32)
+        # Rounded down, so that no row exceeds the clipping norm.
+        rows *= np.float32(clip * (1 - 1e-6)) / np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows
+
+    def save(self, file: str | Path) -> str:
+        """Write the coins to a CSV file with the columns `canary` (from 0) and `included`.
+
+        Parameters
+        ----------
+        file : str or Path
+            The file, which is overwritten.
+
+        Returns
+        -------
+        str
+            `digest`.
+
+        Raises
+        ------
+        DatasetError
+            If the file cannot be written.
+        """
+        rows = "".join(f"{place},{int(is_in)}\n" for place, is_in in enumerate(self.included))
+        try:
+            Path(file).write_text(f"{CANARY},{INCLUDED}\n{rows}", encoding="utf-8")
+        except OSError as error:
+            why = f"cannot write {file}: {error.strerror}"
+            raise DatasetError(why, code="cannot-write") from None
+        return self.digest
+
+    def _generator(self, stream: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(stream,)))
+
+
+def coins_digest(included: NDArray[np.bool_]) -> str:
+    """Return SHA-256 of coins, as text of 1 and 0."""
+    return hashlib.sha256((included + ord("0")).astype(np.uint8).tobytes()).hexdigest()
+
+
+def read_scores(file: Path) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return the coins (n,) and the scores (n,) of a file with one canary per row.
+
+    The column `included` holds 1 or 0, the column `score` a number. If there are columns `canary`
+    and `run`, no canary and only one run may be in the file. Raises DatasetError.
+    """
+    table = read_columns(file)
+    included = [
+        in_or_out(file, INCLUDED, value) for value in plain_values(column_of(file, table, INCLUDED))
+    ]
+    scores = [
+        _score(file, row, value)
+        for row, value in enumerate(plain_values(column_of(file, table, SCORE)), start=1)
+    ]
+    if RUN in table:
+        runs = list(dict.fromkeys(plain_values(table[RUN])))
+        if len(runs) > 1:
+            raise _invalid(
+                f"{file} has {len(runs):,} runs in the column {RUN!r}; give a file for each run, "
+                "since the coins of one run say nothing about the scores of another"
+            )
+    if CANARY in table:
+        _check_names(file, plain_values(table[CANARY]))
+    return np.array(included, dtype=bool), np.array(scores, dtype=float)
+
+
+def _score(file: Path, row: int, value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and value == value:
+        return float(value)
+    written = "nothing" if value in (None, "") else shown(value, 60)
+    raise _invalid(
+        f"{file}: the column {SCORE!r} holds {written} in row {row:,}; give every canary a number, "
+        "and a canary without a score the lowest one (leaving it out may depend on its coin)"
+    )
+
+
+def _check_names(file: Path, names: Sequence[Any]) -> None:
+    first: dict[Any, int] = {}
+    for row, name in enumerate(names, start=1):
+        if first.setdefault(name, row) != row:
+            raise _invalid(
+                f"{file}: canary {shown(name, 60)} is in rows {first[name]:,} and {row:,}; keep "
+                "one row for each canary, and the rows of one run"
+            )
+
+
+def _invalid(why: str) -> DatasetError:
+    return DatasetError(why, code="canaries-invalid")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,0 +1,133 @@
+"""The result of an audit of one run with canaries, as rows and sentences of the text report."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.certificates.certificate import CanaryScores, OneRunCertificate
+from dpaudit.certificates.result import AuditResult, Canaries, Verdict
+from dpaudit.claims.tradeoff import gaussian_epsilon
+from dpaudit.reports import bounds, numbers
+from dpaudit.reports.findings import caught, inputs
+from dpaudit.reports.layout import Item, paragraph, row
+from dpaudit.wording import counted
+
+# The δ at which a bound for μ is also shown as an ε.
+_FAMILY_DELTA = 1e-5
+_IF = "Holds if fair coins chose the canaries, and no guess was made knowing them."
+_ASSUMED = (
+    "This holds if a fair coin of its own put every canary in or left it out, and the guesses were "
+    "made without knowing the coins."
+)
+_FIXED = (
+    "With δ > 0, the number of guesses had to be fixed before the scores of the canaries were seen."
+)
+_INDEPENDENT = (
+    "It also holds only if what the run reveals about one canary is independent of what it reveals "
+    "about the others, as assumed by --independent-canaries. Training may violate this."
+)
+_UNPROVEN = "No proof: other canaries, or a better attack, may still refute the claim."
+
+
+def said(result: AuditResult, ending: Canaries) -> str:
+    """Return the part of the headline after the name."""
+    one = ending.deciding
+    level = numbers.level(result.confidence)
+    if one.method == "independent":
+        level += " if the canaries are independent"
+    verb = "was" if one.correct == 1 else "were"
+    right = f"{one.correct:,} of {counted(one.guesses, 'guess')} {verb} right"
+    if not one.refuted:
+        return f"{right}, which does not refute {result.claim.describe()} at {level}"
+    p = f"p {numbers.p_at_most(one.p_value)}"
+    return f"refuted at {level}: {right} about {_canaries(one)} ({p})"
+
+
+def _canaries(one: OneRunCertificate) -> str:
+    return "1 canary" if one.canaries == 1 else f"{one.canaries:,} canaries"
+
+
+def found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
+    """Return the bounds and the rows of the guesses."""
+    one = ending.deciding
+    share = f" ({numbers.share(one.correct / one.guesses)})" if one.guesses else ""
+    right = f"{one.correct:,} right{share}"
+    return [
+        *bounds.rows(result, every=verbose > 0),
+        *_of_family(result, one),
+        *inputs(result, one),
+        *row("guesses", f"{one.guesses:,} about {_canaries(one)}, {right}{_chosen(one)}"),
+        *(_of_scores(result, one.scores) if one.scores else []),
+    ]
+
+
+def _chosen(one: OneRunCertificate) -> str:
+    """Return, in words, how the canaries were chosen about which guesses were made."""
+    if one.scores is None:
+        return ""
+    sides = "all say in" if one.scores.sides == "in" else "half say in, half out"
+    others = f"{one.scores.chosen_on:,} other canaries"
+    if not one.scores.chosen_on:
+        return f"; {sides}"
+    if one.method == "independent":
+        return f"; {sides}, above a threshold from {others}"
+    return f"; {sides}; how many was chosen on {others}"
+
+
+def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
+    """Return rows with the distribution of the scores, from which no bound follows."""
+    rates = [
+        f"{numbers.share(one.above / scores.included)} "
+        f"[{numbers.share(one.lower, numbers.DOWN)}, {numbers.share(one.upper, numbers.UP)}] at "
+        f"{numbers.share(one.false_positives)}"
+        for one in scores.rates
+    ]
+    total = scores.included + scores.excluded
+    return [
+        *row("AUROC", f"{numbers.about(scores.auroc)} over all {total:,} canaries"),
+        *row("TPR at FPR", f"{'; '.join(rates)} ({numbers.level(result.confidence)} intervals)"),
+        *row("coins", f"{scores.included:,} in, {scores.excluded:,} out; digest {scores.digest}"),
+    ]
+
+
+def _of_family(result: AuditResult, one: OneRunCertificate) -> list[Item]:
+    """Return a row with the ε of Gaussian noise with the bound for μ, if the claim is about μ."""
+    if not one.mu_lower or "mu" not in result.claim.parameters():
+        return []
+    epsilon = numbers.at_least(gaussian_epsilon(one.mu_lower, _FAMILY_DELTA))
+    at = f"at δ = {numbers.plain(_FAMILY_DELTA)}"
+    return row("as an ε", f"{epsilon} {at} in the Gaussian family (no bound for other noise)")
+
+
+def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
+    """Return sentences on what an attacker learns, and on what the audit could not show."""
+    one = ending.deciding
+    sentences = [f"{_attacker(result, one)} {_ASSUMED}" if verbose else _IF]
+    if one.method == "independent":
+        sentences.append(_INDEPENDENT)
+    elif one.fixes_guesses and not (one.scores and one.scores.chosen_on):
+        sentences.append(_FIXED)
+    lines = paragraph(" ".join(sentences))
+    if result.verdict is not Verdict.NO_VIOLATION_FOUND:
+        return lines
+    detectable = "Even if all guesses had been right, the claim would not have been refuted."
+    if math.isfinite(one.detectable_epsilon) and one.method == "point":
+        detectable = f"{caught(one.detectable_epsilon, one.point, 'these guesses')}."
+    elif math.isfinite(one.detectable_epsilon):
+        share = numbers.sure(one.detectable_epsilon, numbers.UP)
+        detectable = (
+            f"The claim would be refuted in 9 of 10 runs if every guess were right with {share} "
+            "probability."
+        )
+    return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
+
+
+def _attacker(result: AuditResult, one: OneRunCertificate) -> str:
+    even = f"An attacker who thinks it even (50{numbers.GLUE}%) whether a canary was in"
+    if one.epsilon_lower <= 0:
+        return f"{even} was not shown to learn anything from the output."
+    sure, level = numbers.sure(one.epsilon_lower), numbers.level(result.confidence)
+    return (
+        f"{even} can tell with at least {sure} certainty, from one output (shown with {level} "
+        "confidence)."
+    )

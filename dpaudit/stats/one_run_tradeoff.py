@@ -1,0 +1,214 @@
+"""Audits of a single run against a whole trade-off function, or with independent canaries.
+
+`one_run.py` tests a claim at one point (ε, δ). Here a claim is given by a function g: an event with
+probability p for one of two neighbouring inputs has at least probability g(p) for the other input
+(`claims.tradeoff.smallest_probability`). With r guesses about n canaries, of which V are right, let
+P_j = Pr[V ≥ j] and S_j = P_j + ... + P_r. Under the claim, for j from r down to 1,
+
+    (r - j + 1) P_{j-1} ≥ S_j + n g((j P_j + S_{j+1}) / n),                             (12.2)
+
+however the canaries depend on each other (docs/method.md §12; Mahloujifar, Melis & Chaudhuri 2024,
+arXiv 2410.22235). `tradeoff_p_value` and `mu_lower` compute from (12.2) the largest P_v, and the
+largest μ of Gaussian DP, with P_0 ≤ 1.
+
+`independent_p_value` and `independent_mu_lower` assume that what the run reveals about one canary
+is independent of what it reveals about the others. They are invalid without this assumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scipy.special import ndtri
+
+from dpaudit.claims.tradeoff import gaussian_smallest_probability
+from dpaudit.stats.binomial import (
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+    pair_delta_lower,
+    pair_epsilon_lower,
+)
+from dpaudit.stats.one_run import Guesses
+from dpaudit.stats.p_values import bisect_interval, smallest_alpha
+
+# The function g of a claim.
+Smallest = Callable[[float], float]
+
+# Largest bound for μ.
+_LARGEST_MU = 40.0
+# More than the relative rounding error of a step of the recursion.
+_ROUNDED_DOWN = 1e-15
+
+
+def refutes(seen: Guesses, smallest: Smallest, alpha: float) -> bool:
+    """Return whether guesses refute a claim by (12.2): P_v = alpha leads to P_0 > 1.
+
+    Parameters
+    ----------
+    seen : Guesses
+        The counts n, r and v. The number of guesses must be fixed before the run.
+    smallest : callable
+        The function g of the claim, rounded down.
+    alpha : float
+        Error probability, in (0, 1).
+
+    Returns
+    -------
+    bool
+        Under the claim, True with probability at most alpha.
+    """
+    n, guesses = seen.canaries, seen.guesses
+    tail, above = alpha, 0.0  # P_j and S_{j+1}; the smallest P_0 has P_j = 0 for j > v
+    for j in range(seen.correct, 0, -1):
+        least = n * smallest((j * tail + above) / n)
+        above += tail
+        before = (above + least) / (guesses - j + 1) * (1 - _ROUNDED_DOWN)
+        if before > 1:
+            return True
+        if before <= tail:  # then P_0 = P_j, since (12.2) holds with equal tails from here on
+            return False
+        tail = before
+    return False
+
+
+def tradeoff_p_value(seen: Guesses, smallest: Smallest) -> float:
+    """Return the p-value of a claim from guesses about canaries, by (12.2).
+
+    Parameters
+    ----------
+    seen, smallest : Guesses, callable
+        As in `refutes`.
+
+    Returns
+    -------
+    float
+        The smallest alpha at which `refutes` is true, rounded up; 1 if there is none.
+
+    Notes
+    -----
+    Under the claim Pr[p ≤ u] ≤ u for every u, however the canaries depend on each other.
+
+    Examples
+    --------
+    >>> from dpaudit.claims.tradeoff import GaussianDP, smallest_probability
+    >>> round(tradeoff_p_value(Guesses(1000, 100, 90), smallest_probability(GaussianDP(0.5))), 5)
+    0.01046
+    """
+    return smallest_alpha(lambda alpha: refutes(seen, smallest, alpha))
+
+
+def mu_lower(seen: Guesses, alpha: float) -> float:
+    """Return a lower bound for μ of Gaussian DP from guesses about canaries, by (12.2).
+
+    Parameters
+    ----------
+    seen, alpha : Guesses, float
+        As in `refutes`.
+
+    Returns
+    -------
+    float
+        The largest μ that is refuted at alpha, rounded down; 0 if none is, at most 40.
+
+    Notes
+    -----
+    The bound is at most the true μ with probability at least 1 - alpha, however the canaries depend
+    on each other. It does not depend on a claim.
+
+    Examples
+    --------
+    >>> round(mu_lower(Guesses(1000, 100, 90), 0.05), 4)
+    0.6025
+    """
+
+    def holds(mu: float) -> bool:
+        return not refutes(seen, gaussian_smallest_probability(mu), alpha)
+
+    return 0.0 if holds(0.0) else bisect_interval(holds, 0.0, _LARGEST_MU, 50)[0]
+
+
+def independent_p_value(seen: Guesses, smallest: Smallest) -> float:
+    """Return the p-value of a claim from scores of independent canaries above a fixed threshold.
+
+    Parameters
+    ----------
+    seen : Guesses
+        Number of canaries; `guesses` is the number of canaries whose score is above the threshold,
+        and `correct` the number of included canaries among them.
+    smallest : callable
+        The function g of the claim, rounded down.
+
+    Returns
+    -------
+    float
+        The smallest alpha at which the bounds of both rates contradict the claim, rounded up.
+
+    Notes
+    -----
+    Under the claim Pr[p ≤ u] ≤ u for every u, if the canaries are independent and the threshold was
+    fixed without their scores. An included canary is above it with probability P, one that is left
+    out with probability Q, on average over the canaries, and the claim says Q ≥ g(P). The counts
+    are binomial with n trials and probabilities P/2 and Q/2.
+    """
+
+    def contradicts(alpha: float) -> bool:
+        share_in, share_out = _shares(seen, alpha)
+        return share_out < smallest(share_in)
+
+    return smallest_alpha(contradicts)
+
+
+def independent_mu_lower(seen: Guesses, alpha: float) -> float:
+    """Return a lower bound for μ of Gaussian DP from scores of independent canaries.
+
+    Parameters
+    ----------
+    seen, alpha : Guesses, float
+        As in `independent_p_value`; the error probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        Φ⁻¹(P_lower) - Φ⁻¹(Q_upper), at least 0.
+
+    Notes
+    -----
+    The bound is at most the true μ with probability at least 1 - alpha if the canaries are
+    independent.
+    """
+    share_in, share_out = _shares(seen, alpha)
+    return max(0.0, float(ndtri(share_in) - ndtri(share_out))) if share_out < 1 else 0.0
+
+
+def independent_bounds(
+    seen: Guesses, epsilon: float, delta: float, alpha: float
+) -> tuple[float, float]:
+    """Return lower bounds for ε at `delta` and for δ at `epsilon`, from independent canaries.
+
+    Parameters
+    ----------
+    seen : Guesses
+        As in `independent_p_value`.
+    epsilon, delta, alpha : float
+        The claim, and the error probability of each bound, in (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        log((P_lower - δ) / Q_upper), at least 0, in nats, and P_lower - e^ε Q_upper, in [0, 1].
+
+    Notes
+    -----
+    Each bound holds with probability at least 1 - alpha if the canaries are independent.
+    """
+    wrong, n = seen.guesses - seen.correct, seen.canaries
+    lower = pair_delta_lower(seen.correct, n, wrong, n, epsilon, alpha)
+    return pair_epsilon_lower(seen.correct, n, wrong, n, delta / 2, alpha), min(1.0, 2 * lower)
+
+
+def _shares(seen: Guesses, alpha: float) -> tuple[float, float]:
+    """Return P_lower and Q_upper, each a Clopper-Pearson bound at alpha / 2."""
+    wrong = seen.guesses - seen.correct
+    lower = clopper_pearson_lower(seen.correct, seen.canaries, alpha / 2)
+    upper = clopper_pearson_upper(wrong, seen.canaries, alpha / 2)
+    return min(1.0, 2 * lower), min(1.0, 2 * upper)

@@ -1,0 +1,179 @@
+"""From scores to guesses: which canaries are guessed, and which coins are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import ApproximateDP, GaussianDP, PureDP
+from dpaudit.auditing.recheck import recheck
+from dpaudit.certificates.certificate import CanaryScores, OneRunCertificate
+from dpaudit.claims import PrivacyClaim
+from dpaudit.reports.json import document, entry, read_document
+from dpaudit.stats.one_run import Guesses
+from dpaudit.stats.one_run_tradeoff import mu_lower
+from tests.raising import code
+
+CANARIES = dpaudit.Canaries(2_000, seed=4)
+COINS = CANARIES.included
+CLAIM = GaussianDP(0.3)
+LEAKING = COINS + np.random.default_rng(5).normal(size=2_000)
+
+
+def one_run(
+    *, coins: Any = COINS, scores: Any = LEAKING, claim: PrivacyClaim = CLAIM, **more: Any
+) -> OneRunCertificate:
+    (one,) = dpaudit.bound_canaries(coins, scores, claim, **more).by_pair
+    assert isinstance(one, OneRunCertificate)
+    return one
+
+
+def scores_of(one: OneRunCertificate) -> CanaryScores:
+    assert one.scores is not None
+    return one.scores
+
+
+def test_the_highest_and_the_lowest_scores_are_guessed() -> None:
+    order = np.argsort(-LEAKING)
+    highest, lowest = COINS[order], ~COINS[order[::-1]]
+    both, inside = one_run(guesses=301), one_run(guesses=301, sides="in")
+    assert (both.canaries, both.guesses) == (inside.canaries, inside.guesses) == (2_000, 301)
+    assert both.correct == highest[:151].sum() + lowest[:150].sum()
+    assert inside.correct == highest[:301].sum()
+    assert both.mu_lower == mu_lower(Guesses(2_000, 301, both.correct), both.alpha)
+
+
+def test_mu_at_least_does_not_depend_on_the_claim() -> None:
+    for more in ({"guesses": 200}, {}):
+        bounds = {one_run(claim=GaussianDP(mu), **more).mu_lower for mu in (0.1, 0.9, 3.0)}
+        assert len(bounds) == 1
+
+
+def test_what_chose_the_number_of_guesses_is_not_certified() -> None:
+    """Changing the scores of the certifying half changes no choice, and the other way round."""
+    one = one_run(seed=3)
+    assert (one.canaries, scores_of(one).chosen_on) == (1_000, 1_000)
+    order = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(3,))).permutation(2_000)
+    changed = LEAKING.copy()
+    changed[order[1_000:]] = np.random.default_rng(6).normal(size=1_000)
+    other = one_run(scores=changed, seed=3)
+    assert (other.guesses, scores_of(other).sides) == (one.guesses, scores_of(one).sides)
+    assert other.correct < one.correct
+    changed = LEAKING.copy()
+    changed[order[:1_000]] += 100
+    assert one_run(scores=changed, seed=3).correct == one.correct
+
+
+def test_equal_scores_do_not_follow_the_order_of_the_rows() -> None:
+    """A file that is sorted by its coins would otherwise give only right guesses."""
+    coins = np.arange(2_000) < 1_000
+    one = one_run(coins=coins, scores=np.zeros(2_000), guesses=500)
+    assert 180 < one.correct < 320
+    assert len(one.warnings) == 1
+
+
+def test_more_leaks_more() -> None:
+    bounds = [
+        one_run(scores=mu * COINS + LEAKING - COINS, guesses=400).mu_lower or 0.0
+        for mu in (0.0, 0.5, 1.0, 2.0, 4.0)
+    ]
+    assert bounds[0] == 0
+    assert (np.diff(bounds) > 0).all()
+
+
+@pytest.mark.parametrize("claim", [PureDP(0.1), ApproximateDP(0.1, 1e-5), GaussianDP(0.1)])
+@pytest.mark.parametrize("more", [{}, {"guesses": 200}, {"independent_canaries": True}])
+def test_a_result_survives_its_file_and_is_rechecked(
+    claim: PrivacyClaim, more: dict[str, Any]
+) -> None:
+    result = dpaudit.bound_canaries(COINS, LEAKING, claim, **more)
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    (read,), _ = read_document(document([entry(result)], 1))
+    assert read == result
+    assert recheck(read) == []
+
+
+def test_the_summary_of_the_scores() -> None:
+    from scipy.stats import mannwhitneyu
+
+    inside, outside = LEAKING[COINS], LEAKING[~COINS]
+    scores = scores_of(one_run(guesses=100))
+    statistic = mannwhitneyu(inside, outside).statistic
+    assert scores.auroc == pytest.approx(statistic / (len(inside) * len(outside)), rel=1e-12)
+    assert np.sum(scores.histogram, axis=0).tolist() == [len(inside), len(outside)]
+    assert (scores.digest, scores.included) == (CANARIES.digest, len(inside))
+    for rate in scores.rates:
+        threshold = np.sort(outside)[::-1][int(rate.false_positives * len(outside))]
+        assert rate.above == (inside > threshold).sum()
+        assert rate.lower < rate.above / len(inside) < rate.upper
+    assert scores.roc[0][0] == 0
+    assert scores.roc[-1] == (1, 1)
+    assert (np.diff(scores.roc, axis=0) >= 0).all()
+
+
+def test_infinite_scores_are_scores() -> None:
+    scores = LEAKING.copy()
+    scores[:2] = np.inf, -np.inf
+    assert np.sum(scores_of(one_run(scores=scores)).histogram) == 2_000
+
+
+@pytest.mark.parametrize(
+    ("coins", "warnings"),
+    [
+        (np.random.default_rng(0).random(2_000) < 0.6, 1),
+        (np.sort(COINS), 1),
+        (np.arange(2_000) % 6 < 3, 1),
+        (COINS, 0),
+    ],
+)
+def test_coins_that_are_not_fair_or_not_independent(coins: Any, warnings: int) -> None:
+    coins = coins.copy()
+    coins[-1] = ~coins[-1]  # a period would be refused
+    assert len(one_run(coins=coins).warnings) == warnings
+
+
+@pytest.mark.parametrize(
+    ("coins", "scores", "more"),
+    [
+        (np.ones(50, bool), np.arange(50.0), {}),
+        (np.zeros(50, bool), np.arange(50.0), {}),
+        (np.tile(COINS[:500], 2), np.arange(1_000.0), {}),
+        (np.repeat(COINS[:500], 2), np.arange(1_000.0), {}),
+        (COINS, LEAKING[:-1], {}),
+        (COINS, np.where(np.arange(2_000) == 7, np.nan, LEAKING), {}),
+        (COINS, LEAKING, {"guesses": 2_001}),
+        (COINS, LEAKING, {"guesses": 0}),
+        (COINS + 1, LEAKING, {}),
+        ([], [], {}),
+        (COINS, [["a"]], {}),
+    ],
+)
+def test_coins_and_scores_of_no_run_are_refused(
+    coins: Any, scores: Any, more: dict[str, Any]
+) -> None:
+    assert code(dpaudit.bound_canaries, coins, scores, PureDP(1.0), **more) == "canaries-invalid"
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({"guesses": 1.5}, "option-invalid"),
+        ({"guesses": "all"}, "option-invalid"),
+        ({"sides": "out"}, "option-invalid"),
+        ({"independent_canaries": 1}, "option-invalid"),
+        ({"independent_canaries": True, "sides": "both"}, "options-conflict"),
+    ],
+)
+def test_impossible_settings_are_refused(more: dict[str, Any], wanted: str) -> None:
+    assert code(dpaudit.bound_canaries, COINS, LEAKING, PureDP(1.0), **more) == wanted
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_few_canaries_are_underpowered(n: int) -> None:
+    coins = np.arange(n) % 2 == 0
+    result = dpaudit.bound_canaries(coins, coins.astype(float), PureDP(1.0))
+    assert result.underpowered is not None
+    assert result.verdict is dpaudit.Verdict.NO_VIOLATION_FOUND
