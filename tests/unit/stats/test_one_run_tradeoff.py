@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,8 @@ from tests.unit.stats.test_one_run import largest as largest_of_all_mechanisms
 
 # A line 1 - f ≤ e^ε α + δ, for each ε ≥ 0 of a claim.
 Lines = list[tuple[float, float]]
+# Its types leave out sparse matrices.
+LINPROG: Any = optimize.linprog
 SMALL = [(n, r, v) for n in range(1, 7) for r in range(1, n + 1) for v in range(1, r + 1)]
 
 
@@ -40,7 +43,8 @@ def largest(seen: Guesses, lines: Lines) -> float:
     answers with k right guesses are equally likely (docs/method.md §12)."""
     n, r = seen.canaries, seen.guesses
     size, rows = r + 1 + 2 * r * len(lines), (2 * r + 1) * len(lines)
-    matrix, limits = sparse.lil_array((rows, size)), np.zeros(rows)
+    matrix: Any = sparse.lil_array((rows, size))
+    limits = np.zeros(rows)
     for number, (epsilon, delta) in enumerate(lines):
         row, start = (2 * r + 1) * number, r + 1 + 2 * r * number
         for k in range(1, r + 1):
@@ -54,7 +58,7 @@ def largest(seen: Guesses, lines: Lines) -> float:
     goal, sums = np.zeros(size), np.zeros((1, size))
     goal[seen.correct : r + 1], sums[0, : r + 1] = -1, 1
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    found = optimize.linprog(goal, matrix.tocsr(), limits, sums, [1.0], (0, None), options=options)
+    found = LINPROG(goal, matrix.tocsr(), limits, sums, [1.0], (0, None), options=options)
     return -float(found.fun)
 
 
@@ -72,7 +76,7 @@ def largest_by_thresholds(seen: Guesses, lines: Lines) -> float:
             rows += [right / factor - before, factor * right - before]
             limits += [delta / factor, delta + factor - 1]
     goal = -(k >= seen.correct).astype(float)
-    found = optimize.linprog(goal, np.array(rows), limits, np.ones((1, r + 1)), [1.0], (0, None))
+    found = LINPROG(goal, np.array(rows), limits, np.ones((1, r + 1)), [1.0], (0, None))
     return -float(found.fun)
 
 
@@ -83,7 +87,8 @@ def gaussian_lines(mu: float, count: int = 200) -> Lines:
 
 def smallest_of_lines(lines: Lines, p: float) -> float:
     factors, deltas = np.exp([e for e, _ in lines]), np.array([d for _, d in lines])
-    return max(0.0, *((p - deltas) / factors), *(1 - deltas - factors * (1 - p)))
+    both = (p - deltas) / factors, 1 - deltas - factors * (1 - p)
+    return max(0.0, float(np.max(both)))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.1), (1.0, 0.0), (1.0, 0.01)])
