@@ -48,8 +48,8 @@ class Canaries:
 
     Notes
     -----
-    Equal n and seed give equal coins. `digest` identifies the coins: publish it before the run, so
-    that nobody can doubt that the coins were tossed before the scores were seen. Every audit of
+    Equal n and seed give equal coins. `digest` identifies the coins: publish it before the run, as
+    proof that the coins were tossed before the scores were seen. Every audit of
     `bound_canaries` reports the digest of its coins.
 
     Examples
