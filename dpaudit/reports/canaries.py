@@ -124,6 +124,9 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
 
 def _attacker(result: AuditResult, one: OneRunCertificate) -> str:
     even = f"An attacker who thinks it even (50{numbers.GLUE}%) whether a canary was in"
+    if one.epsilon_lower <= 0 and one.mu_lower:
+        mu = numbers.at_least(one.mu_lower)
+        return f"The run reveals more about a canary than Gaussian noise with μ = {mu} would."
     if one.epsilon_lower <= 0:
         return f"{even} was not shown to learn anything from the output."
     sure, level = numbers.sure(one.epsilon_lower), numbers.level(result.confidence)

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.wealth import beliefs_of, course
 from dpaudit.reports import numbers
+from dpaudit.reports.html.canaries import score_pictures
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale, ratio
 from dpaudit.reports.html.region import region, tested_events
 from dpaudit.wording import shortened
@@ -43,6 +44,8 @@ def pictures(result: AuditResult) -> list[Picture]:
     found: list[Picture | None] = []
     if isinstance(one, Certificate | ExactCertificate):
         found = [region(result, one), outputs(one)]
+    if isinstance(one, OneRunCertificate):
+        found = [*score_pictures(result, one)]
     found.insert(1, profile(result))
     if isinstance(one, Certificate):
         found.append(wealth(one))
@@ -56,6 +59,8 @@ def left_out(result: AuditResult) -> str:
         return "Nothing is drawn, since no pair of inputs was finished."
     if isinstance(one, ExactCertificate):
         return "Nothing was drawn at random, so that there is no wealth to show."
+    if isinstance(one, OneRunCertificate) and one.scores is not None:
+        return "Nothing is bet on one run, so there is no wealth to show."
     if not isinstance(one, Certificate):
         return (
             "One run has guesses in place of events: there are no errors of events, no outputs and "

@@ -1,0 +1,97 @@
+"""The figures of the scores of canaries: their trade-off of errors, and their histogram."""
+
+from __future__ import annotations
+
+from dpaudit.certificates.certificate import CanaryScores, OneRunCertificate
+from dpaudit.certificates.result import AuditResult
+from dpaudit.claims import PrivacyClaim
+from dpaudit.claims.point_claims import ApproximateDP
+from dpaudit.claims.tradeoff import GaussianDP, tradeoff
+from dpaudit.reports import numbers
+from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale
+
+_OF_SCORES = "All canaries are drawn, also those that chose the number of guesses."
+_NO_BOUND = (
+    "The curve of the scores is an estimate, and proves nothing by itself: if the canaries leak "
+    "together, it may lie below the claim by chance. The verdict follows from the guesses."
+)
+
+
+def score_pictures(result: AuditResult, one: OneRunCertificate) -> list[Picture]:
+    """Return the figures of the scores; none if the guesses were given without scores."""
+    if one.scores is None:
+        return []
+    return [_errors(result, one, one.scores), _histogram(one.scores)]
+
+
+def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -> Picture:
+    """Return the claim's trade-off curve, that of the certified bound, and that of the scores."""
+    canvas = Canvas(Scale(0, 1), Scale(0, 1), "false positives", "misses")
+    canvas.ticks()
+    alphas = [(step / (2 * STEPS)) ** 2 for step in range(2 * STEPS + 1)]
+    curve = [(alpha, tradeoff(result.claim, alpha)) for alpha in alphas]
+    canvas.area("region", [*curve, (1.0, 1.0)])
+    canvas.line("even", [(0.0, 1.0), (1.0, 0.0)])
+    canvas.line("claim", curve)
+    certified = _certified(one)
+    if certified is not None:
+        canvas.line("bound", [(alpha, tradeoff(certified, alpha)) for alpha in alphas])
+    canvas.line("d1", [(wrong, 1 - right) for wrong, right in scores.roc])
+    at_least = certified.describe() if certified is not None else "nothing"
+    bound = f"certified: the run has no stronger guarantee than {at_least}"
+    return Picture(
+        "roc",
+        "Errors of guesses from the scores",
+        canvas.markup(),
+        (Key("claim", "line", "fewest misses under the claim"),
+         Key("region", "area", "allowed by the claim"), Key("d1", "line", "the scores"),
+         *((Key("bound", "line", bound),) if certified is not None else ()),
+         Key("even", "line", "blind guesses")),
+        f"The curve of the claim, and that of the scores, with an AUROC of "
+        f"{numbers.about(scores.auroc)}. Certified is {at_least}.",
+        (_OF_SCORES, _NO_BOUND),
+        ("false positives, at most", "true positives", "at least", "at most"),
+        tuple(
+            (numbers.share(rate.false_positives), numbers.share(rate.above / scores.included),
+             numbers.share(rate.lower, numbers.DOWN), numbers.share(rate.upper, numbers.UP))
+            for rate in scores.rates
+        ),
+    )  # fmt: skip
+
+
+def _certified(one: OneRunCertificate) -> PrivacyClaim | None:
+    """Return the strongest claim of its kind that is not refuted; None if all are possible."""
+    if one.mu_lower is not None:
+        mu = float(numbers.at_least(min(one.mu_lower, 10.0)))
+        return GaussianDP(mu) if mu > 0 else None
+    if one.epsilon_lower <= 0:
+        return None
+    return ApproximateDP(float(numbers.at_least(one.epsilon_lower)), one.point.delta)
+
+
+def _histogram(scores: CanaryScores) -> Picture:
+    """Return the shares of included and of other canaries by score."""
+    inside = [count / scores.included for count, _ in scores.histogram]
+    outside = [count / scores.excluded for _, count in scores.histogram]
+    bins = len(inside)
+    canvas = Canvas(Scale(0, bins), Scale(0, 1.1 * max(*inside, *outside)), "score", "share")
+    for place in range(0, bins + 1, bins // 4):
+        canvas.tick(place, f"{scores.edges[place]:.3g}")
+    canvas.steps("d1", inside)
+    canvas.steps("d2", outside)
+    return Picture(
+        "scores",
+        "Scores of the canaries",
+        canvas.markup(),
+        (Key("d1", "line", f"in ({scores.included:,})"),
+         Key("d2", "line", f"out ({scores.excluded:,})")),
+        "The shares of the canaries that were in, and of those that were out, by score.",
+        (_OF_SCORES,),
+        ("score from", "to", "in", "out"),
+        tuple(
+            (f"{low:.4g}", f"{high:.4g}", f"{both[0]:,}", f"{both[1]:,}")
+            for low, high, both in zip(
+                scores.edges, scores.edges[1:], scores.histogram, strict=False
+            )
+        ),
+    )  # fmt: skip

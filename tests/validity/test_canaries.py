@@ -1,0 +1,79 @@
+"""False alarms of bounds from canaries, and the mistakes that would cause them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import GaussianDP
+from dpaudit.auditing.canary_scores import chosen_plan, plans, right_guesses
+from dpaudit.stats.one_run import Guesses
+from dpaudit.stats.one_run_tradeoff import independent_mu_lower, mu_lower
+from tests.validity.conftest import IsAbove
+
+ALPHA, RUNS, SEED = 0.05, 2_000, 47
+CLAIM = GaussianDP(1.0)
+# A public coin decides whether every coin is released by randomized response with accuracy 0.9, or
+# nothing is. The mechanism has ε = log 9, and this μ (docs/method.md §12).
+ACCURACY, TOGETHER_MU = 0.9, 1.519
+
+bound = lru_cache(maxsize=None)(mu_lower)
+independent_bound = lru_cache(maxsize=None)(independent_mu_lower)
+
+
+def ranked(canaries: int) -> Iterator[NDArray[np.bool_]]:
+    """Yield coins in the order of scores that say nothing about them."""
+    rng = np.random.default_rng(SEED)
+    while True:
+        yield rng.integers(0, 2, canaries, dtype=np.int8).astype(bool)
+
+
+def counts(coins: NDArray[np.bool_], plan_of: NDArray[np.bool_]) -> Guesses:
+    plan, n = chosen_plan(plan_of, CLAIM, ALPHA), len(coins)
+    return Guesses(n, plan.made(n), right_guesses(coins, plan.made(n), plan.sides))
+
+
+def test_a_number_of_guesses_chosen_on_other_canaries_keeps_the_level(is_above: IsAbove) -> None:
+    alarms = (bound(counts(one[200:], one[:200]), ALPHA) > 0 for one in ranked(400))
+    assert not is_above(islice(alarms, RUNS), RUNS, ALPHA)
+
+
+def test_the_best_number_of_guesses_on_the_same_scores_is_caught(is_above: IsAbove) -> None:
+    alarms = (
+        any(
+            bound(Guesses(400, plan.guesses, right_guesses(one, plan.guesses, plan.sides)), ALPHA)
+            for plan in plans(400, None)
+        )
+        for one in ranked(400)
+    )
+    assert is_above(islice(alarms, RUNS), RUNS, ALPHA)
+
+
+def together(canaries: int) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Yield coins and answers of the mechanism that leaks about all canaries together."""
+    rng = np.random.default_rng(SEED)
+    while True:
+        coins = rng.integers(0, 2, canaries, dtype=np.int8).astype(bool)
+        wrong = rng.random(canaries) >= (ACCURACY if rng.random() < 0.5 else 0.5)
+        yield coins, coins ^ wrong
+
+
+def test_canaries_that_leak_together_keep_the_level(is_above: IsAbove) -> None:
+    alarms = (
+        bound(Guesses(2_000, 200, int((coins == answers)[:200].sum())), ALPHA) > TOGETHER_MU
+        for coins, answers in together(2_000)
+    )
+    assert not is_above(islice(alarms, RUNS), RUNS, ALPHA)
+
+
+def test_they_are_caught_if_they_are_taken_for_independent(is_above: IsAbove) -> None:
+    alarms = (
+        independent_bound(Guesses(2_000, int(answers.sum()), int(coins[answers].sum())), ALPHA)
+        > TOGETHER_MU
+        for coins, answers in together(2_000)
+    )
+    assert is_above(islice(alarms, RUNS), RUNS, ALPHA)
