@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit import ApproximateDP, AuditResult, GaussianDP, ProbabilisticDP, PureDP, Verdict
+from dpaudit import (
+    ApproximateDP,
+    AuditResult,
+    GaussianDP,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+    Verdict,
+)
 from dpaudit.auditing import journal
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.journal import journal_path
@@ -92,6 +100,8 @@ SPECS = {
     "refuted while certifying": spec_of(batch, PureDP(0.9), samples=100_000),
     "refuted and full": spec_of(batch, PureDP(0.3), full=True),
     "half is learned from": spec_of(alike, samples=8_000),
+    "ended by bets": spec_of(single, PureDP(0.3), stop_early="bets", samples=3_000),
+    "bets on a divergence": spec_of(single, RenyiDP(2.0, 0.2), stop_early="bets", samples=3_000),
     "approximate": spec_of(batch, ApproximateDP(0.9, 0.05)),
     "a curve": spec_of(batch, GaussianDP(1.0)),
     "probabilistic": spec_of(atoms, ProbabilisticDP(1.0, 0.02)),

@@ -1,0 +1,72 @@
+"""`--stop-early`: bets alone end the audit of a slow mechanism, and a rerun does the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SLOW = """
+from time import sleep
+
+
+def mean(data, rng):
+    sleep({seconds})
+    return sum(data) / len(data) + rng.laplace(scale=20 / len(data))
+"""
+ASKED = ("--d1", "[0]", "--d2", "[0, 1]", "--epsilon", "0.1", "--confidence", "0.9")
+
+
+@pytest.fixture
+def saved(dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the function that audits a mechanism whose draws take some seconds, and returns the
+    exit code and the saved audit."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(seconds: float, *flags: str) -> tuple[int, dict[str, Any]]:
+        Path("slow.py").write_text(SLOW.format(seconds=seconds))
+        result = dpaudit(
+            "run", "slow.py:mean", *ASKED, "--samples", "3000", *flags, "--json", "r.json", "-q"
+        )
+        return result.exit_code, json.loads(Path("r.json").read_text())["audits"][0]
+
+    return run
+
+
+def test_slow_draws_choose_bets_and_the_choice_is_repeated(saved: Any, dpaudit: Any) -> None:
+    exit_code, audit = saved(0.006)
+    certificate = audit["certificates"][0]
+    assert exit_code == 1
+    assert certificate["schedule"]["bets"]
+    assert certificate["fixed"]["stage"] == "betting"
+    assert audit["request"]["settings"]["stop_early"] == "bets"
+    assert audit["command"].endswith("--stop-early bets")
+    Path("slow.py").write_text(SLOW.format(seconds=0))  # the clock would choose otherwise now
+    assert dpaudit("report", "r.json").exit_code == 0
+    assert dpaudit("report", "--rerun", "r.json", "-q").exit_code == 0
+
+
+def test_fast_draws_choose_a_confirmation_and_say_nothing_of_it(saved: Any) -> None:
+    _, audit = saved(0)
+    assert not audit["certificates"][0]["schedule"]["bets"]
+    assert "stop_early" not in audit["request"]["settings"]
+    assert "--stop-early" not in audit["command"]
+
+
+@pytest.mark.parametrize("asked", ["bets", "confirmed"])
+def test_the_option_decides_whatever_a_draw_takes(saved: Any, asked: str) -> None:
+    _, audit = saved(0, "--stop-early", asked)
+    assert audit["certificates"][0]["schedule"]["bets"] is (asked == "bets")
+
+
+def test_full_and_the_option_exclude_each_other(dpaudit: Any) -> None:
+    flags = ("--samples", "1000", "--full", "--stop-early", "bets")
+    result = dpaudit("run", "mechanisms.laplace:laplace", *ASKED, *flags)
+    assert (result.exit_code, result.code) == (2, "options-conflict")
+
+
+def test_an_unknown_choice_is_refused(dpaudit: Any) -> None:
+    flags = ("--samples", "1000", "--stop-early", "never")
+    assert dpaudit("run", "mechanisms.laplace:laplace", *ASKED, *flags).exit_code == 2
