@@ -201,7 +201,8 @@ def _place(value: Any) -> str | None:
     if not (inspect.isroutine(value) or inspect.isclass(value)):
         value = type(value)
     with suppress(Exception):  # attributes of a user's object may raise anything
-        value = inspect.unwrap(value)
+        # Mechanisms of dpaudit.training name the user's function.
+        value = inspect.unwrap(getattr(value, "traced_as", (value,))[0])
         code = getattr(value, "__code__", None)
         file = Path(code.co_filename if code else inspect.getfile(value))
         line = code.co_firstlineno if code else inspect.getsourcelines(value)[1]

@@ -1,5 +1,6 @@
 """The trace in the report of an audit. It is made in a forked copy of this process, which is killed
-after two seconds. `with_draws` corrects the trace by what the draws of the audit showed."""
+after two seconds, or later if the mechanism is slow. `with_draws` corrects the trace by what the
+draws of the audit showed."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import os
 import pickle
 import select
 import signal
+import sys
 import time
 import warnings
 from contextlib import suppress
@@ -32,6 +34,11 @@ from dpaudit.tracing.trace import trace_pair
 
 # Time limit in seconds: the user waits for a report and did not ask for its trace.
 SECONDS = 2.0
+# If a draw takes 5 ms or longer, the audit took long as well. Its trace may take as long as 100
+# draws, up to half a minute.
+_SLOW, _SLOW_DRAWS, _MOST_SECONDS = 0.005, 100, 30.0
+# A trace of JAX compiles no functions, and so compiles each operation when it is first used.
+_JAX_SECONDS = 10.0
 # Approximate number of runs in a trace. A mechanism that cannot make them in the time limit is not
 # traced.
 _RUNS = 20
@@ -55,20 +62,27 @@ def trace_apart(
     cannot = runs_in_another_process(target) or isinstance(target, ComposedTarget)
     if cannot or not hasattr(os, "fork"):
         return None
-    if pace * _RUNS > SECONDS:
-        return _cut(target, d1, d2, claim)
+    is_of_jax = "jax" in sys.modules
+    allowed = min(_SLOW_DRAWS * pace, _MOST_SECONDS) if pace >= _SLOW else 0.0
+    seconds = max(SECONDS, _JAX_SECONDS * is_of_jax, allowed)
+    if pace * _RUNS > seconds:
+        return _cut(target, d1, d2, claim, seconds)
+    if is_of_jax:  # its threads do not exist in a forked copy, which would wait for them
+        with suppress(DpauditError):
+            return _telling(trace_pair(target, d1, d2, claim, seconds=seconds))
+        return None
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         # Python warns that a fork of a process with threads may deadlock. A deadlocked copy does no
-        # harm: it is killed after two seconds.
+        # harm: it is killed in time.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _trace_and_leave(writing, reading, target, d1, d2, claim)
+        _trace_and_leave(writing, reading, target, d1, d2, claim, seconds)
     os.close(writing)
     try:
-        found = _received(reading, time.monotonic() + SECONDS)
-        return _cut(target, d1, d2, claim) if found is _LATE else _telling(found)
+        found = _received(reading, time.monotonic() + seconds)
+        return _cut(target, d1, d2, claim, seconds) if found is _LATE else _telling(found)
     finally:
         os.close(reading)
         with suppress(ProcessLookupError):
@@ -90,8 +104,8 @@ def _telling(found: Any) -> Trace | None:
     return found if is_telling else None
 
 
-def _cut(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim) -> Trace:
-    note = f"{CUT}: they take longer than the {SECONDS:g} seconds that a report waits"
+def _cut(target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim, seconds: float) -> Trace:
+    note = f"{CUT}: they take longer than the {seconds:.2g} seconds that a report waits"
     return _empty(target.describe(), describe_pair(d1, d2), claim, note)
 
 
@@ -104,7 +118,13 @@ def _empty(target: str, pair: str, claim: PrivacyClaim, *notes: str) -> Trace:
 
 
 def _trace_and_leave(
-    writing: int, reading: int, target: AnyTarget, d1: Any, d2: Any, claim: PrivacyClaim
+    writing: int,
+    reading: int,
+    target: AnyTarget,
+    d1: Any,
+    d2: Any,
+    claim: PrivacyClaim,
+    seconds: float,
 ) -> None:
     """Make the trace in the copy, send it, and exit."""
     try:
@@ -112,13 +132,13 @@ def _trace_and_leave(
         # then copies.
         gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(int(SECONDS) + 2)  # ends this copy even if the parent process has died
+        signal.alarm(int(seconds) + 2)  # ends this copy even if the parent process has died
         os.close(reading)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         with suppress(DpauditError):
-            found = trace_pair(target, d1, d2, claim, seconds=SECONDS)
+            found = trace_pair(target, d1, d2, claim, seconds=seconds)
             with open(writing, "wb") as pipe:
                 pickle.dump(found, pipe)
     finally:

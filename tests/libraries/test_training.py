@@ -185,8 +185,8 @@ def test_the_line_of_opacus_is_named() -> None:
 @pytest.mark.parametrize(("name", "cost"), [("one_step", None), ("batch_clipped", 1.477)])
 def test_the_operand_of_the_noise_of_jax_is_seen(name: str, cost: float | None) -> None:
     target = f"mechanisms.training.jax_steps:{name}"
-    pair = ("--d1", "[[[1, 0, 0, 0], 1], [[0, 1, 0, 0], -1], [[0, 0, 0, 1], 8]]")
-    words = (*pair, "--d2", "[[[1, 0, 0, 0], 1], [[0, 1, 0, 0], -1]]", "--mu", "0.5")
+    pair = ("--d1", "[[[1, 0, 0, 0], 1.0], [[0, 1, 0, 0], -1.0], [[0, 0, 0, 1], 8.0]]")
+    words = (*pair, "--d2", "[[[1, 0, 0, 0], 1.0], [[0, 1, 0, 0], -1.0]]", "--mu", "0.5")
     causes, site = traced(JAX, target, *words)
     assert [one["cost"] for one in causes] == (
         [] if cost is None else [pytest.approx(cost, rel=1e-3)]

@@ -25,7 +25,7 @@ def refuted(path: str, one: Cause, seed: int, samples: int, confidence: float) -
     """Return whether an audit refutes the claim, and its number of draws."""
     result = dpaudit.audit(
         resolve(path), one.d1, one.d2, claim_of(one), samples=samples, confidence=confidence,
-        seed=seed, params=one.params if path == one.broken else {},
+        seed=seed, params=one.params,
     )  # fmt: skip
     return result.verdict is Verdict.VIOLATION, result.draws
 

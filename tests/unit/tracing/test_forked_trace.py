@@ -55,7 +55,7 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_known_to_be_slow_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     assert traced(half).cut is None
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a copy was made"))
-    found = traced(half, pace=1.0)
+    found = traced(half, pace=2.0)
     assert found.likely is None
     assert found.cut is not None
 
