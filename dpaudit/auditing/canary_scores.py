@@ -44,6 +44,8 @@ _UNFAIR = 1e-4
 _RUNS_APART, _FEWEST_FOR_RUNS = 4.5, 50
 # Fewest coins whose repetition is no chance: 2⁻³⁰.
 _REPEATED = 30
+# Below this AUROC, the scores probably have the wrong sign.
+_REVERSED = 0.4
 _FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 _BINS, _ROC_POINTS = 24, 100
 
@@ -116,6 +118,7 @@ def audit_scores(
         threshold = scores[chosen_on[plan.made(first) - 1]]
         made = int((scores[guessed] >= threshold).sum())
     coins = included[guessed]
+    summary = _summary(included, scores, plan.sides, first, confidence)
     result = audit_guesses(
         Guesses(len(coins), made, right_guesses(coins, made, plan.sides)),
         claim,
@@ -123,10 +126,10 @@ def audit_scores(
         name=name,
         source=source,
         method="independent" if independent else None,
-        scores=_summary(included, scores, plan.sides, first, confidence),
+        scores=summary,
         warnings=_warnings(included),
     )
-    return replace(result, seed=seed, notes=_notes(scores))
+    return replace(result, seed=seed, notes=_notes(scores, summary.auroc))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +209,7 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
     if len(included) != n:
         raise _invalid(f"{len(included):,} coins and {n:,} scores; give one of each for a canary")
     if n < 2:
-        raise _invalid(f"{n} canaries cannot be audited; give at least two")
+        raise _invalid(f"too few canaries to audit ({n}); give at least two")
     if np.isnan(scores).any():
         place = int(np.flatnonzero(np.isnan(scores))[0])
         raise _invalid(
@@ -260,13 +263,17 @@ def _warnings(included: Bools) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _notes(scores: Floats) -> tuple[str, ...]:
-    distinct = len(np.unique(scores))
-    if distinct > len(scores) / 2:
-        return ()
-    return (
-        f"only {distinct:,} of {len(scores):,} scores differ; equal scores are in random order",
-    )
+def _notes(scores: Floats, auroc: float) -> tuple[str, ...]:
+    distinct, n = len(np.unique(scores)), len(scores)
+    notes = []
+    if distinct <= n / 2:
+        notes.append(f"only {distinct:,} of {n:,} scores differ; equal scores are in random order")
+    if auroc < _REVERSED:
+        notes.append(
+            "included canaries have the lower scores; if the score is a loss, change its sign "
+            "(which must be known without these scores)"
+        )
+    return tuple(notes)
 
 
 def _summary(

@@ -138,7 +138,8 @@ def bound(
     settings = here().beneath(
         given_settings(ctx, flags), ("confidence", "strict", *([] if guesses else ["seed"]))
     )
-    check_complete(settings, (), "recorded outputs", _EXAMPLE)
+    what = ("canaries", _CANARIES) if canaries else ("recorded outputs", _EXAMPLE)
+    check_complete(settings, (), *what)
     inputs: list[str | Path] = [*files, *named_files(settings)]
     claim, grouped = build_claims(settings.pop("claim"))
     expect, strict = settings.pop("expect", None), settings.pop("strict", False)

@@ -218,6 +218,7 @@ def _check_names(file: Path, names: Sequence[Any]) -> None:
     first: dict[Any, int] = {}
     for row, name in enumerate(names, start=1):
         if first.setdefault(name, row) != row:
+            name = int(name) if isinstance(name, float) and name.is_integer() else name
             raise _invalid(
                 f"{file}: canary {shown(name, 60)} is in rows {first[name]:,} and {row:,}; keep "
                 "one row for each canary, and the rows of one run"

@@ -114,6 +114,13 @@ def test_the_summary_of_the_scores() -> None:
     assert (np.diff(scores.roc, axis=0) >= 0).all()
 
 
+@pytest.mark.parametrize(
+    ("scores", "notes"), [(LEAKING, 0), (-LEAKING, 1), (LEAKING.round(), 1), (-LEAKING.round(), 2)]
+)
+def test_scores_that_look_wrong_are_noted(scores: Any, notes: int) -> None:
+    assert len(dpaudit.bound_canaries(COINS, scores, CLAIM).notes) == notes
+
+
 def test_infinite_scores_are_scores() -> None:
     scores = LEAKING.copy()
     scores[:2] = np.inf, -np.inf
