@@ -28,6 +28,7 @@ COMMANDS = {
         "dpaudit.cli.sensitivity:sensitivity",
         "Search for a larger sensitivity than claimed.",
     ),
+    "bisect": ("dpaudit.cli.bisect:bisect", "Find the releases of a package that leak."),
     "explain": ("dpaudit.cli.explain:explain", "Show what a privacy claim means."),
     "report": ("dpaudit.cli.report:report", "Recheck and show saved results."),
     "check": ("dpaudit.cli.check:check", "Check configuration files without running them."),

@@ -1,0 +1,172 @@
+"""`dpaudit bisect`: the releases of a package that have a leak."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpaudit.auditing.options import owned
+from dpaudit.cli import exit_codes
+from dpaudit.cli.completing import targets as complete_targets
+from dpaudit.cli.flags import check_complete, given_settings, some_flags
+from dpaudit.cli.options import USUAL, AuditCommand, option
+from dpaudit.cli.process.ending import heeded
+from dpaudit.cli.process.parent import end_with_parent
+from dpaudit.cli.process.streams import set_apart
+from dpaudit.cli.saving import check_writable, write_whole
+from dpaudit.config.building import build_spec
+from dpaudit.errors import UsageError
+from dpaudit.import_path import split
+from dpaudit.releases.bisecting import ReleaseResult, bisected
+from dpaudit.releases.environments import Environments, NotInstallable, releases
+from dpaudit.wording import did_you_mean, visible
+
+_CALLED = ("params", "init", "call", "factory", "batch_arg", "data_arg", "rng_arg", "as")
+_CLAIM = tuple(one.name for one in owned("claim") if one.flag and one.name != "adversary")
+_EXAMPLE = "--d1 0 --d2 1 --epsilon 1 --package opendp --versions 0.13..latest --found-in 0.14.1"
+_STDOUT = "-"
+
+
+@click.command(
+    cls=AuditCommand,
+    epilog="""\b
+Example:
+  dpaudit bisect mine.py:make --factory --d1 0 --d2 1 --epsilon 0.5 \\
+    --package opendp --versions 0.13..latest --found-in 0.14.1""",
+)
+@click.argument("target", metavar="TARGET", shell_complete=complete_targets)
+@some_flags("d1", "d2", "adjacency", *_CALLED, *_CLAIM)
+@option("--package", metavar="NAME", section=USUAL, help="The package on the package index.")
+@option(
+    "--versions",
+    metavar="VERSIONS",
+    section=USUAL,
+    help="The releases to test: 0.13..latest, or a list, 0.13.0,0.14.1.",
+)
+@option(
+    "--found-in",
+    metavar="VERSION",
+    section=USUAL,
+    help="The release in which dpaudit looks for the event.",
+)
+@option(
+    "--with",
+    "beside",
+    multiple=True,
+    metavar="REQUIREMENT",
+    section="Processes",
+    help="A further package for every environment (repeatable).",
+)
+@option(
+    "--cache",
+    metavar="DIR",
+    default=".dpaudit/releases",
+    section="Processes",
+    help="The folder of the environments. Default: .dpaudit/releases.",
+)
+@option(
+    "--one-at-a-time",
+    is_flag=True,
+    section="Processes",
+    help="Remove each environment after its test.",
+)
+@some_flags(
+    "confidence",
+    "seed",
+    python="The Python for which environments are made.",
+    samples="Draws for each release.",
+    json="Save the result in this file. With '-', it goes to standard output, and the report to "
+    "stderr.",
+    report="Also write a report (repeatable): text, json, markdown or html.",
+)
+@some_flags("debug")
+@click.pass_context
+def bisect(
+    ctx: click.Context,
+    /,
+    target: str,
+    package: str | None,
+    versions: str | None,
+    found_in: str | None,
+    beside: tuple[str, ...],
+    cache: str,
+    one_at_a_time: bool,
+    json: str | None,
+    report: list[str],
+    **flags: Any,
+) -> int:
+    """Find the releases of a package in which TARGET leaks.
+
+    dpaudit looks for an event on one release and freezes it. Then each release is installed in an
+    environment of its own, by uv or pip, and gets this event: refuted; not refuted, although the
+    event had the power to show the leak; or cannot tell.
+
+    Exit code 1 if a release is refuted, 0 if none is, 4 if dpaudit cannot tell for any release.
+    """
+    stdout = ctx.with_resource(set_apart())
+    settings = given_settings(ctx, flags)
+    given = {"package": package, "versions": versions, "found-in": found_in}
+    missing = [f"--{name}" for name, value in given.items() if value is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        why = f"{', '.join(missing)} {verb} missing; e.g. dpaudit bisect {target} {_EXAMPLE}"
+        raise UsageError(why, code="option-missing")
+    split(target)
+    check_complete(settings, ("d1", "d2"), "releases", f"dpaudit bisect {target} {_EXAMPLE}")
+    outputs = _outputs(json, report)
+    found = str(found_in)
+    every = releases(str(package), f"{versions}")
+    releases(str(package), found)  # checks how it is written
+    python = settings.pop("python", sys.executable)
+    folder = Path(cache).expanduser()
+    environments = Environments(folder, str(package), beside, python)
+    end_with_parent()
+    with heeded():
+        try:
+            interpreter = environments.interpreter(found)
+        except NotInstallable as error:
+            why = f"--found-in {found}: {package} {found} does not install: {error}"
+            raise UsageError(why, code="release-not-installable") from None
+        spec = build_spec({"mechanism": target, "python": interpreter, **settings})
+        versions_ = every if found in every else [found, *every]
+        result = bisected(
+            spec, environments, versions_, found, is_kept=not one_at_a_time, on_release=_say
+        )
+    from dpaudit.reports.releases import FORMATS
+
+    texts = {name: FORMATS[name](result) for name in {"text", *(kind for kind, _ in outputs)}}
+    for kind, file in outputs:
+        if file != _STDOUT:
+            write_whole(Path(file), texts[kind].encode(errors="backslashreplace"))
+    shown = [kind for kind, file in outputs if file == _STDOUT]
+    click.echo(texts["text"], nl=False, err=bool(shown), file=None if shown else stdout)
+    for kind in shown:
+        click.echo(texts[kind], nl=False, file=stdout)
+    answers = {one.answer for one in result.tested}
+    if "refuted" in answers:
+        return exit_codes.VIOLATION
+    return exit_codes.UNDERPOWERED if answers == {"cannot tell"} else exit_codes.NOTHING_FOUND
+
+
+def _outputs(json: str | None, report: list[str]) -> list[tuple[str, str]]:
+    """Return pairs of a format and a file. Raises UsageError for an unknown format."""
+    known = ("text", "json", "markdown", "html")
+    found = [] if json is None else [("json", json)]
+    for one in report:
+        kind, colon, file = one.partition(":")
+        if kind not in known:
+            why = f"--report {one!r} is not known; known: {', '.join(known)}."
+            raise UsageError(why + did_you_mean(kind, known), code="option-invalid")
+        found.append((kind, file if colon else _STDOUT))
+    for _, file in found:
+        if file != _STDOUT:
+            check_writable(file)
+    return found
+
+
+def _say(one: ReleaseResult) -> None:
+    words = f"{one.release}: {one.answer}" + (f" ({one.why})" if one.why else "")
+    click.echo(visible(words), err=True)

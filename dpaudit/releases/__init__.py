@@ -1,0 +1,1 @@
+"""Which release of a package has a leak: one frozen event, tested in an environment per release."""

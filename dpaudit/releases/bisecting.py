@@ -1,0 +1,270 @@
+"""Find an event on one release of a package, freeze it, and test it on every release.
+
+No release is searched again: the same event is counted in fresh draws of each, so that a release
+without a refutation is comparable with the release on which the event was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dpaudit.attacks.learning import best_point, learn, scorers_for
+from dpaudit.attacks.objective import Objective
+from dpaudit.auditing.counting import CERTIFYING, LEARNING, PROBING
+from dpaudit.auditing.pair_audit import frozen_rules, several_points
+from dpaudit.auditing.spec import AuditSpec
+from dpaudit.certificates.certificate import FixedTest
+from dpaudit.certificates.fixed_test import FrozenRule, Setting, game_test
+from dpaudit.claims import ProfilePoint
+from dpaudit.composed import replace
+from dpaudit.errors import DpauditError, UsageError
+from dpaudit.levels.portfolio import Portfolio
+from dpaudit.releases.environments import Environments, NotInstallable
+from dpaudit.sampling.chunks import Measure, ToCount, ToLearn, ToProbe
+from dpaudit.sampling.sampler import Sampler
+from dpaudit.targets.target import IsolatedTarget, PythonTarget
+
+Answer = Literal["refuted", "not refuted", "cannot tell"]
+# Draws that the event is learned from. The tests of the releases have draws of their own.
+LEARNED = 50_000
+_PROBE = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frozen:
+    """An event that was found on a release, before any draw that tests it.
+
+    point: the point (ε, δ) of the claim that is tested. portfolio, rule: the event as a rule that
+    guesses d1 or d2.
+    """
+
+    point: ProfilePoint
+    portfolio: Portfolio
+    rule: FrozenRule
+
+    @property
+    def words(self) -> str:
+        """The event in which the rule guesses d1; if there is none, the one for d2."""
+        return self.rule.words[0] or self.rule.words[1] or ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseResult:
+    """The answer of one release.
+
+    Attributes
+    ----------
+    release : str
+        The release.
+    answer : {'refuted', 'not refuted', 'cannot tell'}
+        "refuted": the event refutes the claim. "not refuted": it does not, although it had the
+        power to show a leak of the size that was certified on the release where it was found.
+        "cannot tell": the test had less power, or there was none.
+    why : str
+        Reason for "cannot tell"; "" for the other answers.
+    epsilon_lower : float or None
+        Lower bound of ε at the tested δ, at the confidence of the release.
+    detectable : float or None
+        Smallest ε that the test of this release would have refuted in 9 of 10 runs.
+    p_value : float or None
+        p-value of the test; a claim is refuted up to `Bisection.level`.
+    draws : int
+        Number of draws that the event was counted in.
+    """
+
+    release: str
+    answer: Answer
+    why: str = ""
+    epsilon_lower: float | None = None
+    detectable: float | None = None
+    p_value: float | None = None
+    draws: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """The answers of all releases about one event.
+
+    Attributes
+    ----------
+    package, found_in : str
+        The package, and the release on which the event was found.
+    target, pair, claim : str
+        The mechanism, the pair of inputs and the claim, in words.
+    event : str
+        The event in words.
+    confidence : float
+        1 minus the probability that any release is wrongly refuted, if the claim holds there.
+    level : float
+        Largest p-value that refutes the claim for one release: (1 - confidence) / releases.
+    seed : int
+        Seed of all draws.
+    tested : tuple of ReleaseResult
+        The releases, oldest first.
+    """
+
+    package: str
+    found_in: str
+    target: str
+    pair: str
+    claim: str
+    event: str
+    confidence: float
+    level: float
+    seed: int
+    tested: tuple[ReleaseResult, ...]
+
+    @property
+    def summary(self) -> str:
+        """The first and the last refuted release, and the release in which the leak is gone."""
+        places = [place for place, one in enumerate(self.tested) if one.answer == "refuted"]
+        if not places:
+            return "no release is refuted"
+        first, last = self.tested[places[0]], self.tested[places[-1]]
+        text = f"first seen in {first.release}"
+        if any(one.answer != "not refuted" for one in self.tested[: places[0]]):
+            text += " (earlier releases: cannot tell)"
+        later = self.tested[places[-1] + 1 :]
+        gone = next((one for one in later if one.answer == "not refuted"), None)
+        if gone is None:
+            return f"{text}, last seen in {last.release}"
+        is_next = gone is later[0]
+        return f"{text}, last seen in {last.release}, gone in {gone.release}" + (
+            "" if is_next else " or earlier"
+        )
+
+
+def bisected(
+    spec: AuditSpec,
+    environments: Environments,
+    versions: Sequence[str],
+    found_in: str,
+    *,
+    is_kept: bool = True,
+    on_release: Callable[[ReleaseResult], None] = lambda result: None,
+) -> Bisection:
+    """Find an event on the release `found_in`, and test it on all `versions`.
+
+    spec: the audit on the release `found_in`: its mechanism, pair, claim and options.
+    environments: make the environment of each release. is_kept: whether environments stay on disk.
+    on_release: called with each answer.
+
+    Raises UsageError for an audit that has no single event, or if `found_in` cannot be installed;
+    MechanismError if the mechanism does not run there.
+    """
+    if spec.claim.counts_single_outputs or spec.search is not None or len(spec.pairs) != 1:
+        why = "a bisection takes one pair of inputs, and a claim that is not probabilistic"
+        raise UsageError(why, code="options-conflict")
+    frozen = freeze(spec)
+    level = (1 - spec.statistics.confidence) / len(versions)
+    # The release on which the event was found shows how much power the others need.
+    order = [found_in, *(one for one in versions if one != found_in)]
+    answers: dict[str, ReleaseResult] = {}
+    needed = 0.0
+    for release in order:
+        tested, test = _tested(spec, frozen, environments, release, level, needed)
+        if release == found_in and test is not None:
+            needed = test.epsilon_lower
+        answers[release] = tested
+        on_release(tested)
+        if not is_kept:
+            environments.remove(release)
+    return Bisection(
+        package=environments.package,
+        found_in=found_in,
+        target=_python_target(spec).describe(),
+        pair=spec.pairs[0].label,
+        claim=spec.tested.describe(),
+        event=frozen.words,
+        confidence=spec.statistics.confidence,
+        level=level,
+        seed=spec.sampling.seed,
+        tested=tuple(answers[one] for one in versions if one in answers),
+    )
+
+
+def freeze(spec: AuditSpec) -> Frozen:
+    """Learn an event from draws of the mechanism of an audit, which test nothing later.
+
+    Raises MechanismError or TargetError if the mechanism does not run.
+    """
+    claim, coming = spec.tested, spec.sampling.samples
+    scorers = scorers_for(
+        floating_point=spec.statistics.floating_point, timing=False, repeated=spec.runs > 1
+    )
+    with closing(_sampler(spec)) as sampler:
+        sampler.probe(ToProbe((0, PROBING, 0), _PROBE))
+        selection = sampler.learn(ToLearn((0, LEARNING, 0), LEARNED)).fresh.release()
+    points = several_points(claim)
+    point = best_point(selection, claim, coming, scorers) if points else claim.point()
+    objective = Objective(point, coming, for_delta=bool(points), points=points)
+    portfolio = learn(selection, objective, scorers).portfolio.only(0)
+    (rule,) = frozen_rules(portfolio, is_one=True)
+    return Frozen(point if rule.point is None else rule.point, portfolio, rule)
+
+
+def _tested(
+    spec: AuditSpec,
+    frozen: Frozen,
+    environments: Environments,
+    release: str,
+    level: float,
+    needed: float,
+) -> tuple[ReleaseResult, FixedTest | None]:
+    """Return the answer of a release, and its test; None if there was none.
+
+    needed: the ε that the test has to be able to show for "not refuted".
+    """
+    try:
+        program = environments.interpreter(release)
+        target = IsolatedTarget(target=_python_target(spec), python=program)
+        test = count(replace(spec, target=target), frozen, level)
+    except NotInstallable as error:
+        return ReleaseResult(release, "cannot tell", f"does not install: {error}"), None
+    except DpauditError as error:
+        return ReleaseResult(release, "cannot tell", f"does not run: {error}"), None
+    except _AlwaysRaises as error:
+        return ReleaseResult(release, "cannot tell", f"does not run: {error}"), None
+    numbers: dict[str, Any] = {
+        "epsilon_lower": test.epsilon_lower,
+        "detectable": test.detectable_epsilon,
+        "p_value": test.p_value,
+        "draws": test.draws,
+    }
+    if test.p_value <= level:
+        return ReleaseResult(release, "refuted", **numbers), test
+    if not needed or test.detectable_epsilon > needed:
+        why = "under-powered: the event is too rare here to show the leak with this number of draws"
+        return ReleaseResult(release, "cannot tell", why, **numbers), test
+    return ReleaseResult(release, "not refuted", **numbers), test
+
+
+class _AlwaysRaises(Exception):
+    """Every call of the mechanism raised an exception: the release lacks what it needs."""
+
+
+def count(spec: AuditSpec, frozen: Frozen, level: float) -> FixedTest:
+    """Return the exact test of a frozen event on fresh draws. level: its error probability."""
+    measure = Measure(frozen.portfolio)
+    with closing(_sampler(spec)) as sampler:
+        sampler.probe(ToProbe((0, PROBING, 0), _PROBE))
+        counted = sampler.count(ToCount((0, CERTIFYING, 0), spec.sampling.samples, measure))
+    if counted.failures.total == counted.tally.draws:
+        raised = next(iter(counted.failures.first.values()))
+        raise _AlwaysRaises(f"every call raised {raised.words[:300]}")
+    setting = Setting("certification", frozen.point, level, spec.statistics.confidence)
+    return game_test(setting, counted.tally, frozen.rule)
+
+
+def _sampler(spec: AuditSpec) -> Sampler:
+    return Sampler(spec.target, spec.pairs, spec.sampling.seed, adversary=spec.claim.adversary)
+
+
+def _python_target(spec: AuditSpec) -> PythonTarget:
+    if isinstance(spec.target, IsolatedTarget):
+        return spec.target.target
+    why = "a bisection takes one mechanism in Python, without repeat and compose"
+    raise UsageError(why, code="options-conflict")

@@ -1,0 +1,145 @@
+"""Releases of a package on the package index, and an environment for each of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from dpaudit.errors import UsageError
+
+# Seconds that an installation, or a question to the package index, may take.
+_SECONDS = 600
+# Last characters of what an installer wrote, for the report.
+_LAST = 300
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_RELEASE = re.compile(r"\d+(\.\d+)*([a-z]+\d+|\.(post|dev)\d+)?")
+_LATEST = "latest"
+
+
+class NotInstallable(Exception):
+    """A release cannot be installed for this Python; the message is the installer's last words."""
+
+
+def releases(package: str, asked: str) -> list[str]:
+    """Return the releases that a user asked for, oldest first.
+
+    asked: releases with commas between them, or a range `FIRST..LAST`, both included; LAST may be
+        `latest`. A range is looked up on the package index, without pre-releases.
+
+    Raises UsageError for a text that names no release, and if the index cannot be asked.
+    """
+    if not _NAME.fullmatch(package):
+        raise UsageError(f"--package {package!r} is no name of a package", code="option-invalid")
+    first, dots, last = (part.strip() for part in asked.partition(".."))
+    named = [first, last] if dots else [one.strip() for one in asked.split(",")]
+    wrong = [one for one in named if not _RELEASE.fullmatch(one) and not (dots and one == _LATEST)]
+    if wrong or (dots and first == _LATEST):
+        why = f"--versions {asked!r} must be like 0.13.0,0.14.1 or 0.13..latest"
+        raise UsageError(why, code="option-invalid")
+    if not dots:
+        return sorted(dict.fromkeys(named), key=_order)
+    known = [
+        one
+        for one in _published(package)
+        if _order(first) <= _order(one) and (last == _LATEST or _order(one) <= _order(last))
+    ]
+    if not known:
+        why = f"--versions {asked!r}: {package} has no release between these"
+        raise UsageError(why, code="option-invalid")
+    return sorted(known, key=_order)
+
+
+def _order(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", release))
+
+
+def _published(package: str) -> list[str]:
+    """Return all releases of a package that pip finds for this Python."""
+    pip = [sys.executable, "-m", "pip"] if find_spec("pip") else ["uv", "tool", "run", "pip"]
+    done = _run([*pip, "index", "versions", package])
+    found = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
+    if found is None:
+        raise UsageError(
+            f"the package index lists no release of {package!r} ({_last(done)}); correct "
+            "--package, or list the releases: --versions 0.13.0,0.14.1",
+            code="releases-unknown",
+        )
+    return [one.strip() for one in found[1].split(",")]
+
+
+@dataclass(frozen=True, slots=True)
+class Environments:
+    """Environments of the releases of a package, kept in a folder.
+
+    folder: an environment is kept in `PACKAGE-RELEASE` inside of it, and used again.
+    package: name of the package on the index.
+    beside: further requirements to install into each environment.
+    python: interpreter for which environments are made.
+    """
+
+    folder: Path
+    package: str
+    beside: tuple[str, ...] = ()
+    python: str = sys.executable
+
+    def interpreter(self, release: str) -> str:
+        """Return the interpreter of the environment of a release, which is made if it is missing.
+
+        Raises NotInstallable.
+        """
+        place = self._place(release)
+        program, done = place / "bin" / "python", place / ".installed"
+        wanted = "\n".join((f"{self.package}=={release}", *self.beside))
+        if not (done.is_file() and done.read_text() == wanted):
+            shutil.rmtree(place, ignore_errors=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for words in self._commands(place, program, release):
+                made = _run(words)
+                if made.returncode:
+                    shutil.rmtree(place, ignore_errors=True)
+                    raise NotInstallable(_last(made))
+            done.write_text(wanted)
+        return str(program)
+
+    def remove(self, release: str) -> None:
+        """Remove the environment of a release from the disk."""
+        shutil.rmtree(self._place(release), ignore_errors=True)
+
+    def _place(self, release: str) -> Path:
+        return self.folder.absolute() / f"{self.package}-{release}"
+
+    def _commands(self, place: Path, program: Path, release: str) -> list[list[str]]:
+        """Return the commands that make an environment: of uv if it is there, else of pip."""
+        wanted = [f"{self.package}=={release}", *self.beside]
+        if shutil.which("uv"):
+            install = ["uv", "pip", "install", "--quiet", "--python", str(program), *wanted]
+            return [["uv", "venv", "--quiet", "--python", self.python, str(place)], install]
+        pip = [str(program), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        return [[self.python, "-m", "venv", str(place)], [*pip, *wanted]]
+
+
+def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(  # noqa: S603  # installers, with names that were checked
+            list(words),
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            env={**os.environ, "PYTHONNOUSERSITE": "1"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(list(words), 1, "", str(error))
+
+
+def _last(done: subprocess.CompletedProcess[str]) -> str:
+    text = " ".join((done.stderr or done.stdout).split())
+    return text[-_LAST:] or f"exit code {done.returncode}"

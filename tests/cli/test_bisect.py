@@ -1,0 +1,26 @@
+"""`dpaudit bisect`: requests that are refused before anything is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+PAIR = ("--d1", "0", "--d2", "1", "--epsilon", "1")
+MINE = ("--package", "mine")
+WHERE = (*MINE, "--versions", "1.0,1.1", "--found-in", "1.0")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((*PAIR,), "option-missing"),
+        ((*WHERE,), "option-missing"),
+        ((*PAIR, *WHERE, "--report", "pdf"), "option-invalid"),
+        ((*PAIR, *MINE, "--versions", "1.0", "--found-in", "newest"), "option-invalid"),
+        ((*PAIR, *MINE, "--versions", "1.x", "--found-in", "1.0"), "option-invalid"),
+    ],
+)
+def test_requests_are_refused(refused: Any, words: tuple[str, ...], expected: str) -> None:
+    code, _ = refused("bisect", "math:sqrt", *words)
+    assert code == expected
