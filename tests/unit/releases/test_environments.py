@@ -67,7 +67,7 @@ def test_other_texts_are_refused(
 def test_an_environment_is_made_once(
     index: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_uv: bool
 ) -> None:
-    monkeypatch.setattr(environments.shutil, "which", lambda name: "uv" if has_uv else None)
+    monkeypatch.setattr("shutil.which", lambda name: "uv" if has_uv else None)
     made = Environments(tmp_path, "mine", ("beside==2",))
     place = tmp_path / "mine-1.0"
     assert made.interpreter("1.0") == str(place / "bin" / "python")
