@@ -136,13 +136,20 @@ def recheck_families(results: Sequence[AuditResult], *, has_ended: bool) -> list
 def _of_pairs(result: AuditResult) -> Iterator[Finding]:
     for record in result.by_pair:
         if isinstance(record, OneRunCertificate):
-            findings = _compared("", record, _guessed(result, record))
+            findings = _one_run(result, record)
         elif isinstance(record, ExactCertificate):
             findings = _exact(result, record)
         else:
             findings = _certificate(result, record)
         for name, *both in findings:
             yield f"{record.pair}: {name}", *both
+
+
+def _one_run(result: AuditResult, record: OneRunCertificate) -> Iterator[Finding]:
+    try:
+        yield from _compared("", record, _guessed(result, record))
+    except (ValueError, TypeError) as error:
+        yield "the record", f"cannot be recomputed ({error})", None
 
 
 def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificate:
@@ -158,10 +165,10 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
         Rate(one.false_positives, one.above, *clopper_pearson_interval(one.above, total, level))
         for one in record.scores.rates
     )
-    counts = [sum(column) for column in zip(*record.scores.histogram, strict=True)]
-    included, excluded = counts
-    scores = replace(record.scores, included=included, excluded=excluded, rates=rates)
-    return replace(computed, scores=scores)
+    included, excluded = (sum(column) for column in zip(*record.scores.histogram, strict=True))
+    chosen_on = included + excluded - record.canaries
+    counts = {"included": included, "excluded": excluded, "chosen_on": chosen_on}
+    return replace(computed, scores=replace(record.scores, **counts, rates=rates))
 
 
 def _of_claims(result: AuditResult) -> Iterator[Finding]:

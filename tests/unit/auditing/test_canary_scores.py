@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import dpaudit
 from dpaudit import ApproximateDP, GaussianDP, PureDP
 from dpaudit.auditing.recheck import recheck
 from dpaudit.certificates.certificate import CanaryScores, OneRunCertificate
+from dpaudit.certificates.result import Canaries
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports.json import document, entry, read_document
 from dpaudit.stats.one_run import Guesses
@@ -184,3 +186,26 @@ def test_few_canaries_are_underpowered(n: int) -> None:
     result = dpaudit.bound_canaries(coins, coins.astype(float), PureDP(1.0))
     assert result.underpowered is not None
     assert result.verdict is dpaudit.Verdict.NO_VIOLATION_FOUND
+
+
+@pytest.mark.parametrize(
+    ("changes", "of_scores"),
+    [
+        ({"mu_lower": 0.9}, {}),
+        ({"p_value": 1e-9}, {}),
+        ({"correct": 0}, {}),
+        ({"method": "independent"}, {}),
+        ({}, {"included": 1_200}),
+        ({}, {"chosen_on": 7}),
+        ({}, {"included": 2}),
+        ({}, {"histogram": ()}),
+        ({"guesses": 5}, {}),
+    ],
+)
+def test_a_changed_number_is_found(changes: dict[str, Any], of_scores: dict[str, Any]) -> None:
+    result = dpaudit.bound_canaries(COINS, LEAKING, CLAIM)
+    (one,) = result.by_pair
+    assert isinstance(one, OneRunCertificate)
+    changed = replace(one, **changes, scores=replace(scores_of(one), **of_scores))
+    assert recheck(replace(result, ending=Canaries((changed,))))
+    assert not recheck(result)
