@@ -66,7 +66,7 @@ UNNAMED = (
     _bug("steps:steps_on_all", "steps:step"),
     _bug(
         *("sampled:poisson_step", "sampled:poisson_step"),
-        params={"sample_rate": 0.5, "noise_multiplier": 0.8},
+        params={"sample_rate": 0.8, "noise_multiplier": 0.8},
         epsilon=RARELY_SAMPLED,
     ),
 )

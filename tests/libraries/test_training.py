@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.documents import blocks
 from tests.libraries.conftest import ROOT, environment, run
 
 TORCH = environment("opacus-1.6.0")
@@ -164,6 +166,28 @@ def test_the_audits_of_the_library_end_as_expected(programs: Path, name: str) ->
     words = ("run", f"configs/real/{name}.yaml", "--quiet", "--no-trace")
     said = run(ROOT, programs / "dpaudit", *words)
     assert said.returncode == 0, said.stdout + said.stderr
+
+
+@pytest.mark.parametrize(
+    ("programs", "file", "change"), [(TORCH, "torch_step.py", None), (JAX, "jax_step.py", "2.954")]
+)
+def test_the_guide_leads_from_a_step_to_a_violation_with_its_line(
+    programs: Path, file: str, change: str | None, tmp_path: Path
+) -> None:
+    page = list(blocks(ROOT / "docs/guides/training.md"))
+    (text,) = [one.text for one in page if one.file == file]
+    (tmp_path / file).write_text(text)
+    (command,) = [one.text for one in page if one.kind == "sh" and file in one.text]
+    words = shlex.split(command.replace("\\\n", " "))[1:]
+    said = run(tmp_path, programs / "dpaudit", *words, "--json", "-")
+    assert said.returncode == 1, said.stderr
+    (audit,) = json.loads(said.stdout)["audits"]
+    assert audit["verdict"] == "VIOLATION"
+    (cause,) = [one for one in audit["trace"]["findings"] if one["is_cause"]]
+    assert cause["line"]["file"].endswith(("optimizer.py", "noise_addition.py"))
+    if change is not None:
+        assert change in cause["words"]
+        assert f"a change of {change}" in (ROOT / "docs/guides/training.md").read_text()
 
 
 def traced(programs: Path, target: str, *words: str) -> tuple[list[Any], Any]:
