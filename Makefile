@@ -5,7 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test validity check browser package libraries lowest docs docs-links pictures benchmarks gallery clean
+.PHONY: audit test validity check browser package libraries lowest docs docs-links pictures benchmarks gallery \
+	watch clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
 
@@ -85,8 +86,18 @@ LIBRARIES := $(patsubst configs/libraries/%.txt,.libraries/%/installed,$(wildcar
 libraries: .venv/installed-test $(LIBRARIES)
 	$(BIN)/python -m pytest tests/libraries
 
+# Mechanisms of libraries with the claims of these libraries, each file in the environment of its name.
+WATCHED := $(patsubst configs/watch/%.yaml,%,$(wildcard configs/watch/*.yaml))
+
+watch: .venv/installed $(WATCHED:%=.libraries/%/installed)
+	mkdir -p .watch
+	for name in $(WATCHED); do \
+		.libraries/$$name/bin/dpaudit run configs/watch/$$name.yaml --quiet --json .watch/$$name.json; \
+		code=$$?; [ $$code -le 1 ] || [ $$code -eq 4 ] || exit $$code; done
+	$(BIN)/python -m benchmarks.watch
+
 clean:
-	rm -rf .venv .gallery .libraries build
+	rm -rf .venv .gallery .libraries .watch build
 
 # A virtual environment without pip would look finished to the next call, so it does not stay.
 .venv/bin/python:

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from ctypes import CDLL
 from functools import partial
 from itertools import count
 from types import FunctionType, GeneratorType, MethodType, ModuleType
@@ -235,7 +236,8 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value.get(None)
     elif isinstance(value, GeneratorType):
         yield from () if value.gi_frame is None else list(value.gi_frame.f_locals.values())
-    elif not (isinstance(value, ModuleType) or is_generator(value) or _is_code(value)):
+    # The first use of a C function adds it to its library, which changes no output.
+    elif not (isinstance(value, ModuleType | CDLL) or is_generator(value) or _is_code(value)):
         yield from _attributes(value).values()
 
 

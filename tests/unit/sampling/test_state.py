@@ -268,5 +268,16 @@ def test_a_generator_is_no_state() -> None:
         assert changed(before, kept_state(mechanism)) == ()
 
 
+def test_functions_that_are_looked_up_in_a_c_library_are_no_state() -> None:
+    library = ctypes.CDLL(None)
+
+    def draw() -> int:
+        return int(library.abs(-3))
+
+    before = kept_state(draw)
+    assert draw() == 3
+    assert changed(before, kept_state(draw)) == ()
+
+
 def test_builtin_functions_have_no_variables() -> None:
     assert kept_state(len, None) == {}

@@ -1,0 +1,86 @@
+"""The results of `make watch` as docs/watch.md: `python -m benchmarks.watch`.
+
+Reads every file of results in .watch, and writes the whole page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dpaudit.certificates.result import AuditResult, Verdict
+from dpaudit.reports import numbers
+from dpaudit.reports.json import read_document
+
+ROOT = Path(__file__).parents[1]
+FOUND = ROOT / ".watch"
+DOCUMENT = ROOT / "docs" / "watch.md"
+
+_HEAD = """\
+| audit | claim of the library | verdict | ε at least | would have shown | draws |
+|---|---|---|---|---|---|"""
+_INTRODUCTION = """\
+# Libraries, audited with their own claims
+
+`make watch` builds an environment for each file in `configs/watch/`, and audits mechanisms of its
+library on a pair of neighbouring inputs. [The library makes the
+claim](guides/library-claims.md). All audits of a file share one error probability of {alpha:.3g}
+(Holm), so at most {expected:.2g} false finds are expected in {files} files. This page was written
+by one such run: {audits} audits, {minutes:.2g} minutes, dpaudit {version}.
+
+“Would have shown” is the ε at the tested δ that this event would have refuted in 9 of 10 runs. A
+pass says nothing about other inputs, rarer events or smaller leaks.
+"""
+
+
+def page(by_library: Mapping[str, Sequence[AuditResult]]) -> str:
+    """Return the page: an introduction, what was found, and a table for each library."""
+    every = [one for results in by_library.values() for one in results]
+    alpha = max(1 - one.family.confidence for one in every if one.family is not None)
+    parts = [
+        _INTRODUCTION.format(
+            alpha=alpha,
+            expected=alpha * len(by_library),
+            files=len(by_library),
+            audits=len(every),
+            minutes=sum(one.seconds for one in every) / 60,
+            version=every[0].versions["dpaudit"],
+        ),
+        *_found(every),
+    ]
+    for name, results in by_library.items():
+        parts += [f"## {name}\n", "\n".join([_HEAD, *map(_row, results)]) + "\n"]
+    return "\n".join(parts)
+
+
+def _found(every: Sequence[AuditResult]) -> Iterator[str]:
+    refuted = [one.name for one in every if one.verdict is Verdict.VIOLATION]
+    failed = [f"{one.name} ({one.error})" for one in every if one.verdict is Verdict.ERROR]
+    yield f"Refuted: {', '.join(refuted)}.\n" if refuted else "No claim was refuted.\n"
+    if failed:
+        yield f"Not audited: {'; '.join(failed)}.\n"
+
+
+def _row(result: AuditResult) -> str:
+    source = result.claimed_by
+    claim = "" if source is None else f"{source.asked}: {source.answer}"
+    verdict = {
+        Verdict.VIOLATION: "**violation**",
+        Verdict.NO_VIOLATION_FOUND: "none found",
+        Verdict.ERROR: "error",
+    }[result.verdict]
+    if result.underpowered is not None:
+        verdict = "under-powered"
+    cells = [result.name, claim.replace("|", "\\|"), verdict, "", "", f"{result.draws:,}"]
+    if result.certificates:
+        (certificate,) = result.certificates
+        at = f" at δ = {certificate.point.delta:g}" if certificate.point.delta else ""
+        cells[3] = numbers.at_least(result.epsilon_lower, above=certificate.point.epsilon) + at
+        cells[4] = numbers.at_most(certificate.fixed.detectable_epsilon)
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    files = sorted(FOUND.glob("*.json"))
+    read = {file.stem: read_document(file.read_text(encoding="utf-8"))[0] for file in files}
+    DOCUMENT.write_text(page(read), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Objects of libraries whose constructors need other objects, for `make watch`."""
