@@ -220,6 +220,12 @@ def test_an_audit_takes_the_claim_and_its_source() -> None:
     assert code(build_spec, absent) == "module-not-found"
 
 
+def test_a_search_has_the_claim_for_neighbours() -> None:
+    searched = {**settings(), "search": "number in [0, 5]", "adjacency": "l1:3"}
+    del searched["d1"], searched["d2"]
+    assert build_spec(searched).claim == PureDP(1.5)
+
+
 def test_python_asks_too(integers: Any) -> None:
     result = dpaudit.audit(integers, 0, 1, "library", samples=100, allow_underpowered=True)
     assert result.claim == PureDP(integers.map(1))
