@@ -79,12 +79,15 @@ class Watched:
         self.frozen: Portfolio | None = None
         self._specimen, self._rule = specimen, rule
         self._calls: list[tuple[int, int, int]] = []
+        self._is_certified = False
         # By input: draws of the frozen rule, and its guesses to be expected, correct and wrong.
         self._guessed = np.zeros((2, 3))
 
     def __call__(self, dataset: Any, *, size: int, rng: np.random.Generator) -> Any:
         start = time.process_time()
         drawn = self._specimen.mechanism(dataset, size=size, rng=rng)
+        if self._is_certified:
+            return drawn
         ratios = self._specimen.log_ratio(drawn)
         ahead = int((ratios >= self._rule.high).sum())
         behind = int((ratios < self._rule.low).sum())
@@ -111,6 +114,16 @@ class Watched:
         """Return the probabilities that the frozen rule guesses right, and wrong."""
         correct, wrong = (self._guessed[:, 1:] / self._guessed[:, :1]).mean(axis=0)
         return float(correct), float(wrong)
+
+    def until_certified(self) -> AbstractContextManager[Any]:
+        """Record no calls after the last draw that counts. A refuted claim is drawn again."""
+        usual = pair_audit.PairAudit._certificate
+
+        def certified(*given: Any) -> Any:
+            self._is_certified = True
+            return usual(*given)
+
+        return patch.object(pair_audit.PairAudit, "_certificate", certified)
 
     def following(self) -> AbstractContextManager[Any]:
         """Record the rule that an audit freezes."""
@@ -140,7 +153,7 @@ def audit(
     if specimen.delta:
         claim = dpaudit.ApproximateDP(epsilon, specimen.delta)
     watched, start = Watched(specimen, rule), time.process_time()
-    with watched.following() if by_law else nullcontext():
+    with watched.until_certified(), watched.following() if by_law else nullcontext():
         result = dpaudit.audit(
             watched, specimen.d1, specimen.d2, claim,
             samples=samples, confidence=1 - ALPHA, seed=seed, full=full,
