@@ -107,7 +107,7 @@ def test_a_scheduler_that_is_lost_is_named(cluster: Cluster) -> None:
 
     lost = audited(executor=f"dask://{file}", on_progress=kill_it)
     assert lost.error_code == "workers-lost"
-    assert "the connection to the Dask scheduler is lost" in str(lost.error)
+    assert "connection to the Dask" in str(lost.error)
 
 
 def test_a_local_cluster_is_made_beside_another_one_and_ended() -> None:
@@ -158,7 +158,7 @@ def test_a_cluster_without_workers_gives_a_warning_and_then_an_error(
     with started(*words, "--port", "0", "--host", "127.0.0.1"):
         # The file of a scheduler that is starting is waited for.
         result = audited(executor=f"dask://{file}")
-    assert "has no workers; waiting for one" in caplog.text
+    assert "has no workers; " in caplog.text
     assert result.error_code == "workers-lost"
 
 

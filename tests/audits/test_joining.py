@@ -227,9 +227,9 @@ def test_a_mechanism_that_cannot_be_sent_is_drawn_here_with_a_note() -> None:
     assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
     assert result.workers == 1
     (note,) = result.notes
-    assert note.startswith("only one process drew, though more would have been faster: ")
+    assert note.startswith("only one process ")
     assert "pickle" in note
-    assert render(result).count("note        only one process drew") == 1
+    assert render(result).count("note        only one process ") == 1
     assert result.warnings == ()
 
 
@@ -242,11 +242,11 @@ def test_a_short_audit_has_no_note() -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (other_elsewhere, "there, equal seeds give other outputs than in this process"),
-        (ends_elsewhere, "a process that was to draw ended at once"),
+        (other_elsewhere, "equal seeds "),
+        (ends_elsewhere, " ended at once"),
         (Exits(), "SystemExit: another instance is running"),
-        (keeps_count, "the mechanism keeps state between calls, which changed _made"),
-        (partial(writes, "written"), "its calls all write to written"),
+        (keeps_count, " which changed _made"),
+        (partial(writes, "written"), "write to written"),
     ],
 )
 def test_a_mechanism_with_state_stays_in_this_process(
@@ -267,7 +267,7 @@ def test_an_audit_goes_on_where_no_process_can_be_started(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(processes, "ProcessPool", refused)
     (note,) = run_audit(spec_of(batch)).notes
-    assert note.endswith("no process can be started ([Errno 38] Function not implemented)")
+    assert note.endswith(" ([Errno 38] Function not implemented)")
 
 
 OWN_POOL = """
@@ -289,7 +289,7 @@ def test_a_script_that_other_processes_run_first_does_not_audit_again(tmp_path: 
     )
     assert done.stdout.endswith("[7]\n")
     # The first audit has a note; the one in the child wants no workers.
-    assert done.stdout.count("only one process drew") == 1
+    assert done.stdout.count("only one process ") == 1
     assert done.stderr == ""
 
 
@@ -302,7 +302,7 @@ def test_a_program_in_no_file_draws_alone(tmp_path: Path) -> None:
         timeout=60,
         check=True,
     )
-    assert "the program that runs is in no file" in done.stdout
+    assert "in no file" in done.stdout
     assert done.stderr == ""
 
 
@@ -332,7 +332,7 @@ def test_files_of_their_own_may_be_written_anywhere() -> None:
 def test_workers_join_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "room_for", lambda hands: 1)
     (note,) = run_audit(spec_of(batch)).notes
-    assert note.endswith("there is no memory for another process as large as this one")
+    assert "no memory " in note
 
 
 @pytest.mark.usefixtures("two_cores", "no_processes")
@@ -385,7 +385,7 @@ def test_a_violation_is_doubted_where_others_drew_otherwise(
     result = run_audit(spec_of(batch, target=target, samples=2_000))
     assert (result.workers, result.verdict) == (1, Verdict.VIOLATION)
     said = " ".join(result.certificates[0].warnings)
-    assert "a new process of the mechanism gave other outputs from the same seed" in said
+    assert "gave other outputs " in said
     other = run_audit(spec_of(other_elsewhere, samples=2_000))
     assert (other.workers, other.verdict) == (1, Verdict.NO_VIOLATION_FOUND)
     assert other.certificates[0].warnings == ()

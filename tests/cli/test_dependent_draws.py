@@ -125,7 +125,7 @@ def test_noise_that_a_process_draws_once_is_an_error(
     result = run(dpaudit, module, name)
     assert result.exit_code != 1
     if result.exit_code == 3:
-        assert "differ from process to process" in " ".join(result.output.split())
+        assert result.output.startswith(f"ERROR  {name}: outputs for d")
 
 
 def test_without_new_processes_such_noise_is_a_violation(dpaudit: Invoke, module: Path) -> None:
@@ -163,7 +163,7 @@ def test_outputs_with_a_date_are_compared_without_it(
 ) -> None:
     result = run(dpaudit, module, "dated")
     assert result.exit_code == 3
-    assert "remove it by post_process" in " ".join(result.output.split())
+    assert "by post_process" in " ".join(result.output.split())
     remedied = run(dpaudit, module, "dated", "--post-process", f"{module}:undated")
     assert remedied.exit_code == 1
 

@@ -13,6 +13,7 @@ from dpaudit.auditing import engine
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.certificates.result import AuditResult
 from dpaudit.composed import replace
+from dpaudit.inputs.neighbouring import EQUAL_INPUTS
 
 MECHANISMS = """
 import time
@@ -98,7 +99,7 @@ def test_the_audit_that_is_planned_passes_what_it_requires(
     monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 20_000)
     result = dpaudit(*ASKED, "--excess", "1.2")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert re.match(r"[\d,]+ draws, about \d+ s of one core: a leak of ε = 1.2,", result.stdout)
+    assert re.match(r"[\d,]+ draws, about \d+ s .*\bε = 1.2,", result.stdout)
     assert "caught with probability 0.9" in words(result.stdout)
     assert "Assumed:" in result.stdout
     command = next(line for line in result.stdout.splitlines() if line.startswith("  run "))
@@ -128,7 +129,7 @@ def test_rare_outputs_are_planned_for_next_to_a_leak(dpaudit: Any) -> None:
     result = dpaudit(*ASKED, "--rare", "2e-3")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "37,300 draws, about" in words(result.stdout)
-    assert "an output of probability 0.002 that only one input gives" in words(result.stdout)
+    assert "output of probability 0.002 " in words(result.stdout)
     command = next(line for line in result.stdout.splitlines() if line.startswith("  run "))
     asked = shlex.split(command)[2:]
     assert asked[-6:] == [
@@ -227,7 +228,7 @@ def test_what_cannot_be_planned(refused: Any) -> None:
     for words, named in (
         ((*ASKED, "--delta", "0.1", "--rare", "0.1"), "--rare=0.1"),
         (("plan", "m.py:laplac", *ASKED[2:]), "'laplace'"),
-        (equal, "d1 and d2 are equal"),
+        (equal, EQUAL_INPUTS),
         ((*ASKED[:-1], "0"), "0 here"),
     ):
         assert named in refused(*words)[1]
@@ -245,9 +246,8 @@ def test_inputs_that_no_trial_tells_apart_have_no_plan(dpaudit: Any, trial: tupl
     result = dpaudit("plan", "m.py:blind", *ASKED[2:], *trial)
     said = words(result.stdout)
     assert result.exit_code == 4
-    assert re.match(r"No plan: this pair showed no difference in [\d,]+ draws of trials\.", said)
-    assert "Choose a pair that differs more" in said
-    assert re.search(r"give a longer trial: --trial \d+ takes about", said)
+    assert re.match(r"No plan: .* no difference in [\d,]+ draws ", said)
+    assert re.search(r" --trial \d+ takes ", said)
     assert "event" not in result.stdout.partition("Any number")[0]
     result = dpaudit("plan", "m.py:blind", *ASKED[2:], *trial, "-q")
     assert (result.exit_code, result.stdout) == (2, "")

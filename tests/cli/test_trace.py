@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dpaudit.tracing.findings.words import FOR_PAIR
 from tests import warm
 from tests.cli.conftest import Invoke
 
@@ -66,7 +67,7 @@ def test_a_cause_is_exit_code_1_with_line_and_remedy(dpaudit: Any) -> None:
     result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
     assert result.exit_code == 1
     assert result.stdout.startswith("CAUSE FOUND  m.py:half: too little noise, m.py:6\n")
-    assert "remedy: a scale of 1 would do for this pair" in lines(result.stdout)
+    assert f"remedy: a scale of 1 {FOR_PAIR}" in lines(result.stdout)
     assert "> 6 return len(rows) + rng.laplace(scale=scale)" in lines(result.stdout)
     assert max(map(len, result.stdout.splitlines())) <= 80
 
@@ -75,7 +76,7 @@ def test_no_cause_is_exit_code_0_and_no_pass(dpaudit: Any) -> None:
     result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1", "--param", "scale=1")
     assert result.exit_code == 0
     assert result.stdout.startswith("NO CAUSE FOUND")
-    assert "this is no proof" in " ".join(result.stdout.split())
+    assert "no proof" in " ".join(result.stdout.split())
 
 
 def test_without_a_claim(dpaudit: Any) -> None:
@@ -88,7 +89,7 @@ def test_without_a_claim(dpaudit: Any) -> None:
 def test_what_saw_no_noise_is_exit_code_4(dpaudit: Any) -> None:
     result = dpaudit("trace", "m.py:bare", "--d1", "[1]", "--d2", "[2]")
     assert result.exit_code == 4
-    assert "This is no pass" in " ".join(result.stdout.split())
+    assert "no pass" in " ".join(result.stdout.split())
     # What differs without noise is a cause all the same.
     assert dpaudit("trace", "m.py:bare", *PAIR).exit_code == 1
 
@@ -185,7 +186,7 @@ def test_a_primitive_is_found_by_either_name_of_its_file_and_one_that_is_not_cal
 
 def test_equal_inputs_are_said(dpaudit: Any) -> None:
     result = dpaudit("trace", "m.py:half", "--d1", "[1]", "--d2", "[1]", "--epsilon", "1")
-    assert "d1 and d2 are equal" in " ".join(result.stdout.split())
+    assert "are equal" in " ".join(result.stdout.split())
     result = dpaudit("trace", "m.py:half", *PAIR, "--epsilon", "1")
     assert "are equal" not in result.stdout
 
@@ -229,7 +230,7 @@ def test_a_mechanism_that_never_ends_is_ended(dpaudit: Any, loop: str) -> None:
     pair = ("--d1", "0", "--d2", "1", "--epsilon", "1")
     result = dpaudit("trace", "never.py:m", *pair, "--time", "0.5s")
     assert result.exit_code == 4
-    assert "the time was over; give it more time" in " ".join(result.stdout.split())
+    assert "more time" in " ".join(result.stdout.split())
 
 
 def test_a_primitive_says_its_law(dpaudit: Any) -> None:
@@ -243,7 +244,7 @@ def test_a_primitive_says_its_law(dpaudit: Any) -> None:
     pair = ("--d1", "0", "--d2", "1", "--epsilon", "1")
     result = dpaudit("trace", "lawless.py:m", *pair, "--primitive", "lawless:add")
     assert result.exit_code == 4
-    assert 'write `add.law = "laplace"` below it' in " ".join(result.stdout.split())
+    assert '`add.law = "laplace"`' in " ".join(result.stdout.split())
     result = dpaudit("trace", "lawless.py:m", *pair, "--primitive", "lawless:wrong")
     assert result.exit_code == 2
     assert result.code == "primitive-invalid"

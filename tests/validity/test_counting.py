@@ -27,7 +27,7 @@ RARER = 3e-4
 RARER_CLAIM = ApproximateDP(EPSILON, RARER / 10)
 TRUTH = 1 / (1 + math.exp(-EPSILON))
 # Part of the message about dropped rare outputs.
-ROOM = "came up more often than others"
+ROOM = "more often than others"
 # In these, no leak below is found by the draws that are kept.
 SEEDS = (1, 2)
 
@@ -267,7 +267,7 @@ def test_a_stream_that_never_stops_being_new_stays_within_bounds() -> None:
 
     made = [0]
     (certificate,) = audited(changing, PureDP(3.0)).certificates
-    assert any("rare outputs for which there was no room" in one for one in certificate.ignored)
+    assert any("there was no room" in one for one in certificate.ignored)
 
 
 def recorded(

@@ -49,9 +49,8 @@ def warned(result: AuditResult) -> str:
 )
 def test_draws_that_hang_together_are_an_error(mechanism: Any, seed: int) -> None:
     result = audited(mechanism, seed=seed)
-    assert result.verdict is Verdict.ERROR
+    assert (result.verdict, result.error_code) == (Verdict.ERROR, "draws-differ")
     assert result.error is not None
-    assert "differ from call to call" in result.error
     assert ("batch_arg" in result.error) is ("size" in signature(mechanism).parameters)
 
 
@@ -109,7 +108,7 @@ def test_the_error_of_dependent_draws_names_the_variables_that_calls_change(
 def test_noise_kept_for_each_dataset_is_named(samples: int, seed: int) -> None:
     result = audited(shared_noise.remembered, samples=samples, seed=seed)
     if result.verdict is Verdict.VIOLATION:
-        assert "keeps state between calls (calls changed _kept)" in warned(result)
+        assert " (calls changed _kept)" in warned(result)
 
 
 # Without NumPy, which each of the many new processes would import.
@@ -143,8 +142,7 @@ def test_noise_kept_by_another_process_is_found(
     result = audited(f"{elsewhere}:remembered", samples=2_000, **where)
     assert result.verdict is not Verdict.VIOLATION
     if result.verdict is Verdict.ERROR:
-        assert result.error is not None
-        assert "differ from process to process" in result.error
+        assert result.error_code == "new-process-differs"
 
 
 @pytest.mark.parametrize("where", [{"isolate": True}, {"executor": "processes"}])
@@ -212,9 +210,7 @@ def test_a_result_that_is_stored_is_no_violation_where_others_can_be_asked(
     """By itself, nothing tells it from a mechanism without noise."""
     monkeypatch.setenv("FIRST", str(os.getpid()))
     result = in_a_file(tmp_path, "stored")
-    assert result.verdict is Verdict.ERROR
-    assert result.error is not None
-    assert "differ from process to process" in result.error
+    assert (result.verdict, result.error_code) == (Verdict.ERROR, "new-process-differs")
 
 
 def test_a_leak_beside_state_that_tells_nothing_stays_one(
@@ -255,7 +251,7 @@ def test_where_no_other_process_draws_it_is_said(
     assert certificate.redrawn.processes == 0
     assert why in certificate.redrawn.note
     assert any(certificate.redrawn.note in one for one in certificate.notes)
-    assert "keeps state between calls" in warned(result)
+    assert "keeps state " in warned(result)
 
 
 def test_a_callable_is_compared_only_where_all_audits_are(new_processes: None) -> None:
@@ -274,7 +270,7 @@ def test_a_callable_is_compared_only_where_all_audits_are(new_processes: None) -
     assert again.certificates == plain.certificates
     assert closure.verdict is Verdict.VIOLATION
     assert closure.certificates[0].redrawn is not None
-    assert "cannot be sent to other processes" in closure.certificates[0].redrawn.note
+    assert "cannot be sent " in closure.certificates[0].redrawn.note
     assert warned(closure) == ""
 
 
@@ -286,8 +282,7 @@ def test_a_weak_shift_of_every_call_is_no_silent_violation(samples: int, seed: i
         return rng.laplace(size=size) + 0.35 * rng.normal()
 
     result = audited(shifted, epsilon=0.0, samples=samples, seed=seed)
-    assert result.verdict is Verdict.ERROR
-    assert "differ from call to call" in str(result.error)
+    assert (result.verdict, result.error_code) == (Verdict.ERROR, "draws-differ")
 
 
 def test_noise_kept_for_each_dataset_does_look_like_a_leak() -> None:
@@ -380,7 +375,7 @@ def test_times_are_not_compared(tmp_path: Any) -> None:
     )
     name, claim = f"{tmp_path}/m.py:slow", dpaudit.PureDP(1.0)
     plain = dpaudit.audit(name, 0, 1, claim, samples=3_000)
-    assert "differ from call to call" in str(plain.error)
+    assert plain.error_code == "draws-differ"
     timed = dpaudit.audit(name, 0, 1, claim, samples=3_000, isolate=True, timeout=30)
     assert timed.verdict is Verdict.NO_VIOLATION_FOUND
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -39,24 +40,23 @@ def drawn(values: Any, is_d1: Any = None, seed: int = 0) -> SelectionDraws:
 @pytest.mark.parametrize(
     ("specimen", "message"),
     [
-        (dependence.fixed_seed, "block 2 of the draws repeats block 1"),
-        (dependence.restarted, "block 2 of the draws repeats block 1"),
-        (dependence.cached, "is wrapped by functools.cache"),
-        (dependence.depleted, "repeat those 701 before them"),
+        (dependence.fixed_seed, "block 2 .*block 1"),
+        (dependence.restarted, "block 2 .*block 1"),
+        (dependence.cached, "functools.cache"),
+        (dependence.depleted, " 701 before them"),
     ],
 )
 def test_what_cannot_be_is_an_error(specimen: Any, message: str) -> None:
     result = audited(specimen)
-    assert result.verdict is Verdict.ERROR
-    assert result.error is not None
-    assert message in result.error
+    assert (result.verdict, result.error_code) == (Verdict.ERROR, "draws-repeat")
+    assert re.search(message, str(result.error))
 
 
 @pytest.mark.parametrize(
     ("specimen", "message"),
     [
-        (dependence.counted, "depend on the ones just before them (output: Ljung–Box p"),
-        (dependence.computed_once, "or it returns a stored result (a cache), and then"),
+        (dependence.counted, "(output: Ljung–Box p"),
+        (dependence.computed_once, "a stored result (a cache)"),
     ],
 )
 def test_what_is_unlikely_is_a_warning(specimen: Any, message: str) -> None:
@@ -69,7 +69,7 @@ def test_a_generator_that_every_worker_has_a_copy_of() -> None:
     noise = np.random.default_rng(1).laplace(size=SIZE)
     coins = np.random.default_rng(2).random(2 * SIZE) < 0.5
     values = np.where(coins, 0, 1) + np.concatenate([noise, noise])
-    with pytest.raises(MechanismError, match="block 7 of the draws repeats block 1"):
+    with pytest.raises(MechanismError, match=r"block 7 .*block 1"):
         check_independence(drawn(values, coins), [*BLOCKS, *BLOCKS], POINT)
     with pytest.raises(MechanismError, match=f"repeat those {SIZE:,} before them"):
         check_independence(drawn(values, coins), [2 * SIZE], POINT)

@@ -27,6 +27,7 @@ from tests.neighbouring import relation as related
 from tests.raising import code, refusal
 
 NAN = math.nan
+UNIT = "list of number in [0, 1]"
 TABLE = "table {age: integer in [0, 120], city: category [a, b], x: number in [0, 1], name: text}"
 USERS = "table {id: user, city: category [a, b, c], x: number in [0, 1]}"
 # Rounds are short here, and a space ends sooner: Hypothesis takes a millisecond for each draw.
@@ -354,9 +355,9 @@ def test_patterns_between_the_bounds_lie_inside() -> None:
 @pytest.mark.parametrize(
     ("space", "adjacency", "datasets", "pairs"),
     [
-        ("list of number in [0, 1]", "add-remove", 8, 12),
+        (UNIT, "add-remove", 8, 12),
         (USERS, "user:id", 8, 12),
-        ("list of number in [0, 1]", "replace", 8, 6),
+        (UNIT, "replace", 8, 6),
         ("list of 1 to 30 number in [0, 1]", "add-remove", 7, 9),
         ("list of 0 to 2 number in [0, 1]", "add-remove", 7, 9),
         ("vector of 3 number", "linf:1", 8, 28),

@@ -21,11 +21,12 @@ from opendp.mod import Measurement, Queryable
 from pydp.algorithms._algorithm import MetaAlgorithm
 
 import dpaudit
-from dpaudit import PureDP, Trace, UsageError
+from dpaudit import PureDP, Trace
 from dpaudit.targets.target import ImportedTarget, IsolatedTarget
 from dpaudit.tracing.runs.primitives import own
 from dpaudit.tracing.trace import trace_pair
 from tests import faulty
+from tests.raising import code
 
 dp.enable_features("contrib", "honest-but-curious")
 TEN = PureDP(10.0)
@@ -190,7 +191,8 @@ def test_what_is_not_understood_has_no_finding(function: Any) -> None:
     assert not found.sites
     assert not found.findings
     assert found.not_understood
-    assert found.notes == ("noise was seen, but not what it hides. This is no pass",)
+    (note,) = found.notes
+    assert note.startswith("noise was seen, ")
 
 
 def test_what_comes_after_it_is_looked_at() -> None:
@@ -322,7 +324,8 @@ def test_a_function_that_is_randomised_is_not_understood() -> None:
     found = traced(lambda x: Vector().randomise(lambda w: w * x)(2.0))
     assert not found.findings
     assert [what for _, what in found.not_understood] == ["Vector.randomise"]
-    assert found.notes == ("noise was seen, but not what it hides. This is no pass",)
+    (note,) = found.notes
+    assert note.startswith("noise was seen, ")
 
 
 # The user's own.
@@ -510,6 +513,5 @@ def test_a_library_is_followed_before_it_is_imported(tmp_path: Path) -> None:
         del sys.modules["not_yet"]
         (site,) = traced(path, follow=["not_yet"]).sites
         assert (Path(site.line.file).name, site.line.line) == ("__init__.py", 4)
-        with pytest.raises(UsageError, match="no package, folder or file 'nowhere'"):
-            traced(path, follow=["nowhere"])
+        assert code(traced, path, follow=["nowhere"]) == "module-not-found"
         sys.modules.pop("not_yet", None)
