@@ -348,11 +348,13 @@ class Mechanism(Protocol):
     name: name of the mechanism in messages.
     interleaved: whether each draw is a call of its own, so that draws of both inputs can alternate
         (`sample_each`).
-    types_by_draw: whether the type of an output depends on this draw alone. If outputs are entries
-        of an array, it does not: one float turns all integers of the array into floats.
+    types_by_draw: whether the type of an output depends on its own draw alone. The entries of an
+        array are a counterexample: one float turns all integers of the array into floats.
     text_orders: whether the order of text keys in an output can be compared with the order of a
-        set of these texts. This needs a known hash seed, or a drawing process that compares itself.
-    parts: objects of the user. dpaudit searches them for random generators, and seeds these.
+        set of these texts. Either the hash seed of the process that draws must be known, or that
+        process must make the comparison.
+    parts: objects of the user. dpaudit searches them for random generators, and seeds these
+        generators.
     """
 
     @property

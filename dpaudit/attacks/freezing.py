@@ -197,11 +197,11 @@ def _cut_finer(candidate: Candidate, objective: Objective) -> Candidate:
 def _rules(candidate: Candidate, objective: Objective) -> tuple[IntArray, IntArray]:
     """Return the rule of the exact test, (levels,), and three rules to bet on, (3, levels).
 
-    The rule of the exact test has the largest predicted bound. If no bound is positive, it has the
-    fastest growth of wealth at the claim or, if no wealth grows either, it always guesses. The
-    rules to bet on are this rule, the rule with the fastest growth, and the rule that always
-    guesses. A rule whose wealth is not predicted to grow abstains instead, so that it does not lose
-    what was won.
+    The rule of the exact test is the rule with the largest predicted bound if this bound is
+    positive, else the rule whose betting wealth is predicted to grow fastest, else the rule that
+    guesses at every output. The three rules to bet on are the rule of the exact test, the rule of
+    fastest growth, and the rule that always guesses. If the wealth of one of the three is not
+    predicted to grow, a rule that always abstains replaces it, so that no wealth is lost.
     """
     levels = len(candidate.counts)
     low, high, bound = objective.best_rule(candidate)

@@ -138,9 +138,8 @@ class Objective:
 
     def _smoothed_bounds(self, candidate: Candidate) -> FloatArray | None:
         """Return the predicted bound of every rule from counts smoothed over levels, with a small
-        penalty. Return None where the prediction is not to be used: log-ratios of neighbouring
-        levels need not be similar, the bound is one for δ, or δ > 0 and the smoothed log-odds do
-        not follow a score."""
+        penalty. Return None in three cases: the log-ratios of neighbouring levels need not be
+        similar, the bound is for δ, or δ > 0 and the smoothed log-odds do not follow a score."""
         if not candidate.is_smooth or self.for_delta:
             return None
         fit = candidate.smoothed
@@ -184,13 +183,13 @@ def best_predicted(candidate: Candidate, objective: Objective) -> float:
 
 
 def best_of(candidates: Sequence[Candidate], objective: Objective) -> Candidate:
-    """Return the candidate with the largest `rank_key`; of equal ones, the first.
+    """Return the candidate with the largest `rank_key`; among equal keys, the first candidate.
 
-    If no predicted bound is positive, it is the best candidate without a penalty, unless rules are
-    `to_bet`. If the log-odds of the winner follow a score, it competes with all such candidates
-    whose discounted bound is at least 85 % as large, and the largest likelihood wins: a bound
-    depends on the luck of a few rare outputs, a likelihood on all draws. This second comparison is
-    left out if the bound is one for δ.
+    If no predicted bound is positive and rules are not `to_bet`, predictions without a penalty rank
+    the candidates. If the log-odds of the winner follow a score and the bound is for ε, there is a
+    second comparison: among all candidates of this kind with at least 85 % of the winner's bound
+    (after the discount of `rank_key`), the candidate with the largest likelihood wins. The reason:
+    a bound depends on the luck of a few rare outputs, a likelihood on all draws.
     """
     winner = max(candidates, key=lambda one: rank_key(one, objective))
     if not objective.to_bet and rank_key(winner, objective)[0] == 0:

@@ -1,12 +1,12 @@
 """The scorers of sequences: the log-ratio of each entry, given the entries before it.
 
-`prefixes` is for sequences of few values. The log-ratio of a sequence is the sum, over its entries,
-of the log-ratio of each entry given a state, which sums up the earlier entries: by how often each
-value occurred. This loses nothing if entries are alike and independent except for a common number,
-such as the noisy threshold of the sparse vector technique. Where the last value predicts the next
-one better, as in a Markov chain, the state is the last value, or the last value and the counts.
-States are in `sequences.py`; `counted_sequences.py` refits the score when further draws are
-counted.
+`prefixes` is for sequences of few values: their entries take few distinct values. The log-ratio of
+a sequence is the sum, over its entries, of the log-ratio of each entry given a state. The state
+summarises the earlier entries by the count of each value. This loses nothing if entries are alike
+and independent except for a common number, such as the noisy threshold of the sparse vector
+technique. Where the last value predicts the next value better, as in a Markov chain, the state is
+the last value, or the last value and the counts. States are in `sequences.py`;
+`counted_sequences.py` refits the score when further draws are counted.
 
 `banded` is for sequences that mix numbers with a few special values, such as answers above a noisy
 threshold. The place of the first answer and its size are more informative together than each alone:
@@ -53,14 +53,15 @@ _MOST_SEQUENCES = 0.25
 
 
 def prefixes(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order sequences of few values by the sum over entries of the log-ratio of each entry, given
-    the entries before it."""
+    """Return orders of sequences whose entries take few distinct values. The score of a sequence is
+    the sum, over its entries, of the log-ratio of an entry given the entries before it."""
     return _by_entry(selection.outcomes, selection)
 
 
 def banded(selection: SelectionDraws) -> list[Candidate]:
-    """Order sequences of numbers and special values, after each number is replaced by its band.
-    Return an order of whole sequences, if they repeat, and the orders by sums over entries."""
+    """Return orders of sequences of numbers and special values, after each number is replaced by
+    its band: an order of whole sequences, if they repeat, and orders by sums over entries (see
+    `banded_sums`)."""
     bands = _bands_of(selection)
     if bands is None:
         return []
@@ -74,8 +75,8 @@ def banded(selection: SelectionDraws) -> list[Candidate]:
 
 
 def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order such sequences by the sum over entries of the log-ratio of each entry, given the
-    entries before it."""
+    """Return orders of sequences of numbers and special values. The score of a sequence is the sum,
+    over its entries, of the log-ratio of an entry given the entries before it, in bands."""
     bands = _bands_of(selection)
     return [] if bands is None else _by_entry(bands(selection.outcomes), selection, bands)
 
@@ -83,8 +84,8 @@ def banded_sums(selection: SelectionDraws) -> list[OrderedBins]:
 def _by_entry(
     sequences: Outcomes, selection: SelectionDraws, bands: Bands | None = None
 ) -> list[OrderedBins]:
-    """Return the order by the sum over entries; an empty list if the draws are no sequences of few
-    values, or if their entries do not depend on earlier entries.
+    """Return a list with the order of sequences by their sum of log-ratios over entries. The list
+    is empty if entries take too many distinct values, or do not depend on earlier entries.
 
     sequences: the draws as sequences of few values.
     selection: the draws as they are.

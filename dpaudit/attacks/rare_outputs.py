@@ -98,9 +98,9 @@ class RareTable:
         self._is_other: Mask = np.ones(kept.size, dtype=bool)
         for numbers in self._numbers:
             self._is_other &= numbers == USUAL
-        # The cells of all columns, and last the cell of rare outputs in no other cell: the index of
-        # the column (-1: none), the cell number there, whether it is part of a tail, and draws by
-        # input.
+        # Arrays with one entry for each cell of all columns, and a last entry for rare outputs that
+        # are in none of these cells: the index of the column (-1: none), the number of the cell in
+        # its column, whether the cell is part of a tail, and the draws by input.
         sizes = [own.size for own in self.columns]
         self._column = np.append(np.repeat(np.arange(len(sizes)), np.array(sizes, int) - 1), -1)
         self._number = np.concatenate([*(np.arange(1, size) for size in sizes), [OTHER]])
@@ -138,8 +138,8 @@ class RareTable:
 
     @cached_property
     def _laws(self) -> tuple[Law, Law]:
-        """Two distributions of the log-ratios of cells: of values, labels and keys; and of pieces
-        of tails, most of which have log-ratios near 0."""
+        """Two distributions of log-ratios: for cells that are values, labels or keys, and for cells
+        that are pieces of tails. Most pieces of tails have log-ratios near 0."""
         single, tails = self._counts[~self._is_tail], self._counts[self._is_tail]
         return Law.of(single, self.arms), Law.of(tails, self.arms)
 
@@ -271,7 +271,8 @@ class RareTable:
         return int(np.count_nonzero(result))
 
     def _numbers_in(self, cell: Numbers, place: int) -> Mask:
-        """Return which cell numbers of the column `place` are among some cells: (size,)."""
+        """Return a mask over the cell numbers of the column `place`, (size,): true for a number
+        that belongs to one of the given cells."""
         result = np.zeros(self.columns[place].size, dtype=bool)
         result[self._number[cell[self._column[cell] == place]]] = True
         return result
@@ -294,7 +295,8 @@ class RareTable:
                 replace(self.columns[place], only=self._numbers_in(guesses.cell, place))
                 for place in places
             )
-        # Joint numbers start one earlier than the ranges, since number 0 belongs to `OTHER`.
+        # Number 0 of a column is `OTHER` (no cell of this column), which all columns share. So the
+        # cells of a column start one before its joint range.
         start = {
             place: own.start - 1 for place, own in zip(places, joint_ranges(columns), strict=True)
         }
@@ -324,7 +326,7 @@ def _arms(selection: SelectionDraws) -> IntArray:
 
 
 def _of_one_arm(counts: IntArray, least: int) -> Mask:
-    """Return in which cells at least `least` draws of one input and none of the other were seen.
+    """Return a mask of the cells with at least `least` draws of one input and none of the other.
 
     counts: (cells, 2), draws by cell and input.
     """

@@ -126,8 +126,8 @@ class MarkovStates:
 
     @classmethod
     def over(cls, outcomes: Outcomes, draws: IntArray | None = None) -> MarkovStates | None:
-        """Return the states of sequences, where a state summarises the earlier entries; None if
-        outcomes are no sequences of few values, or if the states need more than 200 parameters.
+        """Return the states of sequences, where a state summarises the earlier entries. Return None
+        if entries take more than 8 distinct values, or if the states need more than 200 parameters.
 
         draws: number of draws of each outcome, (outcomes,); None: 1 each.
         """
@@ -210,8 +210,8 @@ class MarkovStates:
 
 
 def _classes(alphabet: Alphabet) -> tuple[int, ...]:
-    """Return for each value the value that stands for it in later states. All bands of numbers
-    share one such value, the first band."""
+    """Return, for each value, the value that represents it in later states. The first band of
+    numbers represents all bands; any other value represents itself."""
     is_band = [isinstance(one, str) and one.startswith(BAND) for one in alphabet.values]
     first = is_band.index(True) if any(is_band) else 0
     return tuple(first if one else place for place, one in enumerate(is_band))
@@ -283,8 +283,8 @@ def _of_few_values(columns: Sequence[Column]) -> tuple[list[Column], list[float 
 
 
 def _entries(column: Column) -> Counter[float | str] | None:
-    """Return the number of draws of each different entry of a column; None if there are more than
-    8."""
+    """Return the number of draws of each distinct entry of a column; None if the column has more
+    than 8 distinct entries."""
     if len(column.labels) > _MOST_VALUES or len(np.unique(column.numbers[:100])) > 2 * _MOST_VALUES:
         return None
     codes = column.codes
@@ -397,8 +397,8 @@ def _odds_ratios(
 
 
 def _in_rows(row: IntArray) -> IntArray:
-    """Return the places of equal numbers, a row for each number: (rows, length), filled up with
-    -1."""
+    """Return an array with one row for each distinct number: the indices at which this number
+    occurs in `row`, followed by -1: (distinct numbers, length)."""
     _, counts = np.unique(row, return_counts=True)
     table = np.full((len(counts), counts.max(initial=0)), -1)
     table[np.arange(table.shape[1]) < counts[:, None]] = np.argsort(row, kind="stable")
@@ -408,8 +408,8 @@ def _in_rows(row: IntArray) -> IntArray:
 def _log_ratios(
     ahead: IntArray, behind: IntArray, odds_ratio: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return two arrays of log-ratios of d1 and d2, both (fits, tables): of a value, and of the
-    values after it.
+    """Return two arrays of log-ratios of d1 and d2, both (fits, tables): the log-ratio of a value,
+    and the log-ratio of all values after it.
 
     ahead, behind: (fits, tables, 2), draws of a value, and of the values after it, by input.
     odds_ratio: (fits, tables), the log odds ratio of each table.
@@ -433,11 +433,11 @@ def _log_ratios(
 
 
 def sequence_predictor(outcomes: Outcomes, counts: IntArray) -> Predictor | None:
-    """Return the function that predicts the log-ratio of every sequence, (fits, sequences), from
-    the counts of all, (fits, sequences, 2); None if outcomes are no sequences of few values, or if
-    entries do not depend on earlier entries.
+    """Return a function that predicts the log-ratios of all sequences, (fits, sequences), from
+    their counts in each fit, (fits, sequences, 2). Return None if the entries of the sequences take
+    more than a few distinct values, or do not depend on earlier entries.
 
-    outcomes: different sequences.
+    outcomes: the distinct sequences.
     counts: draws of each sequence by input, (sequences, 2).
     """
     if counts.sum() < LEAST_DRAWS:
@@ -491,8 +491,8 @@ class Prefixes:
         return total
 
     def along(self, outcomes: Outcomes) -> Iterator[tuple[Step, Places]]:
-        """Yield (entry, state * symbols + symbol of every outcome) pairs. The second array is
-        reused."""
+        """Yield (entry, array) pairs: the array holds state * symbols + symbol for every outcome.
+        The next step overwrites the array."""
         past = np.full(outcomes.size, LOST + 1, dtype=np.intp)
         columns = outcomes.named(one.symbols.name for one in self.steps)
         for step, column in zip(self.steps, columns, strict=True):

@@ -73,14 +73,15 @@ _VALUES_OF_BIT = 2
 
 
 def one_dimensional(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes with a single column by its size, and by estimates of its log-ratio."""
+    """Return candidates that order outcomes with a single column by the value of this column, and
+    by estimates of its log-ratio."""
     columns = selection.outcomes.columns
     return orders_of(columns[0], selection) if len(columns) == 1 else []
 
 
 def thresholds(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes with a single column by its size, rising or falling. Used for recorded
-    scores."""
+    """Return candidates that order outcomes with a single column by its value, rising or falling.
+    They are used for recorded scores."""
     orders = one_dimensional(selection)
     return [one for one in orders if one.attack.startswith(_BY_SIZE)] or orders
 
@@ -88,26 +89,28 @@ def thresholds(selection: SelectionDraws) -> list[Candidate]:
 def single_columns(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[Candidate]:
-    """Order outcomes by each of the most informative columns (default: of all columns)."""
+    """Return candidates that order outcomes by one of the most informative columns (default: of
+    all columns)."""
     columns = selection.outcomes.columns if columns is None else columns
     return _of_most_informative(selection, columns, ONE_COLUMN) if len(columns) > 1 else []
 
 
 def represented(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by details of outputs that a recipient sees and Python's `==` ignores."""
+    """Return candidates that order outcomes by details that Python's `==` ignores, although a
+    recipient of the output sees them, such as the sign of zero."""
     columns = selection.outcomes.representations
     return _of_most_informative(selection, columns, REPRESENTATION) if len(columns) else []
 
 
 def elapsed(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by the duration of their calls."""
+    """Return candidates that order outcomes by the duration of the calls that returned them."""
     durations = selection.outcomes.column(ELAPSED)
     return [replace(one, attack=_TIME + one.attack) for one in orders_of(durations, selection)]
 
 
 def bits(selection: SelectionDraws) -> list[Candidate]:
-    """Order outcomes by the low-order bits and the decimals of their numbers, column by column and
-    summed over columns."""
+    """Return candidates that order outcomes by the low-order bits and the decimals of their
+    numbers: of each column, and summed over columns."""
     columns = bit_columns(selection.outcomes, ASPECTS)
     if len(columns) <= _FEW_DERIVED:
         result = [one for column in columns for one in orders_of(column, selection)]
@@ -231,8 +234,9 @@ def _difference(column: Column, is_d1: NDArray[np.intp]) -> float:
 
 
 def _fits(cells: Cells, counts: IntArray) -> dict[str, FloatArray]:
-    """Return for each order its name and log-ratios by cell, (folds + 1, cells): without one fold
-    each, then from all draws. An empty interval gets the mean of its neighbours.
+    """Return name -> log-ratios by cell, (folds + 1, cells), for each order. Row k is fitted to the
+    draws outside of fold k, the last row to all draws. An empty interval gets the mean of its
+    neighbours.
 
     counts: (folds, cells, 2), draws by fold, cell and input.
     """
@@ -334,7 +338,7 @@ def _candidate(
     """Return the candidate that orders cells by some scores.
 
     name: name of the order.
-    scores: (folds + 1, cells), without one fold each, then from all draws.
+    scores: (folds + 1, cells). Row k comes from the draws outside of fold k, the last row from all.
     counts: (folds, cells, 2), draws by fold, cell and input.
     cell_counts: cells for counting further draws; None if no cell is ordered by its own counts.
     """
@@ -431,7 +435,8 @@ def _means(numbers: FloatArray, place: NDArray[np.integer], places: int) -> Floa
 
 
 def _place_labels(is_label: NDArray[np.bool_], intervals: Intervals) -> Intervals:
-    """Return intervals with labels moved to where the counts of all draws so far place them.
+    """Return the intervals after labels were moved to the places that the counts of all draws so
+    far give them.
 
     is_label: (intervals,), whether an interval is a label. The other intervals are in order.
     """

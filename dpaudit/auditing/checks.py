@@ -353,7 +353,8 @@ DIFFERENT = 1e-3
 # draws only once per input. Simulated with Laplace noise of scale 1; the outputs without noise for
 # d1 and d2 differ by 1.
 _UNNOTICED = (1.0, 0.28, 0.11, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-# A comparison of n processes gives a warning if entry n of `_UNNOTICED` is above this number.
+# Largest probability of missing such noise without a warning: a comparison of n processes warns if
+# entry n of `_UNNOTICED` is larger.
 _UNLIKELY = 0.01
 
 _BY_TIMES = "outcomes depend on elapsed times, which differ between processes"

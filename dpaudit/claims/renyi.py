@@ -81,8 +81,8 @@ class RenyiDP(PrivacyClaim):
 
     Notes
     -----
-    An audit makes two tests: of one point of the privacy profile that the claim implies, and of D_a
-    itself (docs/method.md §6). Source: Mironov 2017, Def. 4.
+    An audit makes two tests (docs/method.md §6). One tests a point (ε, δ) of the privacy profile
+    that the claim implies, the other tests D_a itself. Source: Mironov 2017, Def. 4.
 
     Examples
     --------
@@ -141,9 +141,9 @@ class ZeroConcentratedDP(PrivacyClaim):
 
     Notes
     -----
-    An audit makes two tests: of one point of the privacy profile, which is the least of the
-    profiles of several orders, and of D_a itself at one order (docs/method.md §6). Source: Bun &
-    Steinke 2016, Def. 1.1.
+    An audit makes two tests (docs/method.md §6). One tests a point (ε, δ) of the privacy profile;
+    δ(ε) is the smallest of the bounds that several orders a give. The other tests D_a itself at one
+    order. Source: Bun & Steinke 2016, Def. 1.1.
 
     Examples
     --------

@@ -31,7 +31,7 @@ _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
 class _Bound(AuditCommand):
-    """Knows a number below 0 from an option."""
+    """A command that refuses negative numbers with an own error; click sees unknown options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = tuple(args)
@@ -103,7 +103,7 @@ Examples:
     help="Assume that the run reveals something about each of the --canaries independently of the "
     "others. Without this assumption, the result is invalid.",
 )
-# What an adversary would answer to recorded outputs is not asked.
+# Options about an adversary are left out: recorded outputs are no answers to an adversary.
 @some_flags(
     *(one.name for one in owned("claim") if one.name not in ("adversary", "from")),
     "confidence", "seed", "expect", "strict", "json", "report", "quiet", "verbose", "debug",
@@ -260,7 +260,7 @@ def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> A
         )
     d1, d2 = Path(files[0]), Path(files[1])
     if d1.exists() and d2.exists() and d1.samefile(d2):
-        # Which would say that the two inputs give the same outputs.
+        # The same file twice would mean that the two inputs give the same outputs.
         other = "" if files[0] == files[1] else f", once as {files[0]!r}"
         raise UsageError(
             f"{files[1]!r} is given twice{other}; give one file with the outputs of d1 and another "

@@ -1,4 +1,4 @@
-"""`dpaudit check`: everything that `dpaudit run` would load, and all that is wrong with it."""
+"""`dpaudit check`: load everything that `dpaudit run` would load, and report every problem."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def check(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
 
 
 def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, Locate, AuditSpec]]:
-    """Yield what is loaded without a program that a file names: of a composition with one, the
-    parts that are none."""
+    """Yield the objects that can be loaded without starting a program: for a composition with
+    programs among its parts, only the other parts."""
     for locate, spec in specs:
         if not starts_a_program(spec.target):
             yield "mechanism", locate, spec
@@ -84,11 +84,13 @@ def _imported(specs: Iterable[tuple[Locate, AuditSpec]]) -> Iterator[tuple[str, 
 
 
 def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool) -> Iterator[str]:
-    """Yield why something of an audit cannot be loaded, each reason of an entry once."""
+    """Yield a message for each object that cannot be loaded. Equal messages on an entry of the file
+    are yielded once."""
     from dpaudit.auditing.engine import check_attacks, check_mechanism
 
     seen = set()
-    # A program that has failed is not tried again: a matrix of silent ones would take minutes.
+    # A program that has failed is not started again: a matrix of audits of a silent program would
+    # take minutes.
     failed: dict[AnyTarget, tuple[str, str]] = {}
     for key, locate, spec in to_load:
         program = spec.target if isinstance(spec.target, CommandTarget) else None
@@ -113,7 +115,7 @@ def _unloadable(to_load: Iterable[tuple[str, Locate, AuditSpec]], *, debug: bool
 
 
 def _line(text: str) -> int:
-    """Return the line that a message names; 0 for one that is about the whole file."""
+    """Return the number of the line that a message is about; 0 for the whole file."""
     found = re.match(r"error[^ ]*: .*?:(\d+): ", text)
     return 0 if found is None else int(found[1])
 

@@ -1,4 +1,4 @@
-"""Exit codes, and which one wins when a batch earns several."""
+"""Exit codes, and their precedence if the audits of a batch give different codes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ USAGE = UsageError.exit_code
 FAILURE = DpauditError.exit_code
 UNDERPOWERED = 4
 NOTHING_MATCHED = 5
-# Plus the number of the signal.
+# Exit code of a program that a signal ended, minus the number of the signal.
 SIGNALLED = 128
 INTERRUPTED = 130
-# 128 + SIGPIPE: whoever read the output has gone; 1 would say "violation".
+# 128 + SIGPIPE: the reader of the output has closed the pipe. Exit code 1 would mean "violation".
 BROKEN_PIPE = 141
 
-# The first of these that occurs is the code of the whole.
+# The code of a batch is the first code in this list that one of its audits has.
 _PRECEDENCE = (USAGE, FAILURE, VIOLATION, UNDERPOWERED, NOTHING_MATCHED, NOTHING_FOUND)
 
 
 def of_result(result: AuditResult) -> int:
-    """Return the code that one audit earns by itself."""
+    """Return the exit code of a single audit."""
     # Here, since every command imports this module.
     from dpaudit.certificates.result import Verdict
 
@@ -35,7 +35,7 @@ def of_result(result: AuditResult) -> int:
         return FAILURE
     if not result.meets_expectation or result.failing_warnings:
         return VIOLATION
-    # Nothing found by an audit that could not have found anything is no pass.
+    # An audit without the power to find anything does not pass.
     return NOTHING_FOUND if result.underpowered is None else UNDERPOWERED
 
 

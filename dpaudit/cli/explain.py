@@ -1,4 +1,4 @@
-"""`dpaudit explain`: what ε, δ, μ and so on mean, as tables and figures; nothing is audited."""
+"""`dpaudit explain`: the meaning of ε, δ, μ and other parameters, as tables and figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
 _EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 _STEPS = 200
 _NUMBERS = tuple(one for one in parameters() if one.type is float)
-# Below it a δ is not drawn.
+# Smallest δ that is drawn.
 _SMALLEST = 1e-12
 
 Command = Callable[..., Any]
@@ -52,7 +52,8 @@ _figure_option = option(
 
 
 def _claim_options(command: Command) -> Command:
-    """Give a command the numbers that claims are made of; of some, each value is a curve."""
+    """Add the parameters of claims to a command as options. Some may be repeated: each value gives
+    a curve."""
     for one in reversed(_NUMBERS):
         words = f"{one.help} Repeatable: a curve for each." if one.has_curve else one.help
         command = option(f"--{one.name}", type=NUMBER, multiple=one.has_curve, help=words)(command)
@@ -120,8 +121,9 @@ def _save(figure: Path | None, picture: Callable[[str], bytes]) -> None:
 
 
 def _claims(**given: Any) -> list[PrivacyClaim]:
-    """Return a claim for every value of a number that has curves. One that has none, such as δ,
-    goes with the first of these that a definition takes it with."""
+    """Return a claim for each value of a parameter that may be repeated, such as ε. A parameter
+    that may not be repeated, such as δ, joins the claims of the first repeated parameter with which
+    it forms a definition."""
     curves = [one for one in _NUMBERS if one.has_curve and given[one.name]]
     if not curves:
         known = [f"--{one.name}" for one in _NUMBERS if one.has_curve]

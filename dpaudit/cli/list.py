@@ -1,5 +1,6 @@
-"""`dpaudit list`: what there is to choose from, the mechanisms of a package, and the audits of a
-file; all of it from the tables that the rest of dpaudit works by."""
+"""`dpaudit list`: the values of options (definitions, attacks, reports, adjacencies), the
+mechanisms of a package, and the audits of a file. Values come from the tables that other commands
+use."""
 
 from __future__ import annotations
 
@@ -40,13 +41,13 @@ from dpaudit.wording import did_you_mean, in_a_line, visible
 
 _COLUMN, _NAMES = 38, 18
 _SPECIMENS = "mechanisms"
-# The option that a switch of the attacks comes from, where it has another name.
+# Switch of the attacks -> the option that turns it on, if their names differ.
 _OPTION = {"repeated": "repeat"}
 
 
 class ListGroup(SuggestingGroup):
-    """A group that takes a file as well, of audits or of mechanisms: a name that no command has,
-    with such an ending or of a file that is there."""
+    """A group that also accepts a file of audits or mechanisms in place of a command: an argument
+    that is no command, and has the ending of such a file or names an existing file."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -176,8 +177,8 @@ def mechanisms(package: str) -> int:
 
 
 def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
-    """Yield a package and the modules in it, or files, by the names that dpaudit run takes; those
-    that cannot be imported are named and left out."""
+    """Yield (name for dpaudit run, module) for a package and its modules, or for a file. A module
+    that cannot be imported is left out, with a message."""
     make_importable(os.getcwd())  # as under `python -m`, and as dpaudit run does
     if is_file(name) and not Path(name).is_dir():
         yield name, file_module(name)
@@ -186,7 +187,7 @@ def _modules(name: str) -> Iterator[tuple[str, ModuleType]]:
     package = _package(name)
     yield name, package
     folders = getattr(package, "__path__", [])
-    # It passes over what fails to import, which is named below.
+    # `walk_packages` skips packages that cannot be imported; messages about them follow below.
     for module in pkgutil.walk_packages(folders, f"{name}.", onerror=lambda _: None):
         if module.name.rpartition(".")[2].startswith("_"):
             continue
@@ -206,7 +207,7 @@ def _package_name(name: str) -> str:
     if not folder.is_dir() or name.isidentifier():
         return name
     if not (folder / "__init__.py").is_file() or not all(map(str.isidentifier, folder.parts)):
-        # To run all files in a folder might do anything.
+        # Files are not imported from a folder without a package: that would run arbitrary scripts.
         file = next(map(str, sorted(folder.glob("[!_]*.py"))), f"{folder / 'NAME'}.py")
         raise TargetError(
             f"{name!r} is a folder, but not a package that can be imported from here; give a "
@@ -244,10 +245,12 @@ def _package(name: str) -> ModuleType:
 
 
 def _mechanisms(modules: Mapping[str, ModuleType]) -> list[tuple[str, str, Any]]:
-    """Return the public functions that the modules define and that take an input, and the classes
-    with a method that does, with the module and the name that they have there. In a module whose
-    specimens state their truth (as those of this project do), the others are tools, and so are all
-    of the module that says what a truth is."""
+    """Return (module, name, object) for the mechanisms of modules: public functions that take an
+    input, and classes with a method that takes an input.
+
+    Mechanisms of this project state their true privacy loss (`truth`). In a module with such
+    mechanisms, objects without a truth are tools and are left out; so are all objects of the module
+    that defines truths."""
     every = [
         (place, name, one)
         for place, module in modules.items()
@@ -267,7 +270,7 @@ def _mechanisms(modules: Mapping[str, ModuleType]) -> list[tuple[str, str, Any]]
 
 
 def _draws(found: type) -> bool:
-    """Return whether objects of a class can be called, or have a method that takes something."""
+    """Return whether objects of a class can be called, or have a method with a parameter."""
     if issubclass(found, BaseException) or inspect.isabstract(found):
         return False
     methods = {
@@ -281,12 +284,12 @@ def _draws(found: type) -> bool:
 
 
 def _summary(one: Any) -> str:
-    """Return the first paragraph of a docstring, whose first line may end within a sentence."""
+    """Return the first paragraph of a docstring as one line."""
     return " ".join((inspect.getdoc(one) or "").partition("\n\n")[0].split())
 
 
 def _cut(line: str) -> str:
-    """Cut a line to the width of the terminal; a pipe gets it whole."""
+    """Return a line cut to the width of the terminal; the whole line if output is a pipe."""
     width = shutil.get_terminal_size().columns
     if width_of(line) <= width or not sys.stdout.isatty():
         return line

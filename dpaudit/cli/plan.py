@@ -145,7 +145,7 @@ def plan_(
         rate = 0.0 if quiet else _rate(spec, found, requests)
     goals = _Goals(excess, rare, power)
     shown = _Shown(found, goals, spec.tested.points(), rate)
-    # With --rare alone, a leak that cannot be planned for is no failure.
+    # If only --rare was given, a plan without an answer for the other leak is no failure.
     is_asked = rare is None or ctx.get_parameter_source("excess") is not ParameterSource.DEFAULT
     is_planned = (found.samples is not None or not is_asked) and shown.samples is not None
     if quiet:
@@ -369,7 +369,7 @@ class _Shown:
         return None if None in needed else max(one for one in needed if one is not None)
 
     def lines(self, command: str) -> list[str]:
-        """Return what the plan says. command: of the audit, without its number of draws."""
+        """Return the lines of the plan. command: command of the audit, without --samples."""
         samples = self._found.samples or 0
         return [
             *wrap(f"{samples:,} draws, about {self._time(samples)}: {self._aim()}"),
@@ -382,7 +382,7 @@ class _Shown:
         ]
 
     def only_rare(self, command: str) -> list[str]:
-        """Return what follows where only rare outputs can be planned for."""
+        """Return the lines of a plan for rare outputs alone, if the leak cannot be planned for."""
         if self._rare is None:
             return []
         lines = ["", *self._lines_rare()]
@@ -401,7 +401,7 @@ class _Shown:
         return wrap(f"{samples:,} draws, about {self._time(samples)}: {caught}")
 
     def _flags(self) -> str:
-        """Return the number of draws, and the power that the audit is then to have."""
+        """Return the flags of the audit: number of draws, and the power that this number gives."""
         samples = max(self._found.samples or 0, self._rare_samples or 0)
         flags = f" --samples {samples}"
         if self._power < POWER:

@@ -133,7 +133,7 @@ def _without_a_file(ctx: click.Context, badge: str | None) -> Exception:
 
 
 def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
-    """Raise UsageError where no badge can be had. plain: whether nothing else is asked for."""
+    """Raise UsageError if the badge cannot be made. plain: whether --badge is the only request."""
     if not plain:
         raise UsageError(
             "--badge is printed in place of reports; leave out -q, -v and --report",
@@ -151,10 +151,11 @@ def _check_badge(badge: str, file: Path, *, plain: bool) -> None:
 
 
 def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
-    """Print what may be cited of results whose numbers are right, and a badge."""
+    """Print a statement on each result, for others to cite, and a badge. The numbers of the results
+    were found correct before."""
     from dpaudit.reports import badge as badges
 
-    # One that reproducible builds set, in place of the clock.
+    # Reproducible builds set this variable, which then replaces the clock.
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     seconds = int(epoch) if epoch.isdecimal() else time.time()
     date = time.strftime("%Y-%m-%d", time.gmtime(seconds))
@@ -170,8 +171,8 @@ def _show_badge(badge: str, file: Path, results: Sequence[AuditResult]) -> None:
 
 
 def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
-    """Return what was checked, and what the record does not show. errors: audits without a
-    verdict."""
+    """Return sentences on what the command has checked, and on what the file cannot prove.
+    errors: number of audits without a verdict."""
     if not ended:
         subject = "the audit" if errors == 1 else "every audit"
         return f"There was nothing to recheck: {subject} ended with an ERROR."
@@ -199,8 +200,8 @@ def _said(ended: Sequence[AuditResult], errors: int, *, rerun: bool) -> str:
 
 
 def read_results(file: Path) -> tuple[list[AuditResult], Planned]:
-    """Return the results in a file, and how many there were to be. Raises UsageError, and
-    ContradictoryFile for a file that was changed."""
+    """Return the results in a file, and the planned number of results. Raises UsageError for a file
+    that cannot be read, and ContradictoryFile for a file that was changed."""
     if file == Path("-") and sys.stdin is None:
         raise UsageError(
             "standard input is closed; name a file of results, or pipe one", code="file-unreadable"
@@ -256,8 +257,9 @@ _ANOTHERS = (
 
 
 def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
-    """Run an audit again with its seed; return what came out otherwise, one sentence each. Raises
-    UsageError for an audit that cannot be run again, or of which a rerun would show nothing."""
+    """Run an audit again with its seed, and return one sentence for each difference of the results.
+    Raises UsageError for an audit that cannot be repeated, or whose repetition would show nothing.
+    """
     request, reason = recorded.request, _reason(recorded)
     if request is None or reason is not None:
         raise UsageError(f"{recorded.name} cannot be repeated: {reason}", code="rerun-impossible")
@@ -290,7 +292,8 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
 
 
 def _reason(recorded: AuditResult) -> str | None:
-    """Return why an audit cannot be run again, or a rerun would show nothing."""
+    """Return the reason why an audit cannot be repeated, or why a repetition would show nothing;
+    None if it can be repeated."""
     if recorded.request is None:
         return (
             "the file does not hold the request of the audit (the audit was started from Python, "
@@ -325,7 +328,7 @@ def _names(record: AuditResult | Certificate) -> list[str]:
 
 def _differences(where: str, names: Iterable[str], one: Any, other: Any) -> Iterator[str]:
     for name in names:
-        # As files have them: NaN is equal to itself there, and a list to a tuple.
+        # Compared in the encoding of files, where NaN equals NaN and a tuple equals a list.
         before, after = encode(getattr(one, name)), encode(getattr(other, name))
         if before != after:
             yield f"{where}{name}: recorded {shown(before)}, repeated {shown(after)}"

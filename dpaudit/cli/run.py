@@ -101,7 +101,8 @@ def run(
 
 
 def _most_failures(maxfail: int | None, *, exitfirst: bool) -> int | None:
-    """Return how many audits may fail before the run stops; None for all."""
+    """Return the number of failed audits after which the run stops; None if it never stops early.
+    Raises UsageError if -x and --maxfail disagree."""
     OPTIONS["maxfail"].verify(maxfail)
     if exitfirst and maxfail not in (None, 1):
         raise UsageError(
@@ -119,8 +120,10 @@ def finished(
     results: Results,
     most: int | None = None,
 ) -> int:
-    """Show and save results as they come; return the exit code of all. most: how many audits may
-    fail before the others are left out."""
+    """Print and save each result when its audit has ended; return the exit code of the run.
+
+    most: number of failed audits after which the other audits are left out; None: no limit.
+    """
     seen: list[AuditResult] = []
     codes: list[int] = []
     try:
@@ -164,8 +167,11 @@ def finished(
 
 
 def _final(seen: Sequence[AuditResult], planned: int, results: Results) -> list[AuditResult]:
-    """Return results as they are to be kept, and keep them so, however the run ends: all that there
-    are to be have the levels of Holm's procedure, which others hold a complete file to."""
+    """Return the final results, and put them into `results`.
+
+    If all planned audits have ended, Holm's procedure decides the verdicts of families of audits
+    (readers of a complete file check these levels). Otherwise results stay as they are.
+    """
     if len(seen) < planned:
         return list(seen)
     final = settled(seen)
@@ -183,7 +189,7 @@ def _requested(
     *,
     familywise: bool,
 ) -> list[AuditSpec]:
-    """Return the audits asked for, from files, all of which are read before anything runs."""
+    """Return the requested audits. All configuration files are read before the first audit runs."""
     if _are_files(targets):
         paths = [Path(target) for target in targets]
         return _from_files(ctx, paths, settings, project, familywise=familywise)
@@ -223,7 +229,8 @@ def _are_files(targets: Sequence[str]) -> bool:
 
 
 def _check_no_other_file(target: str) -> None:
-    """Raise UsageError for a folder, or a file of settings or results: no import paths either."""
+    """Raise UsageError if a target is not an import path but a folder, a file of results (.json) or
+    a file of settings (.toml, .ini, .cfg)."""
     path = Path(target)
     if target and path.is_dir() and not (path / "__init__.py").is_file():  # no package
         inside = [*sorted(path.glob("[!.]*.y*ml")), *sorted(path.glob("[!.]*/[!.]*.y*ml"))]
@@ -260,7 +267,7 @@ def _from_files(
     *,
     familywise: bool,
 ) -> list[AuditSpec]:
-    # PyYAML is not imported where a target is given on the command line.
+    # Imported here, since an audit of a target on the command line does not need PyYAML.
     from dpaudit.config.loading import load_config
 
     seen: dict[Path, Path] = {}
@@ -274,7 +281,7 @@ def _from_files(
     for path in paths:
         specs = load_config(path, settings, familywise=familywise, project=project)
         for spec in specs:
-            # The command line that repeats it alone.
+            # A command line that runs only this audit.
             name = spec.name if _selected(specs, spec.name) == [spec] else f"={spec.name}"
             command = repeating(ctx, [str(path)], spec.sampling.seed, name)
             loaded.append((path, replace(spec, command=command)))
@@ -293,9 +300,11 @@ def journaled(
     seed: int | None,
     project: Project,
 ) -> list[AuditSpec]:
-    """Return the audits with their journals. Where the command line names no folder, that of the
-    project holds, and the run continues from it. seed: that of the command line. Raises UsageError
-    for a journal of another audit."""
+    """Return the audits with the settings of their journals. If the command line names no folder
+    for journals, the project's folder is used, if any, and the run resumes from it.
+
+    seed: seed of the command line. Raises UsageError for a journal of another audit.
+    """
     if journal is None and project.journal is not None:
         journal, resume = project.journal, True
     if journal is None and not resume:
@@ -318,8 +327,8 @@ def forget(specs: Sequence[AuditSpec]) -> None:
 
 
 def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec]:
-    """Return the audits whose name contains the pattern, in any case; `not x` turns it round, `=x`
-    is the whole name."""
+    """Return the audits whose name contains the pattern, ignoring case. The pattern `not x` selects
+    names without x, `=x` the audit with exactly this name. None selects all audits."""
     if pattern is None:
         return list(specs)
     if pattern.startswith("="):
@@ -331,6 +340,6 @@ def _selected(specs: Sequence[AuditSpec], pattern: str | None) -> list[AuditSpec
 
 
 def _names(spec: AuditSpec) -> tuple[str, ...]:
-    """Return the name of an audit, and how a command that repeats it is printed: with escapes for
-    what would steer a terminal."""
+    """Return the name of an audit, and the name as a printed command has it: with escapes in place
+    of control characters."""
     return spec.name, unglued(pasted(f"-k {spec.name}")).removeprefix("-k ")

@@ -145,7 +145,8 @@ class Results:
         return to.format.document(entries, self._planned, self.not_run)
 
     def _aside(self) -> Path:
-        """Return a temporary file that the watching process shows if this process dies."""
+        """Return a temporary file for the results so far. If this process dies, the process that
+        watches it prints this file to standard output."""
         if self._kept is None:
             number, path = tempfile.mkstemp(prefix="dpaudit-")
             os.close(number)

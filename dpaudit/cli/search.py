@@ -30,7 +30,8 @@ from dpaudit.config.project import Project, here
 from dpaudit.errors import UsageError
 from dpaudit.import_path import split
 
-# What names the inputs, or draws nothing, or is about several audits.
+# Options that `dpaudit run` has and a search has not: they name the inputs, avoid draws, or concern
+# several audits.
 _LEFT_OUT = ("d1", "d2", "exact", "pattern", "familywise", "exitfirst", "maxfail")
 _FLAGS = tuple(one.name for one in OPTIONS.values() if one.flag and one.name not in _LEFT_OUT)
 

@@ -107,8 +107,8 @@ def check_audit_keys(settings: Mapping[str, Any], path: Path = ()) -> None:
 
 
 def _proper_place(key: str, value: Any) -> str:
-    """Return the place where a key belongs that an audit does not have; "" if no other place has
-    it."""
+    """Return, in words, the place in the file where a misplaced key of an audit belongs, such as
+    `in claim: {epsilon: 1}`; "" if no place has this key."""
     if key in CLAIM_KEYS:
         written = shown(value) if isinstance(value, str) else json.dumps(value, default=str)
         return f"in claim: {{{key}: {written}}}"

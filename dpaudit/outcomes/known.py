@@ -157,7 +157,7 @@ class Alphabet:
         return replace(self, bands=bands) if self.name in bands.names else self
 
     def __call__(self, column: Column) -> Symbols:
-        """Return the integers of a column's entries, shape (outcomes,)."""
+        """Return the small integer of each entry of a column, shape (outcomes,)."""
         many = len(self.values)
         known, lowest, steps = _reading(self)
         # Sums of bytes modulo 256 take a fifth of the time of np.where.

@@ -103,7 +103,10 @@ def _slots(elements: int) -> int:
 
 
 def _rises(hashes: list[int], slots: int) -> bool:
-    """Return whether the keys that are certain to be in their own slots are in order of the slots.
+    """Return whether a set whose hash table has `slots` slots may have the order of the keys.
+
+    A set lists its elements in the order of their slots. The result is True if this order holds for
+    the keys that are certain to be in the slot of their own hash, without a collision.
 
     hashes: hash of each key, in the order of the keys.
     slots: number of slots of the table.

@@ -52,9 +52,9 @@ def badge(results: Sequence[AuditResult]) -> Badge:
 
 
 def statement(result: AuditResult, digest: str, date: str) -> str:
-    """Return what an audit has shown in one line, with all that others need to check it.
+    """Return the finding of an audit in one line, with the data that others need to check it.
 
-    digest: of the result file.  date: of the check of its numbers, as `2026-05-17`.
+    digest: SHA-256 of the result file.  date: date of the check of its numbers, as `2026-05-17`.
     """
     claim = f"{result.claim.describe()} of {result.name} ({result.target})"
     by = f"dpaudit {result.versions.get('dpaudit', '(version unknown)')}"
@@ -64,7 +64,8 @@ def statement(result: AuditResult, digest: str, date: str) -> str:
 
 
 def markdown(shown: Badge, image: str | None = None) -> str:
-    """Return a badge as an image in Markdown. image: a file; that of shields.io without one."""
+    """Return a badge as an image in Markdown. image: file of the image; None: an image that
+    shields.io makes."""
     if image is None:
         parts = (_LABEL, numbers.unglued(shown.words), shown.colour)
         said = "-".join(quote(_for_shields(one), safe="") for one in parts)
@@ -75,7 +76,7 @@ def markdown(shown: Badge, image: str | None = None) -> str:
 
 
 def svg(shown: Badge, title: str) -> str:
-    """Return a badge as an SVG image. title: what it says in full."""
+    """Return a badge as an SVG image. title: its full text, for screen readers and tooltips."""
     words = numbers.unglued(shown.words)
     left, right = (2 * _PADDING + round(len(text) * _CHARACTER) for text in (_LABEL, words))
     width, name = left + right, f"{_LABEL}: {words}"
@@ -152,7 +153,7 @@ def _outcome(result: AuditResult) -> str:
 
 
 def _evidence(result: AuditResult) -> list[str]:
-    """Return the inputs, and what was drawn for them."""
+    """Return words on the inputs and on the number of draws."""
     pairs = [one.pair for one in result.by_pair]
     parts = [shortened("; ".join(pairs), 2 * _LONGEST)] if pairs else []
     one = result.decisive
@@ -181,5 +182,5 @@ def short(count: int) -> str:
 
 
 def _for_shields(text: str) -> str:
-    """Return text as shields.io wants a part of a path."""
+    """Return text escaped as a part of a path for shields.io."""
     return text.replace("-", "--").replace("_", "__").replace(" ", "_")

@@ -44,8 +44,8 @@ class Bound:
         return self.claimed if self._stated(result)[0] else self.lower
 
     def _stated(self, result: AuditResult) -> tuple[bool, str]:
-        """Return whether all that is known is that a violation puts the parameter above the claim,
-        and the number to show."""
+        """Return (is_claimed, number): the number to show, and whether it is the claimed value. The
+        claimed value is shown if a violation proves only that the parameter exceeds it."""
         falls_short = result.verdict is Verdict.VIOLATION and self.lower <= self.claimed
         if falls_short and result.ending.by_chance:
             return True, numbers.plain(self.claimed)

@@ -84,8 +84,9 @@ def compare(
     remarks: Sequence[str] = (),
     not_run: Sequence[str] = (),
 ) -> Comparison:
-    """Compare two runs, audit by audit, by their names. not_run: names of audits that the second
-    run stopped before. Raises UsageError where a name is used twice."""
+    """Return the comparison of two runs; audits with equal names are compared. not_run: names of
+    audits that the second run left out because it stopped early. Raises UsageError if two audits of
+    a run have the same name."""
     old, new = _by_name(before, "first"), _by_name(now, "second")
     changes: list[Change] = []
     for name in dict.fromkeys([*old, *new]):
@@ -225,7 +226,7 @@ def _budget(result: AuditResult) -> int | None:
 
 
 def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield differences of the settings, by which the results are of different audits."""
+    """Yield differences of settings that make the two results results of different audits."""
     said = [*_COMPARED]
     if was.claim != found.claim:
         yield f"another claim: {found.claim.describe()}, before {was.claim.describe()}", False

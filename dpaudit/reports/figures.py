@@ -1,4 +1,4 @@
-"""Curves as pictures: values in, the bytes of a PNG, SVG or PDF out. Needs matplotlib."""
+"""Pictures of curves, as the bytes of a PNG, SVG or PDF file. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ FORMATS = ("png", "svg", "pdf")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve. label: in the legend; none without one.  faint: a line to compare with."""
+    """A curve. label: its text in the legend; "" for no entry.  faint: whether it is drawn pale, as
+    a line for comparison."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -25,7 +26,7 @@ class Line:
 
 
 def check_format(suffix: str) -> str:
-    """Return the format that a file's suffix names. Raises UsageError for others."""
+    """Return the format that a file's suffix names. Raises UsageError for an unknown suffix."""
     name = suffix.removeprefix(".").lower()
     if name not in FORMATS:
         raise UsageError(
@@ -46,8 +47,11 @@ def drawn(
     log_y: bool = False,
     groups: int = 1,
 ) -> bytes:
-    """Return curves in one of `FORMATS`. Raises UsageError without matplotlib. log_y: a logarithmic
-    vertical axis, for curves above 0. groups: number of consecutive lines that share a colour."""
+    """Return a picture of curves in one of `FORMATS`. Raises UsageError if matplotlib is missing.
+
+    log_y: use a logarithmic vertical axis, for curves above 0.
+    groups: number of consecutive lines that share a colour.
+    """
     figure = _matplotlib().Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.add_subplot(title=title, xlabel=x_label, ylabel=y_label)
     axes.grid(visible=True, color="0.9", linewidth=0.8)

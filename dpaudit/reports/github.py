@@ -66,7 +66,7 @@ def command(kind: str, message: str, properties: dict[str, str]) -> str:
 
 def _message(text: str) -> str:
     found = text.replace("%", "%25").replace("\r", "%0D")
-    # Whatever else may end a line.
+    # Escapes all other characters that may end a line.
     return visible("%0A".join(found.splitlines()))
 
 

@@ -1,7 +1,7 @@
-"""Numbers in words: the one place where reports round.
+"""Numbers in words: only this module rounds numbers for reports.
 
-Lower bounds are rounded down, upper bounds and p-values up, so that what is printed never claims
-more than what was computed. Point estimates, and what a claim itself says, are rounded to the
+Lower bounds are rounded down, upper bounds and p-values up, so that a printed number never claims
+more than the computed number. Point estimates, and numbers of the claim, are rounded to the
 nearest.
 """
 
@@ -15,7 +15,7 @@ from dpaudit.wording import visible
 DOWN, UP, NEAREST = ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN
 # Enough digits to tell any two floats apart.
 _ALL_DIGITS = 17
-# Outside them, plain notation would be mostly zeros.
+# Outside this range, plain notation would consist mostly of zeros.
 _SMALLEST_PLAIN = Decimal("0.0001")
 _LARGEST_PLAIN = Decimal(10**9)
 _SMALLEST_P = 1e-300
@@ -24,8 +24,8 @@ GLUE = "\N{NO-BREAK SPACE}"
 
 
 def at_least(value: float, *, above: float | None = None, digits: int = 3) -> str:
-    """Return a lower bound, rounded down to `digits` significant ones. above: a number that `value`
-    exceeds; as many digits are shown as it takes to see that."""
+    """Return a lower bound, rounded down to `digits` significant digits. above: a smaller number;
+    further digits are shown if they are needed to see that `value` exceeds it."""
     if above is not None and above < value < math.inf:
         limit = Decimal(repr(above))
         while digits < _ALL_DIGITS and _round(value, digits, DOWN) <= limit:
@@ -44,8 +44,9 @@ def about(value: float, *, digits: int = 3) -> str:
 
 
 def apart(low: float, high: float, *, digits: int = 3, nearest: bool = False) -> tuple[str, str]:
-    """Return two numbers, `low` < `high`, rounded towards each other but still in that order.
-    nearest: rounded to the nearest, since they bound nothing."""
+    """Return two numbers, `low` < `high`, as texts with enough digits to see this order. `low` is
+    rounded up and `high` down; with `nearest`, both are rounded to the nearest, since they are no
+    bounds."""
     below, above = _apart(low, high, digits, *((NEAREST, NEAREST) if nearest else (UP, DOWN)))
     return _written(below), _written(above)
 
@@ -62,13 +63,13 @@ def share(value: float, rounding: str = NEAREST) -> str:
     if value in (0, 1):
         return f"{value * 100:.0f}{GLUE}%"
     rounded = _percent(value, rounding)
-    # Trailing zeros stay: percentages stand below each other.
+    # Trailing zeros stay, so that percentages in a column align.
     return f"{rounded.quantize(Decimal(1).scaleb(rounded.adjusted() - 2)):f}{GLUE}%"
 
 
 def shares_apart(low: float, high: float) -> tuple[str, str]:
-    """Return a limit and a larger probability as percentages: each as `share` has it, the limit
-    rounded up, unless that hides which is larger; then both with as many digits as show it."""
+    """Return a limit and a larger probability as percentages, as `share` does, with the limit
+    rounded up. Both get further digits if these are needed to see which is larger."""
     if _percent(low, UP) < _percent(high, NEAREST):
         return share(low, UP), share(high)
     # In decimals, since 100 * 0.07 is above 7 as a float.
@@ -87,8 +88,8 @@ def plain(value: float) -> str:
 
 
 def level(confidence: float) -> str:
-    """Return a confidence as a percentage, as it was written: `99 %`; what a share of one comes to
-    is rounded down to 4 significant digits.
+    """Return a confidence as a percentage: `99 %`. A confidence that a user wrote keeps all digits;
+    a confidence computed from a share of an error probability is rounded down to 4 digits.
 
     >>> level(0.999999), level(1 - 0.01 / 3), level(1 - 0.01 / 7)
     ('99.9999\\xa0%', '99.66\\xa0%', '99.85\\xa0%')
@@ -103,7 +104,7 @@ def level(confidence: float) -> str:
 
 
 def error_level(alpha: float) -> str:
-    """Return a probability of error as a percentage, free of the noise of 1 - 0.99."""
+    """Return a probability of error as a percentage, without the rounding error of 1 - 0.99."""
     return f"{100 * alpha:.4g}{GLUE}%"
 
 
@@ -120,8 +121,8 @@ def duration(seconds: float) -> str:
 
 
 def sure(epsilon: float, rounding: str = DOWN) -> str:
-    """Return how sure an attacker becomes, from even odds: e^ε / (1 + e^ε), with as many digits as
-    its distance from 100 % needs; never 100 %, which no finite ε allows."""
+    """Return the largest certainty of an attacker who starts from even odds, e^ε / (1 + e^ε), as a
+    percentage. It has enough digits to differ from 100 %, which no finite ε allows."""
     # In decimals, since 1 - 1e-17 is 1 as a float and "100 % sure" would be wrong.
     context = Context(prec=50)
     odds = Decimal(repr(min(epsilon, 100.0))).exp(context)
@@ -136,8 +137,8 @@ def sure(epsilon: float, rounding: str = DOWN) -> str:
 
 
 def unglued(text: str) -> str:
-    """Return text whose no-break spaces have become plain ones, once lines are laid out; with
-    escapes for what would steer a terminal."""
+    """Return text with plain spaces in place of no-break spaces, and escapes in place of control
+    characters. It is applied after text is broken into lines."""
     return visible(text.replace(GLUE, " "))
 
 
@@ -152,7 +153,7 @@ def _apart(
 
 
 def _round(value: float, digits: int, rounding: str) -> Decimal:
-    # By its shortest decimal form, so that 0.3 stays 0.3 and does not become 0.299.
+    # Rounds the shortest decimal form, so that 0.3 stays 0.3 and does not become 0.299.
     return Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
 
 

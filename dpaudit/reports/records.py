@@ -1,8 +1,8 @@
 """Result dataclasses to plain JSON values and back, exactly, driven by their type hints.
 
-JSON has no infinity and no NaN: they are the strings `Infinity`, `-Infinity` and `NaN`. In values
-of no declared type (the settings of a request), a text that reads like one of them is escaped by
-an apostrophe, and sequences come back as tuples.
+JSON has no infinity and no NaN: the strings `Infinity`, `-Infinity` and `NaN` replace them. In
+values without a declared type (the settings of a request), a text that equals one of these strings
+is escaped by an apostrophe, and sequences are read back as tuples.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _ESCAPE = "'"
 
 
 class DamagedRecord(Exception):
-    """A value that is not what its type says; the message starts with its path."""
+    """A value does not have its declared type. The message starts with the path of the value."""
 
     def below(self, place: str) -> DamagedRecord:
-        """Return the same of a value that stands at this place of another one."""
+        """Return the error with `place` put before its path, for a value inside another value."""
         return DamagedRecord(place + str(self))
 
 
 def encode(value: Any, *, typed: bool = True) -> Any:
     """Return a value as dicts, lists, strings, finite numbers, Booleans and None. typed: whether
-    `decode` will have a type for it."""
-    # First what a result has a hundred thousand of.
+    `decode` will know the type of the value."""
+    # The most frequent types come first: a result has a hundred thousand such values.
     kind = type(value)
     if kind is int or kind is bool or value is None:
         return value
@@ -70,7 +70,7 @@ def _encode_float(value: float) -> float | str:
 
 
 def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
-    """Return the fields of a dataclass, as `encode` has them. without: one to leave out."""
+    """Return the encoded fields of a dataclass. without: name of a field to leave out."""
     # `request` is the one field whose entries have no declared type.
     return {
         name: encode(value_of(value, name), typed="Any" not in str(one.type))
@@ -80,14 +80,15 @@ def encode_record(value: Any, *, without: str | None = None) -> dict[str, Any]:
 
 
 def decode(hint: Any, value: Any, path: str) -> Any:
-    """Return the value of type `hint` that `encode` made `value` of. Raises DamagedRecord. path:
-    where the value stands, e.g. `audits[0].claim`, for the message."""
+    """Return the value of type `hint` that `encode` turned into `value`. Raises DamagedRecord.
+    path: path of the value for the message, e.g. `audits[0].claim`."""
     with _under(path):
         return _decoder(hint)(value)
 
 
 def decode_untyped(value: Any) -> Any:
-    """Return the value that `encode` made `value` of without a type, its sequences as tuples."""
+    """Return the value that `encode` turned into `value` without a type, with sequences as
+    tuples."""
     if isinstance(value, dict):
         return {key: decode_untyped(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -98,15 +99,15 @@ def decode_untyped(value: Any) -> Any:
 
 
 def as_lists(value: Any) -> Any:
-    """Return JSON values as they were written: a result file gives sequences back as tuples."""
+    """Return a value of `decode_untyped` with lists in place of tuples, as JSON had it."""
     if isinstance(value, Mapping):
         return {key: as_lists(part) for key, part in value.items()}
     return [as_lists(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def decode_record(kind: Any, value: Any, path: str, **made: Any) -> Any:
-    """Return the dataclass that a mapping describes; keys it does not know are an error. made:
-    fields that are not in the mapping."""
+    """Return the dataclass object that a mapping describes. Raises DamagedRecord, also for unknown
+    keys. made: fields that are not in the mapping."""
     with _under(path):
         return _record(kind)(value, **made)
 
@@ -119,11 +120,11 @@ def _under(path: str) -> Iterator[None]:
         raise error.below(path) from None
 
 
-# A result has a hundred thousand of values, so the hints are read once, and where a value stands is
-# put together only for a message.
+# A result has a hundred thousand values. So each type hint is read only once, and the path of a
+# value is made only for a message.
 @cache
 def _decoder(hint: Any) -> Callable[[Any], Any]:
-    """Return what makes a value of type `hint`, or raises DamagedRecord."""
+    """Return the function that decodes values of type `hint`. It raises DamagedRecord."""
     if hint is Any:
         return decode_untyped
     if hint is PrivacyClaim:
@@ -152,7 +153,7 @@ def _record(kind: type[Any]) -> _Record:
 
 
 class _Record:
-    """Makes a dataclass of a mapping."""
+    """Makes objects of one dataclass from mappings."""
 
     def __init__(self, kind: type[Any]) -> None:
         self.kind = kind
@@ -204,7 +205,7 @@ def _optional(decoder: Callable[[Any], Any], value: Any) -> Any:
 def _sequence(hint: Any, value: Any) -> tuple[Any, ...]:
     values = _scalar(list, value)
     kinds = set(map(type, values))
-    # Most of a result are numbers and pairs of numbers.
+    # A fast path, since most values of a result are numbers or pairs of numbers.
     if hint in _NAMES and kinds <= {hint}:
         return tuple(values)
     parts = typing.get_args(hint)

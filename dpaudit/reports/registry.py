@@ -1,4 +1,4 @@
-"""The formats that results are written in, by name: a new one is a file and a line here."""
+"""The formats of reports, by name. A new format needs a module and a line in this file."""
 
 from __future__ import annotations
 
@@ -17,30 +17,33 @@ from dpaudit.wording import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of reports. suffix: how its files end. home: the module that writes them, with
-    functions like the methods here. is_prose: whether it is for people, not for programs.
+    """A format of reports.
 
-    A home is imported when its format is asked for: most runs ask for none, and should not wait for
-    what all of them need."""
+    suffix: suffix of its files.
+    home: the module that writes them, with functions named like the methods of this class. It is
+        imported when the format is used, since most runs need no format.
+    is_prose: whether people read the format, rather than programs.
+    """
 
     suffix: str
     home: str
     is_prose: bool = False
 
     def check(self) -> None:
-        """Import the home. Raises UsageError where something is missing that the format needs."""
+        """Import the home. Raises UsageError if a package that the format needs is missing."""
         check = getattr(self._home(), "check", None)
         if check is not None:
             check()
 
     def entry(self, result: AuditResult) -> Any:
-        """Return what is kept of one audit, as soon as it has ended."""
+        """Return the data of an audit that `document` needs. Called when the audit has ended."""
         with auditor_errstate():  # rather than as a mechanism has left it
             return self._home().entry(result)
 
     def document(self, entries: Sequence[Any], planned: int, not_run: Sequence[str] = ()) -> str:
-        """Return the text of all that were kept, in order. planned: how many there are to be.
-        not_run: names of those that the run stopped before."""
+        """Return the text of a report on all audits. entries: results of `entry`, in order.
+        planned: number of audits of a complete run. not_run: names of audits that were left out
+        because the run stopped early."""
         with auditor_errstate():
             text: str = self._home().document(entries, planned, not_run)
         return text
@@ -61,8 +64,8 @@ FORMATS: Mapping[str, Format] = {
 
 
 def parse_report(text: str, formats: Collection[str] = FORMATS) -> tuple[Format, str]:
-    """Return the format and the file of `FORMAT:FILE`; `-`, standard output, for `FORMAT` alone.
-    formats: those that are named where it is none. Raises UsageError."""
+    """Return the format and the file of `FORMAT:FILE`. For `FORMAT` alone, the file is `-`
+    (standard output). Raises UsageError, with the names of `formats`, for an unknown format."""
     name, colon, file = text.partition(":")
     if name in FORMATS and bool(colon) is bool(file):
         second = next((one for one in FORMATS if f",{one}:" in file), None)

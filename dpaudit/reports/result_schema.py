@@ -46,12 +46,12 @@ _OF_FORM: Mapping[str, Schema] = {
     "function": _PAIRS,
     "table": _PAIRS,
 }
-# Of fields of these names, wherever they are.
+# Schema of probabilities.
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 _BOUNDED = ("p_value", "confidence", "alpha", "alpha_betting")
-# Parameters of a claim that need not be there.
+# Parameters of a claim that a file may lack.
 _OPTIONAL = ("adversary",)
-# The part of a docstring that says what fields are, and one of its entries.
+# Patterns of the section of a docstring that describes fields, and of an entry of this section.
 _FIELDS = re.compile(r"(?:Attributes|Parameters)\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", re.DOTALL)
 _ENTRY = re.compile(r"^([a-z]\w*(?:, \w+)*) : [^\n]*\n((?:[ ]{4}[^\n]*\n?)+)", re.MULTILINE)
 
@@ -102,7 +102,7 @@ class _Definitions:
         }
 
     def of(self, hint: Any) -> Schema:
-        """Return the schema of what `encode` makes of a value of a type."""
+        """Return the schema of encoded values of a type. hint: the type."""
         if hint is Any:
             return {}
         if hint is PrivacyClaim:
@@ -140,7 +140,7 @@ class _Definitions:
         return {"$ref": f"#/$defs/{name}"}
 
     def record(self, kind: type, *without: str) -> Schema:
-        """Return the schema of a dataclass; without some of its fields."""
+        """Return the schema of a dataclass. without: names of fields to leave out."""
         hints, said = flat_hints(kind), _said(kind)
         for part in parts(kind).values():
             said |= _said(part)
@@ -158,7 +158,7 @@ class _Definitions:
 
 
 def _audit(found: _Definitions) -> Schema:
-    """Return the schema of an audit: its fields, and in place of the ending what says which it is
+    """Return the schema of an audit: its fields, with the fields of its ending in place of `ending`
     (json.py)."""
     audit = found.record(AuditResult, "ending")
     certificate = found.record(Certificate, "blocks")
@@ -205,7 +205,7 @@ def _audit(found: _Definitions) -> Schema:
 
 
 def _claim() -> Schema:
-    """Return the schema of a claim: of each definition, its parameters."""
+    """Return the schema of a claim: the parameters of each definition."""
     kinds = []
     for key, definition in DEFINITIONS.items():
         values = {
@@ -233,7 +233,7 @@ def _length(number: int) -> Schema:
 
 
 def _said(kind: type) -> dict[str, Schema]:
-    """Return what a docstring says of fields."""
+    """Return field name -> schema with its description from the docstring of a class."""
     part = _FIELDS.search(f"{inspect.getdoc(kind) or ''}\n")
     found = _ENTRY.findall(f"{part[1]}\n") if part else []
     return {

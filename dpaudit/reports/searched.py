@@ -1,4 +1,5 @@
-"""How a pair was found, in words, and what reproduces it: a command line, and a piece of Python."""
+"""The rows of a report on a search for a pair, and a command line and Python code that audit the
+pair alone."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ _OUTSIDE = (
     "Reject or clamp them in the mechanism; or, if no caller can send them, search without "
     "outside.",
 )
-# What the command of another audit has no use for.
+# Settings that are not flags of the command that audits the pair alone.
 _LEFT_OUT = ("name", "expect", "search", "mechanism", "claim", "params")
 
 
 def rows(result: AuditResult, verbose: int) -> list[Item]:
-    """Return the rows of a search; none where the pairs were given."""
+    """Return the rows of a report on a search; an empty list if the user gave the pairs."""
     searched = result.searched
     if searched is None:
         return []
@@ -61,7 +62,7 @@ def rows(result: AuditResult, verbose: int) -> list[Item]:
 
 
 def is_outside(result: AuditResult) -> bool:
-    """Return whether a claim is refuted by inputs outside the space alone."""
+    """Return whether only inputs outside the space of the search refute the claim."""
     searched = result.searched
     if searched is None or result.verdict is not Verdict.VIOLATION:
         return False
@@ -99,8 +100,9 @@ def _estimate(one: Leader) -> str:
 
 
 def witness_of(result: AuditResult) -> int | None:
-    """Return the number of the simplest pair that refutes the claim, else of the one that the
-    report is about; None where none does, or where the pairs were given."""
+    """Return the number of the witness: the simplest pair that refutes the claim, else the pair
+    that the report is about. Return None if no pair refutes the claim, or if the user gave the
+    pairs."""
     if result.searched is None or result.verdict is not Verdict.VIOLATION:
         return None
     if result.searched.shrunk and result.by_pair[-1].refuted:
@@ -109,7 +111,7 @@ def witness_of(result: AuditResult) -> int | None:
 
 
 def command(result: AuditResult) -> str | None:
-    """Return the command line that audits the witness alone; None where flags cannot say it."""
+    """Return the command line that audits the witness alone; None if flags cannot express it."""
     number, settings = witness_of(result), _settings(result)
     if number is None or result.searched is None or settings is None:
         return None
@@ -135,7 +137,8 @@ def command(result: AuditResult) -> str | None:
 
 
 def _flag(name: str, value: Any) -> list[str | None]:
-    """Return a flag and its value; None among them where there is no such flag."""
+    """Return a flag and its value as words of a command; the list contains None if no flag can
+    express them."""
     option = OPTIONS.get(name)
     if option is None or option.flag is None:
         return [None]
@@ -153,7 +156,7 @@ def _flag(name: str, value: Any) -> list[str | None]:
 
 
 def snippet(result: AuditResult) -> str | None:
-    """Return the same in Python; None where there is no witness."""
+    """Return Python code that audits the witness alone; None if there is no witness."""
     number = witness_of(result)
     if number is None or result.searched is None:
         return None
@@ -182,14 +185,14 @@ def snippet(result: AuditResult) -> str | None:
 
 
 def _name(result: AuditResult) -> str:
-    """Return how a function that was handed over is called where it is defined, as far as known."""
+    """Return the name of a mechanism that was passed as a Python function, as far as known."""
     name = result.target.rpartition(".")[2].rpartition(":")[2]
     return name if name.isidentifier() else "mechanism"
 
 
 def _settings(result: AuditResult) -> dict[str, Any] | None:
     request, searched = result.request, result.searched
-    # A file of results may say anything in the place of the settings.
+    # A file of results may have been edited, so its settings may have any type.
     found = None if request is None else as_lists(request.get("settings"))
     if not isinstance(found, Mapping) or not isinstance(found.get("claim"), Mapping):
         return None

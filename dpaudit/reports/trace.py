@@ -112,8 +112,9 @@ def briefly(result: AuditResult) -> str:
 
 
 def place(result: AuditResult) -> str | None:
-    """Return the line that a finding is shown at, as `mine.py:12`: of the likely cause, or of what
-    calls it, where it lies in the repository as code hosts want it; else of the mechanism."""
+    """Return the line at which code hosts show a finding, such as `mine.py:12`. It is the line of
+    the likely cause, or of its caller if only that lies in the repository, else the line of the
+    mechanism."""
     trace = traced(result)
     first = None if trace is None or not trace.causes else trace.causes[0]
     lines = [] if first is None else [first.line, *first.others]
@@ -189,7 +190,7 @@ def _headline(trace: Trace) -> str:
         seen = "noise was seen, but not what it costs" if trace.sites else "no noise was seen"
         why = in_a_line(trace.notes[0]) if trace.notes else f"{seen}; this is no pass"
         return f"{NOT_UNDERSTOOD}  {name}: {why}"
-    # A line that costs too much is a cause for sure where all of its noise is released.
+    # A line that costs too much is a certain cause only if all of its noise is released.
     found = "no certain cause" if trace.findings else "nothing found"
     return f"{NO_CAUSE}  {name}: {found} in {runs}; this is no proof"
 
@@ -221,7 +222,8 @@ def _likely(trace: Trace) -> Iterator[Row]:
 
 
 def _table(trace: Trace, verbose: int) -> Iterator[Row]:
-    """Yield the lines that draw noise, what they cost together, and what is not understood."""
+    """Yield rows: the lines that draw noise, their total cost, and the lines that the trace does
+    not understand."""
     most = None if verbose else _FEW
     yield from _listed("noise", [_site(one) for one in trace.sites], most)
     if trace.sites and total_words(trace):
@@ -239,7 +241,7 @@ def _listed(label: str, texts: list[str], most: int | None) -> Iterator[Row]:
 
 
 def _notes(trace: Trace) -> tuple[str, ...]:
-    """Return the notes that the headline does not say."""
+    """Return the notes of a trace that its headline does not contain."""
     is_said = not (trace.understood or trace.seemingly_bare)
     return trace.notes[1:] if is_said else trace.notes
 
@@ -275,12 +277,13 @@ def _number(value: float) -> str:
 
 
 def excerpts(trace: Trace) -> list[str]:
-    """Return pieces of source code, with marks in the margin and what they mean below the line."""
+    """Return lines of source code with marks in the margin. The meaning of a mark stands below its
+    line."""
     return [line for one in trace.excerpts for line in ("", *_piece(one))]
 
 
 def _piece(one: Excerpt) -> Iterator[str]:
-    # Never wrapped: a line of code that goes on below would look like two.
+    # Cut instead of wrapped: a wrapped line of code would look like two lines.
     yield _cut(f"{_MARGIN}{in_a_line(one.file)}")
     marks = dict(one.marked)
     width = len(str(one.start + len(one.lines)))
@@ -294,8 +297,8 @@ def _piece(one: Excerpt) -> Iterator[str]:
 
 
 def source(one: Excerpt) -> list[str]:
-    """Return the lines of an excerpt, each in one line and without tabs; but for blank ones at its
-    end."""
+    """Return the source lines of an excerpt, with spaces instead of tabs and without blank lines at
+    the end."""
     lines = [in_a_line(line).expandtabs(_TAB).rstrip() for line in one.lines]
     last = max((number - one.start for number, _ in one.marked), default=-1)
     while lines and not lines[-1] and len(lines) - 1 > last:
@@ -320,8 +323,8 @@ _WORKSPACE = "GITHUB_WORKSPACE"
 
 
 class Location(NamedTuple):
-    """The path of a file, with slashes: from the root of its repository where it `is_inside`, else
-    absolute."""
+    """The path of a file, with slashes. It is relative to the root of the repository if the file
+    `is_inside` the repository, else absolute."""
 
     path: str
     is_inside: bool
@@ -334,12 +337,12 @@ def root() -> Path:
     here = _absolute("")
     if workspace and Path(workspace).is_dir():
         return _absolute(workspace)
-    # A file in the place of the folder in a worktree.
+    # `.git` is a folder, or a file in a worktree.
     return next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
 
 
 def located(file: str) -> Location:
-    """Return where a file stands. file: as seen from the working directory."""
+    """Return the location of a file. file: its path, absolute or from the working directory."""
     top, path = root(), _absolute(file)
     for one, other in ((path, top), (_real(path), _real(top))):
         if one.is_relative_to(other) and one != other:
@@ -348,7 +351,7 @@ def located(file: str) -> Location:
 
 
 def uri(path: PurePath | str) -> str:
-    """Return a path as a URI: of a file where it is absolute, else relative."""
+    """Return a path as a URI: `file://…` for an absolute path, else a relative reference."""
     pure = PurePath(path)
     text = quote(pure.as_posix(), errors="replace")
     return f"file://{'' if text.startswith('/') else '/'}{text}" if pure.is_absolute() else text
@@ -362,7 +365,7 @@ def _absolute(path: str) -> Path:
 
 
 def _real(path: Path) -> Path:
-    """Return a path without links, where the system can follow it."""
+    """Return a path with its symbolic links resolved, if the system can resolve them."""
     with suppress(OSError, ValueError):  # such as a name that no file can have
         return Path(os.path.realpath(path))
     return path

@@ -31,7 +31,7 @@ _MOST_RECORDS = 24
 _MOST_VALUES = 12
 # Number of times that the step between numbers is halved, from the range of the known values down.
 _HALVINGS = 24
-# Longest list that is tried because of its length, in records.
+# Number of records of the longest list in `of_every_size`.
 _MOST_SIZE = 40
 # Number of neighbours of each such list that are tried: in most functions every record has the same
 # effect.
@@ -132,10 +132,11 @@ def is_number(value: Any) -> bool:
 
 
 class Pool:
-    """Records, and values of columns, from which new pairs are made.
+    """The known records, and the known values of each column, from which new pairs are made.
 
-    They come from proposals inside the space, edges first. Where a user's own function generates
-    all inputs, the pool invents no values in addition to them.
+    They come from the proposed pairs whose inputs lie in the space of datasets; proposals at the
+    edges of the space come first. If a function of the user generates all inputs, the pool uses
+    only values of these inputs.
     """
 
     def __init__(self, relation: Relation) -> None:

@@ -26,7 +26,7 @@ FINALISTS = 8
 _LAST = 0.95
 # Largest number of draws of either input in these rounds.
 _MOST_LAST = 64_000
-# Number of pairs with the most draws of which the simplest is put first ...
+# Among this number of pairs with the most draws, the simplest pair is put first ...
 _LAST_TWO = 2
 # ... if its bound is at least this fraction of the best bound.
 _ABOUT_AS_MUCH = 0.95
@@ -45,10 +45,10 @@ class Ranking:
     def halved(
         self, contenders: Sequence[Contender], share: float, *, until: int = 1
     ) -> list[Contender]:
-        """Return contenders, best first. If the budget is too small for all, random pairs and edges
-        are left out.
+        """Return contenders, best first, after rounds of successive halving. If the share of the
+        budget is too small for all contenders, random pairs and edges of the space are left out.
 
-        share: share of the budget. It decides how many contenders are tried.
+        share: share of the budget that the rounds may spend.
         until: number of pairs that the caller compares afterwards.
         """
         if not contenders:
@@ -70,7 +70,8 @@ class Ranking:
         )
 
     def among(self, ranked: list[Contender], others: list[Contender]) -> list[Contender]:
-        """Return two ranked lists as one. Their best pairs are compared by equally many draws."""
+        """Return two ranked lists merged into one, best first. The best pairs of both lists get
+        equal numbers of draws for the comparison."""
         if not others:
             return ranked
         draws = max(ranked[0].draws, others[0].draws) // 2
@@ -116,9 +117,10 @@ class Ranking:
         return self._simplest_first([*standing, *out])
 
     def _simplest_first(self, ranked: list[Contender]) -> list[Contender]:
-        """Return contenders with the simplest of the best first, if its bound is about as large.
+        """Return the contenders after the simplest of the best few was moved to the front, if its
+        bound is at least 95 % of the best bound.
 
-        The bound of the best of many pairs is too large by luck.
+        The best bound of many pairs is too large by luck, so a slightly smaller bound is no worse.
         """
         best, is_clear = ranked[0], self._confirming.is_clear
         others = (
@@ -155,10 +157,10 @@ def halved(
     """Return contenders, best first, after rounds in which the best eighth gets four times the
     draws. The rounds end when one contender is left.
 
-    tried: function of a contender, a number of draws of either input and the index of the round. It
-    returns the contender after a trial.
-    draws: draws of either input in the first round.
-    enough: evidence from which a leak is clear.
+    tried: function that takes a contender, the number of draws of each input and the index of the
+    round. It returns the contender after a trial.
+    draws: draws of each input in the first round.
+    enough: evidence above which a leak is clear.
     is_over: function that returns whether to end before the next trial.
     of_answers: whether half of the places are for the contenders with the most hope (see
     `Contender`).
@@ -204,8 +206,8 @@ def _chosen(
 def split(
     ranked: list[Contender], places: int, *, by_hope: bool
 ) -> tuple[list[Contender], list[Contender]]:
-    """Return the contenders that get a place, and the others, both in the order given. by_hope:
-    whether half of the places are for those with the most hope."""
+    """Return the contenders that get a place, and the other contenders, both in the given order.
+    by_hope: whether half of the places are for the contenders with the most hope."""
     if not by_hope:
         return ranked[:places], ranked[places:]
     best = ranked[: places - places // 2]
@@ -226,7 +228,7 @@ def _separated(
 
 
 def rounds_for(contenders: int) -> int:
-    """Return after how many rounds one contender is left, and has had draws of its own.
+    """Return the number of rounds after which one contender is left and has had draws of its own.
 
     >>> rounds_for(1), rounds_for(2), rounds_for(8), rounds_for(400)
     (1, 2, 2, 4)

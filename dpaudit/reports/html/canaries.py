@@ -25,7 +25,8 @@ def score_pictures(result: AuditResult, one: OneRunCertificate) -> list[Picture]
 
 
 def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -> Picture:
-    """Return the claim's trade-off curve, that of the certified bound, and that of the scores."""
+    """Return the figure with three trade-off curves: of the claim, of the certified bound, and of
+    the scores."""
     canvas = Canvas(Scale(0, 1), Scale(0, 1), "false positives", "misses")
     canvas.ticks()
     alphas = [(step / (2 * STEPS)) ** 2 for step in range(2 * STEPS + 1)]
@@ -60,7 +61,8 @@ def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -
 
 
 def _certified(one: OneRunCertificate) -> PrivacyClaim | None:
-    """Return the strongest claim of its kind that is not refuted; None if all are possible."""
+    """Return the strongest claim that the run does not refute: (ε, δ)-DP, or Gaussian DP if the
+    certificate bounds μ. Return None if the run refutes no claim of this kind."""
     if one.mu_lower is not None:
         mu = float(numbers.at_least(min(one.mu_lower, 10.0)))
         return GaussianDP(mu) if mu > 0 else None
@@ -70,7 +72,7 @@ def _certified(one: OneRunCertificate) -> PrivacyClaim | None:
 
 
 def _histogram(scores: CanaryScores) -> Picture:
-    """Return the shares of included and of other canaries by score."""
+    """Return the figure with the histograms of the scores of included and of other canaries."""
     inside = [count / scores.included for count, _ in scores.histogram]
     outside = [count / scores.excluded for _, count in scores.histogram]
     bins = len(inside)

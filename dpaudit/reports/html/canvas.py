@@ -1,8 +1,9 @@
-"""A figure as inline SVG: curves, areas and marks in, markup out. Needs matplotlib.
+"""A figure as inline SVG, drawn from curves, areas and marks. Needs matplotlib.
 
-matplotlib's axes need 45 ms for each figure, too long for a thousand audits; here its SVG renderer
-draws paths from numbers in 2 ms. Every shape has a class in place of a colour, so that the style
-sheet colours it on a light and on a dark page. No text of a user is drawn, so none can be markup.
+matplotlib's axes take 45 ms for each figure, which is too long for a thousand audits. This module
+uses only its SVG renderer, which takes 2 ms. Each shape has a CSS class instead of a colour, so
+that the style sheet can colour it for light and dark pages. A figure contains no text of a user, so
+no such text can become markup.
 """
 
 from __future__ import annotations
@@ -29,13 +30,18 @@ _RADIUS = 4.5
 
 Points = Sequence[tuple[float, float]]
 
-# Pieces of a curve.
+# Number of straight pieces that approximate a curve.
 STEPS = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What stands for what. kind: the class. shape: `line`, `area`, or one of `canvas.SHAPES`."""
+    """An entry of the legend of a figure.
+
+    kind: CSS class of the shape.
+    shape: `line`, `area`, or a key of `SHAPES`.
+    words: meaning of the shape.
+    """
 
     kind: str
     shape: str
@@ -44,8 +50,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure and what it says. drawing: SVG. alt: what can be seen, in words. notes: how to read
-    it. head, rows: its numbers as a table."""
+    """A figure with its texts.
+
+    name: name of the figure in the page.
+    drawing: content of the SVG element.
+    keys: the legend.
+    alt: description of the figure in words.
+    notes: sentences on how to read the figure.
+    head, rows: the numbers of the figure as a table.
+    """
 
     name: str
     title: str
@@ -58,25 +71,26 @@ class Picture:
 
 
 def ratio(count: int, draws: int) -> float:
-    """Return a share of draws; 0 where there are none."""
+    """Return count / draws; 0 if there are no draws."""
     return count / draws if draws else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """One axis: its ends, and whether it is logarithmic."""
+    """One axis, from `low` to `high`."""
 
     low: float
     high: float
     is_log: bool = False
 
     def share(self, value: float) -> float:
-        """Return how far along the axis a value lies; what lies beyond it, at its end."""
+        """Return the position of a value on the axis, from 0 (`low`) to 1 (`high`). Values beyond
+        an end get the position of that end."""
         low, high = self._placed(self.low), self._placed(self.high)
         return min(1.0, max(0.0, (self._placed(value) - low) / (high - low)))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return round values within, and how they are written."""
+        """Return (value, text) for round values on the axis."""
         if self.is_log:
             first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             step = max(1, math.ceil((last - first) / 5))
@@ -92,7 +106,7 @@ class Scale:
 
 
 class Canvas:
-    """One figure. Every mark, line or area has a kind, which is its class."""
+    """One figure, to which methods add shapes and words. `kind` is the CSS class of a shape."""
 
     def __init__(self, x: Scale, y: Scale, x_label: str, y_label: str) -> None:
         tools = _tools()
@@ -111,12 +125,12 @@ class Canvas:
             self._words(_LEFT - 5, self._at(x.low, value)[1] - 3.5, words, "end", "tick")
 
     def ticks(self) -> None:
-        """Write values below the horizontal axis."""
+        """Write round values below the horizontal axis."""
         for value, words in self.x.ticks():
             self.tick(value, words)
 
     def tick(self, value: float, words: str) -> None:
-        """Write words below a place of the horizontal axis."""
+        """Write words below the horizontal axis at a value."""
         self._words(self._at(value, self.y.low)[0], _BOTTOM - 14, words, "middle", "tick")
 
     def line(self, kind: str, points: Points) -> None:
@@ -125,19 +139,19 @@ class Canvas:
             self._draw([self._at(*one) for one in points])
 
     def steps(self, kind: str, heights: Sequence[float]) -> None:
-        """Draw the outline of bars of width 1 that stand side by side, from 0 on."""
+        """Draw the outline of adjacent bars of width 1; the first bar begins at 0."""
         outline = [(0.0, 0.0)]
         for place, height in enumerate(heights):
             outline += [(float(place), height), (place + 1.0, height)]
         self.line(kind, [*outline, (float(len(heights)), 0.0)])
 
     def area(self, kind: str, points: Points) -> None:
-        """Fill what points surround."""
+        """Fill the polygon with the given corners."""
         with self._group(kind):
             self._draw([self._at(*one) for one in points], is_closed=True)
 
     def box(self, kind: str, x: tuple[float, float], y: tuple[float, float]) -> None:
-        """Draw a rectangle, at least wide and high enough to be seen."""
+        """Draw a rectangle, enlarged to at least 2 points in width and height so that it shows."""
         (left, below), (right, above) = self._at(x[0], y[0]), self._at(x[1], y[1])
         wide, high = max(0.0, 2 - (right - left)) / 2, max(0.0, 2 - (above - below)) / 2
         left, right, below, above = left - wide, right + wide, below - high, above + high
@@ -146,14 +160,15 @@ class Canvas:
             self._draw(corners, is_closed=True)
 
     def mark(self, kind: str, shape: str, x: float, y: float, size: float = 1.0) -> None:
-        """Draw a mark of one of the shapes of `SHAPES`."""
+        """Draw a mark at a point. shape: a key of `SHAPES`. size: factor of its usual radius."""
         (middle, above), radius = self._at(x, y), size * _RADIUS
         points = [(middle + radius * dx, above + radius * dy) for dx, dy in SHAPES[shape]]
         with self._group(f"mark {kind}"):
             self._draw(points, is_closed=True)
 
     def word(self, x: float, y: float, words: str, anchor: str = "middle") -> None:
-        """Write a word above a point: `start`, `middle` or `end` at it."""
+        """Write words just above a point. anchor: whether the `start`, `middle` or `end` of the
+        words is at this point."""
         self._words(*self._at(x, y), words, anchor, "word")
 
     def markup(self) -> str:
@@ -167,7 +182,7 @@ class Canvas:
         drawn = drawn.replace(" \n", " ").replace("\n", " ")
         drawn = _STYLE.sub("", drawn).replace(' id="', ' class="').replace(" L ", " ")
         drawn = _MOVED.sub(r' x="\1" y="\2"', drawn)
-        # Places to a tenth of a point; numbers in texts stay.
+        # Round coordinates, which stand inside tags, to a tenth of a point. Numbers in texts stay.
         drawn = _TAG.sub(lambda tag: _NUMBER.sub(_short, tag[0]), drawn)
         return _SPACES.sub("><", drawn).strip()
 
@@ -195,7 +210,7 @@ def _circle(corners: int = 16) -> Points:
     return [(math.cos(turn), math.sin(turn)) for turn in turns]
 
 
-# Corners of marks around their middle, of radius 1.
+# Corners of each mark, relative to its middle, in units of its radius.
 SHAPES = {
     "circle": _circle(),
     "square": [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
@@ -207,7 +222,7 @@ SHAPES = {
 
 @contextmanager
 def _as_text() -> Iterator[None]:
-    """Have words drawn as words, not as their outlines."""
+    """Make matplotlib write words as SVG text instead of outlines, within the context."""
     settings = _tools().matplotlib.rcParams  # whose own context copies hundreds of them
     before = settings["svg.fonttype"]
     settings["svg.fonttype"] = "none"
@@ -235,7 +250,7 @@ def _written(value: float) -> str:
 
 @cache
 def _tools() -> SimpleNamespace:
-    """Return the parts of matplotlib that are needed, which take a second to import."""
+    """Import the parts of matplotlib that figures need, which takes a second, and return them."""
     import matplotlib
     from matplotlib import path, ticker, transforms
     from matplotlib.backends import backend_svg

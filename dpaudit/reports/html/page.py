@@ -1,8 +1,8 @@
-"""Audits as one self-contained HTML file: a table of all, and each with its figures.
+"""Audits as one self-contained HTML file: a table of all audits, then a section for each audit.
 
-Whatever a mechanism, a name or a message says is text: Jinja2 escapes it, what no browser shows is
-written as Python writes it, and a content security policy lets nothing run but the page's own
-script and style.
+Texts from a mechanism, a name or a message never become markup: Jinja2 escapes them, characters
+that browsers do not show are written as Python escapes, and a content security policy allows only
+the page's own script and style.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _STAGES = {
 _Row = tuple[str, tuple[str, ...]]
 _WHOLE = "This p-value covers the whole audit: it is corrected for all pairs and tests."
 _MOST_EVENTS = 50
-# Rows for those who check how the numbers came about.
+# Labels of rows that are folded at first, since only few readers need them.
 _FOLDED = ("betting", "error split", "record")
 _DIGITS = 6
 
@@ -79,10 +79,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """An audit in the table of all. kind: of its verdict. sign: what is drawn next to it, `missed`
-    where a pass is not as expected, `expected` where a violation is. rank: what verdicts are sorted
-    by, the one to look at first. draws, seconds: what is sorted by as well; so are symbol, the
-    parameter that is shown, and lower, the bound of it. seed: none where chance had no part."""
+    """A row of the table of all audits.
+
+    kind: CSS class of the verdict.
+    sign: symbol next to the verdict: `missed` for a pass that is not as expected, `expected` for a
+        violation that is; else the kind.
+    rank: sort key of the verdict; the smallest rank should be read first.
+    shown: the lower bound in words. symbol, lower: its parameter, such as ε, and its value.
+    seed: the seed as text; "" if nothing was drawn.
+    seconds, time: the duration as a number, to sort by, and as text.
+    is_met: whether the result is as expected.
+    """
 
     verdict: str
     kind: str
@@ -102,7 +109,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A piece of source code. lines: number, code, whether the line is marked, and its mark."""
+    """A piece of source code. lines: (line number, code, whether the line is marked, its mark)."""
 
     file: str
     lines: tuple[tuple[int, str, bool, str], ...]
@@ -110,7 +117,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a trace says first: the likely cause, or that none is certain."""
+    """The first finding of a trace: the likely cause, or a hint if no cause is certain."""
 
     is_certain: bool
     words: str
@@ -118,15 +125,20 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """The heading of the finding."""
         return "Likely cause" if self.is_certain else "No certain cause"
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What the page shows of a trace below. findings: those but the likely cause, causes first,
-    each with its remedy. sites: the lines that draw noise. total: what they cost together, against
-    the claim."""
+    """The part of a trace that the page shows below the likely cause.
+
+    runs: number of coupled runs, in words.
+    findings: (whether it is a cause, text, remedy) for each other finding, causes first.
+    sites: table of the lines that draw noise.
+    total: privacy loss of these lines together, compared with the claim.
+    unknown: the lines that use noise in a way that the trace does not understand.
+    """
 
     runs: str
     findings: tuple[tuple[bool, str, str], ...]
@@ -139,9 +151,14 @@ class Traced:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the page says of one audit below its headline. rows: labels, each with its texts.
-    witness: what reproduces a pair that was searched for, as a command line and in Python. cause,
-    trace: what a trace says first, and the rest; None where none was made, or shows nothing."""
+    """The texts and tables of one audit, below its headline.
+
+    rows: (label, texts) pairs.
+    events, stages, tried: tables of the events, of the draws by stage, and of the attacks.
+    witness: a command line and Python code that reproduce the pair that a search has found.
+    cause: the first finding of a trace; None without a finding.
+    trace: the rest of the trace; None without a trace.
+    """
 
     reason: str
     rows: tuple[_Row, ...]
@@ -158,7 +175,7 @@ class View:
 
     @property
     def parts(self) -> list[tuple[list[_Row], list[_Row]]]:
-        """The rows of the audit and of each pair: what is shown, and what is folded."""
+        """(visible rows, folded rows) of the audit as a whole, then of each pair."""
         found: list[tuple[list[_Row], list[_Row]]] = [([], [])]
         for one in self.rows:
             if one[0] == "inputs":
@@ -168,7 +185,7 @@ class View:
 
 
 def row_of(result: AuditResult) -> Overview:
-    """Return an audit as a row of the table of all."""
+    """Return the row of an audit in the table of all audits."""
     is_met, kind = is_expected(result), _KINDS[result.verdict]
     bound = bounds(result)[0] if result.decisive is not None else None
     return Overview(
@@ -248,8 +265,8 @@ def _source(one: Excerpt) -> Source:
 
 
 def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
-    """Yield rows without the likely cause, which stands above. has_tests: whether there are other
-    p-values, of single tests."""
+    """Yield the rows without the likely cause, which the page shows above them. If `has_tests`,
+    single tests have p-values, too, so the row of the p-value says that it covers the audit."""
     for label, texts in rows:
         if label == "p-value" and has_tests:
             yield label, (*texts, _WHOLE)
@@ -258,7 +275,7 @@ def _explained(rows: Iterable[_Row], *, has_tests: bool) -> Iterator[_Row]:
 
 
 def _rows(items: Iterable[Item]) -> Iterator[_Row]:
-    """Yield the labels with their texts; a row without a label goes on with the one above."""
+    """Yield (label, texts) pairs. The text of a row without a label belongs to the label above."""
     label, texts = "", list[str]()
     for one in items:
         if not isinstance(one, Row):
@@ -277,7 +294,7 @@ def _of(one: Certificate | ExactCertificate, several: bool) -> str:
 
 
 def _events(result: AuditResult) -> Iterator[Table]:
-    """Yield what each input has of the events, a table for each pair."""
+    """Yield, for each pair, a table of the counts or probabilities of the events on d1 and d2."""
     several = len(result.by_pair) > 1
     for one in result.by_pair:
         if isinstance(one, Certificate) and one.fixed.events:
@@ -326,21 +343,22 @@ def _tried(one: Certificate, *, several: bool) -> Table:
     return Table(f"Attacks by predicted bound{_of(one, several)}", head, tuple(rows))
 
 
-# A figure takes 3 ms and 3 kB: of more audits than these a browser would have to load 10 MB.
+# Largest number of audits with figures. A figure takes 3 ms and 3 kB; with figures of all audits, a
+# page of many audits would be too large for a browser (10 MB).
 MOST_WITH_FIGURES = 200
-# Largest number of unexpected results that are open at first.
+# Largest number of unexpected results whose sections are open when the page is loaded.
 MOST_OPEN = 3
-# A parameter with its number, and code as messages quote it.
+# Pattern of a parameter with its number, such as `ε = 1.69`.
 _EXPRESSION = re.compile(
     r"(?<!\w)(?:[εδμρσαβp]|D_[\d.]+) [=≥≤<>≈] (?:-?\d[\d.,]*(?:e[+-]?\d+)?|∞)(?<![.,])"
 )
-# Modules that the page is made with, and the packages that have them.
+# Modules that are needed to make the page -> the packages that contain them.
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "matplotlib"}
 _CODE = re.compile(r"`([^`]+)`")
 
 
 def check() -> None:
-    """Raise UsageError unless there is what the page is made with."""
+    """Raise UsageError if a package that the page needs is not installed."""
     missing = [name for module, name in _NEEDED.items() if find_spec(module) is None]
     if missing:
         are = "which is" if len(missing) == 1 else "which are"
@@ -352,7 +370,7 @@ def check() -> None:
 
 
 class Part:
-    """What is kept of one audit. Its section is made when it is asked for, and once."""
+    """One audit of the page. Its row and its sections are made on first use and then cached."""
 
     def __init__(self, result: AuditResult) -> None:
         self.result = result
@@ -362,13 +380,13 @@ class Part:
 
     @property
     def row(self) -> Overview:
-        """The audit in the table of all."""
+        """The row of the audit in the table of all audits."""
         if self._row is None:
             self._row = row_of(self.result)
         return self._row
 
     def section(self, number: int, *, with_figures: bool, is_open: bool) -> str:
-        """Return the markup of the audit, the one of this number on its page."""
+        """Return the markup of the audit's section. number: its place on the page, from 1."""
         made = (number, with_figures, is_open)
         if made not in self._made:
             self._made[made] = _rendered(
@@ -386,13 +404,13 @@ class Part:
 
 
 def entry(result: AuditResult) -> Part:
-    """Return what is kept of one audit."""
+    """Return one audit of the page."""
     return Part(result)
 
 
 def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -> str:
-    """Return the page. planned: how many audits there are to be. not_run: names of those that the
-    run stopped before."""
+    """Return the markup of the page. planned: number of audits of a complete run. not_run: names of
+    audits that were left out because the run stopped early."""
     safe = _environment().filters["ours"]
     order = sorted(range(len(parts)), key=lambda place: parts[place].is_met)
     drawn = set(order[:MOST_WITH_FIGURES])
@@ -426,13 +444,13 @@ def document(parts: Sequence[Part], planned: int, not_run: Sequence[str] = ()) -
 
 
 def clock() -> datetime:
-    """Return when the page is written; reproducible builds set it by SOURCE_DATE_EPOCH."""
+    """Return the current time, or SOURCE_DATE_EPOCH if that is set (for reproducible builds)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
 
 
 def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
-    """Return by verdict how many audits came out as expected, and how many did not."""
+    """Return (verdict, kind, audits as expected, audits not as expected) for each verdict."""
     tally = Counter((one.result.verdict, one.is_met) for one in parts)
     kinds = {one.result.verdict: one.row.kind for one in parts}
     return [
@@ -443,7 +461,7 @@ def _counts(parts: Sequence[Part]) -> list[tuple[str, str, int, int]]:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return what the page may load and run: nothing but its own style and script."""
+    """Return the content security policy of the page, which allows only its style and script."""
     hashes = [
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
@@ -453,7 +471,7 @@ def _policy(style: str, script: str) -> str:
 
 
 def _page_file(name: str) -> str:
-    """Return a file of the page as it stands in it."""
+    """Return the text of a file as the page includes it: stripped, between two line breaks."""
     environment = _environment()
     text: str = environment.loader.get_source(environment, name)[0]
     return f"\n{text.strip()}\n"
@@ -488,12 +506,13 @@ def _environment() -> Any:
 
 
 def _whole(text: str) -> str:
-    """Return a text in which no line breaks inside `ε = 1.69`."""
+    """Return a text in which expressions such as `ε = 1.69` have non-breaking spaces."""
     return _EXPRESSION.sub(lambda found: found[0].replace(" ", numbers.GLUE), text)
 
 
 def _prose(text: str) -> Any:
-    """Return the markup of a text, as `_whole` has it, with code elements in place of backticks."""
+    """Return a text as markup: with code elements instead of backticks, and with non-breaking
+    spaces as in `_whole`."""
     from markupsafe import Markup
 
     code = Markup("<code>{}</code>")

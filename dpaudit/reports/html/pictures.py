@@ -1,4 +1,5 @@
-"""The figures of an audit: where its outputs fell, its profile, its wealth, and region.py."""
+"""The figures of an audit: its outputs by level, its privacy profile and its betting wealth.
+`region.py` has the figure of error rates, `canaries.py` the figures of one training run."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ _OF_TICKS = {
     False: "Below the axis are the numbers of the first level, of the last one, and of those with "
     "which an event begins or ends.",
 }
-# Of the width, between two texts below the axis.
+# Least distance between two texts below the axis, as a share of the width.
 _ROOM = 0.14
-# Below it a linear axis shows no difference.
+# For a smaller δ the axis is logarithmic, since a linear axis would show no difference.
 _SMALL_DELTA = 0.02
 _REFUTES = "A bound to the right of the claimed ε, or above the claimed δ, refutes the claim."
 _FALL_SHORT = "Neither bound does so here: the p-value refutes the claim."
@@ -37,7 +38,7 @@ _MOST_LOOKS, _SMALLEST_WEALTH = 200, 1e-6
 
 
 def pictures(result: AuditResult) -> list[Picture]:
-    """Return the figures that there are, of the pair that decides."""
+    """Return the figures of the pair that decides the verdict."""
     one = result.decisive
     if one is None:
         return []
@@ -53,7 +54,7 @@ def pictures(result: AuditResult) -> list[Picture]:
 
 
 def left_out(result: AuditResult) -> str:
-    """Return which figures there are not, and why; the empty text where there are all."""
+    """Return sentences that say which figures are missing, and why; "" if none is missing."""
     one = result.decisive
     if one is None:
         return "Nothing is drawn, since no pair of inputs was finished."
@@ -78,8 +79,13 @@ def left_out(result: AuditResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """One kind of output: its share of the draws of d1 and of d2, and what event it is in. tick:
-    what stands below the axis where it begins, free of texts of a user."""
+    """One bar: a kind of output.
+
+    words: description of the outputs.
+    d1, d2: share of the draws of each input.
+    guess: the input that its event points to; None if it is in no event.
+    tick: text below the axis at the left edge of the bar. It contains no text of a user.
+    """
 
     words: str
     d1: float
@@ -89,7 +95,8 @@ class _Bar:
 
 
 def outputs(one: Certificate | ExactCertificate) -> Picture | None:
-    """Return where the draws of the exact test fell, and what was chosen."""
+    """Return the figure with the share of draws of each input by level or outcome, and the chosen
+    events. Return None if there are no draws to show."""
     every, words = _bars(one)
     bars = [bar for bar in every if bar.d1 or bar.d2]
     if not bars:
@@ -137,14 +144,16 @@ def outputs(one: Certificate | ExactCertificate) -> Picture | None:
 
 
 def _words_of(one: Certificate | ExactCertificate, guess: str) -> str:
-    """Return the event for an input in words, where there is one of them."""
+    """Return the description of the event that points to an input; "" unless there is exactly one
+    such event."""
     every = [one.event] if isinstance(one, ExactCertificate) else one.fixed.events
     words = [event.words for event in every if event is not None and event.guess == guess]
     return f": {shortened(words[0], _LONGEST)}" if len(words) == 1 else ""
 
 
 def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
-    """Shade the chosen events; the widest piece of each says which it is."""
+    """Shade the chosen events, and write the input that an event points to above its widest
+    piece."""
     pieces: dict[str, list[tuple[int, int]]] = {}
     for guess, group in groupby(enumerate(shown), key=lambda entry: entry[1].guess):
         places = [place for place, _ in group]
@@ -162,12 +171,12 @@ def _shade(canvas: Canvas, shown: list[_Bar], highest: float) -> None:
 
 
 def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
-    """Write below the axis which level is where: of scores the cut-offs, else the number of the
-    first level, of the last one and of those that an event begins or ends with. Return whether
-    there was anything to write."""
+    """Write texts below the axis, and return whether any was written. For levels of a score, the
+    texts are the scores at the edges of events. Otherwise they are the numbers of the first level,
+    of the last level, and of the levels next to the edges of events."""
     last = len(shown) - 1
     ends = [place for place in range(1, last + 1) if shown[place].guess != shown[place - 1].guess]
-    # The ends of the axis first, where there is room for few.
+    # The ends of the axis come first, since there may be room for few texts only.
     wanted = ends if by_score else [0, last, *ends, *(place - 1 for place in ends)]
     taken: list[float] = []
     for place in dict.fromkeys(wanted):
@@ -181,15 +190,16 @@ def _mark_ends(canvas: Canvas, shown: list[_Bar], *, by_score: bool) -> bool:
 
 def _is_sorted(bars: Sequence[_Bar]) -> bool:
     """Return whether levels that point to d2 come first, and levels that point to d1 last."""
-    # Some levels are in no event; the last one stands beside the order.
+    # Some levels are in no event. The last level may be the level of unseen outputs or of outputs
+    # without a score, which has no place in the order.
     places = [{"d2": 0, None: 1, "d1": 2}[bar.guess] for bar in bars]
     ordered = places if places[-1] != 1 else places[:-1]
     return set(places) != {1} and ordered == sorted(ordered)
 
 
 def _likeliest(bars: list[_Bar]) -> list[_Bar]:
-    """Return as many bars as there is room for, in order; of those that are equally high, some from
-    everywhere."""
+    """Return the highest bars, at most 100, in their given order. If only some bars of equal
+    height fit, evenly spaced ones are kept."""
     if len(bars) <= _MOST_BARS:
         return bars
     heights = [max(bar.d1, bar.d2) for bar in bars]
@@ -202,7 +212,8 @@ def _likeliest(bars: list[_Bar]) -> list[_Bar]:
 
 
 def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
-    """Return every kind of output, in order, and what the kinds are."""
+    """Return the bars of all kinds of outputs, in order, and a word for the kinds: outcomes,
+    suspected outputs, levels of the score, or levels."""
     if isinstance(one, ExactCertificate):
         return list(_law(one)), "outcomes"
     fixed = one.fixed
@@ -235,8 +246,8 @@ def _bars(one: Certificate | ExactCertificate) -> tuple[list[_Bar], str]:
 
 
 def _has_edges(one: Certificate) -> bool:
-    """Return whether levels are the scores between edges, and one for outputs without a score;
-    those of the other rules come after them."""
+    """Return whether the levels are intervals of a score, followed by a level for outputs without
+    a score and by the additional levels of other rules, if any."""
     if one.scores is None:
         return False
     added = len(one.guesses) - len(one.scores.edges) - 2
@@ -244,8 +255,8 @@ def _has_edges(one: Certificate) -> bool:
 
 
 def _levels(one: Certificate) -> list[tuple[str, str]]:
-    """Return levels in words, and what stands below the axis where they begin: the scores between
-    their edges, where they have some."""
+    """Return (words, tick) for each level: its interval of scores and the lower edge of the
+    interval, or its number if levels are not intervals of a score."""
     if one.scores is None or not _has_edges(one):
         return [(str(place + 1), str(place + 1)) for place in range(len(one.guesses))]
     written = [numbers.about(edge) for edge in one.scores.edges]
@@ -258,8 +269,8 @@ def _levels(one: Certificate) -> list[tuple[str, str]]:
 
 
 def _added(one: Certificate, place: int) -> tuple[str, str]:
-    """Return an additional level of a portfolio in words, where at least one of the other rules
-    guesses, and what stands below the axis where it begins."""
+    """Return (words, tick) for an additional level of a portfolio, at which at least one of the
+    side rules guesses."""
     names = {1: "d1", -1: "d2"}
     guessed = [
         f"{rule.kind} rule: {names[rule.guesses[place]]}"
@@ -271,7 +282,8 @@ def _added(one: Certificate, place: int) -> tuple[str, str]:
 
 
 def _law(one: ExactCertificate) -> Iterator[_Bar]:
-    """Yield the outcomes, with the event where it is the one that the profile is attained by."""
+    """Yield a bar for each outcome of an exact law. The bars show the event if it consists of the
+    outcomes with p > e^ε q, which attain the privacy profile."""
     event, factor = one.event, math.exp(min(one.point.epsilon, 700.0))
     guesses: list[str | None] = [None] * len(one.law)
     if event is not None:
@@ -289,7 +301,8 @@ def _sum(bars: Sequence[_Bar], guess: str, arm: str) -> str:
 
 
 def profile(result: AuditResult) -> Picture:
-    """Return the δ that the claim allows at every ε, and the two bounds."""
+    """Return the figure with the claim's privacy profile δ(ε), the lower bound on ε at the tested
+    δ, and the lower bound on δ at the tested ε."""
     claim, point = result.claim, result.point
     epsilon, delta, last = result.epsilon_lower, result.delta_lower, max(1.0, 1.5 * point.epsilon)
     if math.isinf(epsilon):
@@ -334,15 +347,16 @@ def profile(result: AuditResult) -> Picture:
 
 
 def _falls_short(result: AuditResult) -> bool:
-    """Return whether a claim is refuted that no bound exceeds: such as by Holm's procedure, at more
-    than the audit's share."""
+    """Return whether the claim is refuted although neither bound exceeds it. This happens if Holm's
+    procedure tests an audit at a larger level than the level of its bounds."""
     point = result.point
     exceeds = result.epsilon_lower > point.epsilon or result.delta_lower > point.delta
     return result.verdict is Verdict.VIOLATION and result.ending.by_chance and not exceeds
 
 
 def wealth(one: Certificate) -> Picture | None:
-    """Return the wealth of the bettors against the claim, after every look."""
+    """Return the figure with the betting wealth against the claim after each look; None if nothing
+    was bet."""
     looks = course(one.betting_point, [beliefs_of(believed) for believed in one.rounds], one.blocks)
     if not looks or not one.alpha_betting:
         return None
@@ -383,7 +397,7 @@ def wealth(one: Certificate) -> Picture | None:
 
 
 def _thinned(looks: list[tuple[int, float]], most: int = _MOST_LOOKS) -> list[tuple[int, float]]:
-    """Return at most `most` looks, with the largest wealth and the last look."""
+    """Return at most `most` looks, among them the look with the largest wealth and the last."""
     if len(looks) <= most:
         return looks
     step = math.ceil(len(looks) / (most - 2))

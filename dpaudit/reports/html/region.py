@@ -1,6 +1,7 @@
-"""The figure of events as tests of one input against the other, under the claim's trade-off curve.
+"""The figure of the two error rates of each event, together with the claim's trade-off curve.
 
-Names beside marks that lie close together are moved, so that none covers another.
+An event is a test of one input against the other. The name of an event stands next to its mark; the
+names of close marks are moved apart so that they do not overlap.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Points, Scale, ratio
 
 _MOST_EVENTS = 8
-# Where all events are rarer only a corner of the square is shown.
+# If the error rates of all events fit in a smaller corner of the unit square than this share of its
+# axes, only this corner is shown.
 _RARE = 0.3
-# How large the mark of an estimate is: what counts is its box.
+# Relative size of the mark of an estimate. It is smaller than a mark of exact values, since the box
+# around it shows the intervals that count.
 _ESTIMATE = 0.75
-# A name that stands further above or below its mark has a line to it, in shares of the height.
+# A line connects a name to its mark if their vertical distance exceeds this share of the height.
 _FAR = 0.07
 _SHAPE = {"d1": "circle", "d2": "diamond"}
 _OF_EVENTS = "An event is a test of one input against the other."
@@ -33,16 +36,21 @@ _OF_ESTIMATES = (
     "evidence against the claim. Each interval holds by itself; the verdict follows from the exact "
     "test and the bets."
 )
-# In shares of the width and the height of a drawing.
+# Width of a letter, as a share of the drawing's width; height of a line, as a share of its height.
 _LETTER, _LINE = 0.025, 0.08
 _GAP, _MARK = 0.03, (0.022, 0.036)
-# How far up and down a name may move, in lines.
+# Vertical moves of a name that are tried, in lines.
 _MOVES = (0, 1, -1, 2, -2, 3, -3, 4, -4)
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """An event as a test: what it accuses, and its two errors with their intervals."""
+    """An event as a test of one input against the other.
+
+    name: name of the event, such as `E1`.
+    guess: the input that the event points to, `d1` or `d2`.
+    alpha, beta: false-alarm rate and miss rate, each as (estimate, lower bound, upper bound).
+    """
 
     name: str
     guess: str
@@ -51,7 +59,8 @@ class Tested:
 
 
 def region(result: AuditResult, one: Certificate | ExactCertificate) -> Picture | None:
-    """Return the trade-off of the claim, and the errors of the events as tests of it."""
+    """Return the figure with the claim's trade-off curve and the error rates of the events; None
+    if no event was tested."""
     every = tested_events(one)
     if not every:
         return None
@@ -117,7 +126,7 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
 
 
 def tested_events(one: Certificate | ExactCertificate) -> list[Tested]:
-    """Return the events that were tested, named as the rows of the certificate are."""
+    """Return the events that were tested, with the names that they have in the report."""
     if isinstance(one, ExactCertificate):
         return [] if one.event is None else [_tested("E", one.event)]
     events = one.fixed.events
@@ -136,7 +145,8 @@ def _tested(name: str, event: EventCount | ExactEvent) -> Tested:
 
 
 def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
-    """Return events with their names; those that lie upon each other share a place."""
+    """Return (event, label) pairs. Events whose marks are less than `room` apart share one label
+    with all their names, at the mark of the first event."""
     found: list[tuple[Tested, str]] = []
     for event in events:
         for place, (other, name) in enumerate(found):
@@ -149,7 +159,7 @@ def _labels(events: Sequence[Tested], room: float) -> list[tuple[Tested, str]]:
 
 
 def _spot(event: Tested, name: str, shown: float) -> _Spot:
-    """Return what a name stands beside, in shares of what is shown."""
+    """Return the mark and the box of an event, as shares of the visible range `shown`."""
     left, right = (event.alpha[end] / shown for end in (1, 2))
     below, above = (1 - (1 - event.beta[end]) / shown for end in (1, 2))
     return _Spot(
@@ -158,28 +168,29 @@ def _spot(event: Tested, name: str, shown: float) -> _Spot:
 
 
 def _window(events: Sequence[Tested], claim: PrivacyClaim) -> float:
-    """Return how much of both axes is shown: 1, or less where all events are rare, and the curve of
-    the claim begins among them."""
+    """Return the visible share of both axes. It is 1, or less if all events are rare and the
+    claim's curve starts near them."""
     furthest = max(max(event.alpha[2], 1 - event.beta[1]) for event in events)
     needed = 2.5 * max(furthest, 1 - tradeoff(claim, 0.0))
     if not 0 < needed < _RARE:
         return 1.0
-    # A round number.
+    # Round up to one significant digit.
     size = 10.0 ** math.floor(math.log10(needed))
     return size * math.ceil(needed / size - 1e-9)
 
 
 @lru_cache(maxsize=64)
 def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
-    """Return the curve of a claim, with more points where it is steep, and the upper edge of what
-    it allows: the same for whoever always guesses the other way round."""
+    """Return the lower and the upper edge of the region of errors that a claim allows. The lower
+    edge is the trade-off curve, with more points where it is steep. The upper edge is its mirror
+    image, for a test that always guesses the opposite."""
     half = [0.5 * shown * (step / STEPS) ** 2 for step in range(STEPS + 1)]
     alphas = [*half, *(shown - one for one in half[-2::-1])]
     lower = [(alpha, tradeoff(claim, alpha)) for alpha in alphas]
     upper = [(alpha, 1 - tradeoff(claim, 1 - alpha)) for alpha in alphas]
     if shown == 1:
         return lower, upper
-    # Cut off where the curve leaves what is shown.
+    # Cut the curve off where it leaves the visible corner.
     floor = 1 - shown
     inside = [one for one in lower if one[1] >= floor]
     if len(inside) == len(lower):
@@ -191,7 +202,7 @@ def _tradeoff(claim: PrivacyClaim, shown: float) -> tuple[Points, Points]:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A mark with a name. left, right, below, above: the box around the mark."""
+    """A mark with a name. left, right, below, above: edges of the box around the mark."""
 
     name: str
     x: float
@@ -207,8 +218,8 @@ _Place = tuple[float, float, str, str]
 
 
 def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> list[_Place]:
-    """Return for each name its place, and which end of the name stands there: beside its box, or
-    moved where it would cover a mark or another name."""
+    """Return (x, y, name, anchor) for each name: the position that covers the least of the marks
+    and of the names before it. `anchor` is the part of the name at (x, y): start, middle or end."""
     wide, high = _MARK
     taken: list[_Box] = [(x - wide, x + wide, y - high, y + high) for x, y in marks]
     found = []
@@ -220,7 +231,7 @@ def _placed(spots: Sequence[_Spot], marks: Sequence[tuple[float, float]]) -> lis
 
 
 def _places(one: _Spot) -> Iterator[_Place]:
-    """Yield the places that a name may have, those first that are read most easily."""
+    """Yield the possible positions of a name, the most readable first."""
     for move in _MOVES:
         y = one.y - 0.02 + move * _LINE
         yield one.right + _GAP, y, one.name, "start"
@@ -237,7 +248,8 @@ def _box(place: _Place) -> _Box:
 
 
 def _covered(box: _Box, taken: Sequence[_Box]) -> float:
-    """Return how much of a box is taken, or lies outside of the drawing."""
+    """Return a penalty for a box: its overlap with the taken boxes, plus the lengths by which it
+    leaves the drawing."""
     left, right, below, above = box
     outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -below) + max(0.0, above - 1.05)
     shared = sum(

@@ -215,8 +215,9 @@ def alignment_of(first: Run, second: Run) -> dict[Any, Any]:
                 len({tuple(np.ravel(use.ids).tolist()) for use in _at(each, every[spot])}) == 1
                 for each, every in ((first, one), (second, other))
             )
-            # In each run, all uses at this spot add records, one by one, to a sum that begins with
-            # the same piece of noise. Only the complete sums, which are the last uses, match.
+            # The program adds the records one by one to a sum that started as noise, so the number
+            # of uses is the number of records. Only the complete sum, the last use of each run, has
+            # a counterpart in the other run.
             if is_one:
                 places: list[int | None] = [None] * len(other[spot])
                 places[-1] = len(one[spot]) - 1

@@ -146,7 +146,7 @@ def _hidden(
 
 
 def _pieces(second: Run) -> Iterator[_Piece]:
-    """Yield the pieces of noise of a run whose values are floats."""
+    """Yield the pieces of noise of a run that are floats; integers are skipped."""
     for draw in second.recorder.draws:
         if draw.values is not None and np.asarray(draw.values).dtype.kind == "f":
             shape = np.shape(draw.values)

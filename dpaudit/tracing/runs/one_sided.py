@@ -320,8 +320,9 @@ def _on_rare_branch(branch: _Branch, found: tuple[str, int, str], pair: Coupled)
 
 
 def _branches(recorder: Recorder) -> Iterator[_Branch]:
-    """Yield the outcomes that did not occur in a run, each once for its line. Arrays of coins are
-    left out, and coins whose uniform number has another use, which may contradict the outcome."""
+    """Yield the outcomes of coins and choices that did not occur in a run. An outcome that several
+    executions of a line share is yielded once. Arrays of coins are left out. So are coins whose
+    uniform number the run also uses elsewhere, since that use may contradict a forced outcome."""
     left: dict[tuple[Spot, Any], float] = {}
     found: dict[tuple[Spot, Any], _Branch] = {}
 
