@@ -40,6 +40,8 @@ FIRST_BLOCK = 100
 # In a run that bets alone may end: size of the first block, and divisor of the number of draws so
 # far that gives the size of the next block. Draws are slow, so rules are refitted after each.
 _FIRST_EARLY_BLOCK, _EARLY_BLOCK_SHARE = 16, 12
+# In such a run, ratio of draws between refits beyond 1,000 draws, until half of the buffer is full.
+_EARLY_REFIT_GROWTH = 1.25
 # In such a run, minimum number of draws before the first fit if the claim has several points.
 _EARLY_POINTS = 64
 # In such a run, simple beliefs are learned from up to this number of draws (`bet_early`).
@@ -428,6 +430,7 @@ def wants_refit(
     if available <= _REFIT_EACH_BLOCK_UNTIL:
         return not full or 2 * learned_from <= available
     growth = _REFIT_GROWTH_OF_FULL_RUNS if full else 2
+    growth = _EARLY_REFIT_GROWTH if bets else growth
     return growth * learned_from <= available <= buffer_until // 2
 
 
