@@ -99,7 +99,10 @@ def test_a_violation_that_only_the_divergence_shows(claim: PrivacyClaim) -> None
     assert one.wealth * one.alpha_betting < 1
     assert test.p_value <= test.alpha
     assert test.allowed < test.lower < test.witness.order / 2
-    assert one.p_value == pytest.approx(test.p_value / (test.alpha / ALPHA))
+    bets = one.divergence_bets
+    assert bets is not None
+    by_bets = ALPHA / (bets.alpha * bets.wealth)
+    assert one.p_value == pytest.approx(min(test.p_value * ALPHA / test.alpha, by_bets))
 
 
 def test_the_headline_names_the_divergence_and_its_direction(refuted: AuditResult) -> None:
@@ -334,7 +337,7 @@ def test_a_changed_divergence_is_noticed(refuted: AuditResult, name: str) -> Non
 
 
 def test_a_divergence_that_was_taken_out_is_noticed(refuted: AuditResult) -> None:
-    without = replace(certificate(refuted), divergence=None)
+    without = replace(certificate(refuted), divergence=None, divergence_bets=None)
     found = " ".join(recheck(with_certificates(refuted, without)))
     assert "fixed.alpha" in found
     assert "p_value" in found
