@@ -429,8 +429,7 @@ def wants_refit(
         return False
     if available <= _REFIT_EACH_BLOCK_UNTIL:
         return not full or 2 * learned_from <= available
-    growth = _REFIT_GROWTH_OF_FULL_RUNS if full else 2
-    growth = _EARLY_REFIT_GROWTH if bets else growth
+    growth = _EARLY_REFIT_GROWTH if bets else _REFIT_GROWTH_OF_FULL_RUNS if full else 2
     return growth * learned_from <= available <= buffer_until // 2
 
 
