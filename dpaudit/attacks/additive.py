@@ -51,7 +51,7 @@ _LEAST_INTERVALS = 3
 def additive(
     selection: SelectionDraws, columns: Sequence[Column] | None = None
 ) -> list[OrderedBins]:
-    """Order outcomes by the sum of the log-ratios of some columns (default: all columns)."""
+    """Return orders of outcomes by the sum of the log-ratios of some columns (default: all)."""
     columns = selection.outcomes.columns if columns is None else columns
     return [by_score(summed(selection, columns), selection)] if len(columns) > 1 else []
 
@@ -122,7 +122,7 @@ class Term:
 def fitted_sum(
     terms: Sequence[Term], is_d1: NDArray[np.bool_]
 ) -> tuple[tuple[Cells, ...], list[float], FloatArray, FloatArray]:
-    """Return four parts of the fitted sum of the log-ratios of columns.
+    """Return four parts of the fitted sum of the log-ratios of columns, in this order:
 
     1. For every term its cells, with their log-ratios as values. Columns that may be noise get 0.
     2. For every term its standard deviation over draws.
@@ -326,7 +326,7 @@ _EVERY = "output[*]"
 
 
 def exchangeable(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order lists of independent runs by the sum over runs of the log-ratios of their entries.
+    """Return orders of lists of independent runs by the sum of log-ratios over runs and entries.
 
     Runs on one input are independent and have one law, so this sum is the best score for runs of a
     single entry. The log-ratios are learned from all runs together.

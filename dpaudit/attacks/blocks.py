@@ -120,7 +120,7 @@ def only(names: Iterable[str], selection: SelectionDraws) -> SelectionDraws:
 
 
 def _alone(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by the log-ratios of a single column."""
+    """Return an order of outcomes with a single column by the log-ratios of its cells."""
     return [by_score(summed(selection, selection.outcomes.columns), selection)]
 
 
@@ -160,7 +160,8 @@ def log_odds(is_d1: NDArray[np.bool_]) -> float:
 
 
 def parts(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by the sum of the best scores of their independent blocks of columns."""
+    """Return orders of outcomes by a sum over independent blocks of columns: the best score of each
+    block."""
     if selection.size < _LEAST_DRAWS:
         return []
     first = selection.take(slice(FIRST_DRAWS))
@@ -348,8 +349,9 @@ _MOST_KINDS, _SHARE = 3, 0.1
 
 
 def kinds(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by type: an outcome of a frequent type by the best score for this type plus
-    the log-ratio of the type, any other outcome by the sum over columns."""
+    """Return orders of outcomes that have several types. The score of an outcome of a frequent type
+    is the best score for this type plus the log-ratio of the type. The score of any other outcome
+    is the sum of the log-ratios of its columns."""
     outcomes = selection.outcomes
     columns = outcomes.columns
     if selection.size < _LEAST_DRAWS_OF_KINDS or not 1 < len(columns) <= MOST_COLUMNS:

@@ -30,8 +30,8 @@ from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 
-# The draws after a fit replace the draws after the earlier fit as a measure once there are this
-# many, as a ratio to the draws after the earlier fit.
+# Draws after the latest fit measure the order as soon as their number, divided by the number of
+# draws after the earlier fit, reaches this ratio. Before that, the draws after the earlier fit do.
 _ENOUGH = 1 / 2
 
 
@@ -45,8 +45,7 @@ class SequenceScored(Scored):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum:
-    """A score that is a sum: of scores of sequences, which are refitted, and of a rest, which
-    stays.
+    """A score that is the sum of scores of sequences, which are refitted, and of a fixed rest.
 
     states: the states of the sequences of each refitted score.
     made: called with the refitted scores; returns the whole score.
@@ -145,10 +144,10 @@ class ByEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptOutcomes:
-    """The different outcomes among kept draws, and the number of draws with each.
+    """The distinct outcomes of the kept draws, and their frequencies.
 
-    outcomes: one of each.
-    often: (outcomes,), number of draws.
+    outcomes: the distinct outcomes.
+    often: (outcomes,), number of kept draws of each outcome.
     """
 
     outcomes: Outcomes
@@ -281,8 +280,8 @@ class CountedEntries:
         return later._refitted()._order(order)
 
     def _refitted(self) -> CountedEntries:
-        """Return this object with scores fitted to all draws, if there are twice as many as at the
-        last fit; else this object."""
+        """Return a copy of this object with scores fitted to all draws if the number of draws has
+        doubled since the last fit; else this object."""
         draws = int(self.by_entry[0][0].sum())
         if draws < 2 * self.fitted_to:
             return self
@@ -307,9 +306,10 @@ class CountedEntries:
         return self.kept.scored(self.total.made(self._latest))
 
     def _order(self, like: OrderedBins) -> OrderedBins:
-        """Return the candidate for the latest score. Its intervals hold the
-        same shares of the kept draws as the intervals of the measured score, and have the counts of
-        the latter.
+        """Return the candidate for the latest score.
+
+        Interval k of the latest score holds the same share of the kept draws as interval k of the
+        measured score, and takes over its counts: the latest score has no draws after its fit.
 
         like: the candidate before further draws.
         """
@@ -363,7 +363,7 @@ class CountedEntries:
 
 
 def _shares(score: FloatArray) -> FloatArray:
-    """Return the shares of d1 and d2 that log-ratios stand for: (outcomes, 2)."""
+    """Return the probabilities of d1 and of d2 that follow from log-ratios: (outcomes, 2)."""
     share = probability(score)
     return np.stack([share, 1 - share], axis=1)
 

@@ -48,9 +48,9 @@ class AtomCounts:
     """Counts of outcomes that were seen at least twice.
 
     keys: (outcomes,), hashes of the outcomes, rising.
-    counts: (folds, outcomes + 1, 2), draws by fold, outcome and input; the last ones are of all
-        other outcomes.
-    outcomes: one of each.
+    counts: (folds, outcomes + 1, 2), draws by fold, outcome and input; the last row of a fold
+        counts all other outcomes.
+    outcomes: the distinct outcomes.
     """
 
     keys: KeyArray
@@ -74,10 +74,10 @@ def count_atoms(selection: SelectionDraws) -> AtomCounts:
 
 
 def atoms(selection: SelectionDraws, bands: Bands | None = None) -> list[Candidate]:
-    """Order single outcomes by their log-ratios of d1 and d2.
+    """Return an order of single outcomes by their log-ratios of d1 and d2.
 
-    bands: intervals that have replaced the numbers of these draws, and that later outcomes still
-        have to go through; None: numbers are as they are.
+    bands: intervals that have replaced the numbers of these draws, and that must replace the
+        numbers of later outcomes; None: no number was replaced.
     """
     some = selection.outcomes.take(slice(_FIRST_LOOK))
     if len(np.unique(some.keys())) == some.size:
@@ -142,8 +142,8 @@ class AtomLevels(LevelMap):
 
 
 def event_words(kinds: Iterable[str], names: Sequence[str], further: int = 0) -> str:
-    """Return in words the event that one of some exceptions is raised or the output is one of some
-    values; empty if there are none.
+    """Return, in words, the event that the mechanism raises one of some exceptions or returns one
+    of some values; "" if there are neither.
 
     kinds: types of exceptions.
     names: words of values.

@@ -98,7 +98,7 @@ def propose_trees(
 
 
 def trees(selection: SelectionDraws, scores: Sequence[Scored]) -> list[OrderedBins]:
-    """Order outcomes by boosted trees over their columns and some scores.
+    """Return orders of outcomes by boosted trees over their columns and some scores.
 
     scores: the scores of other scorers.
     """
@@ -142,8 +142,9 @@ class Trees:
 
 
 def has_interplay(selection: SelectionDraws, candidate: Candidate) -> bool:
-    """Return whether the inputs differ in the table of some two columns by more than a candidate
-    explains: by more than chance, and by enough to be worth fitting trees."""
+    """Return whether some pair of columns shows a difference between d1 and d2 that a candidate
+    does not explain. In the table of both columns, the difference must be significant, and large
+    enough to be worth fitting trees."""
     columns = selection.outcomes.columns
     pairs = len(columns) * (len(columns) - 1) // 2
     rows = min(selection.size, MOST_ROWS, max(_LEAST_DRAWS, _MOST_WORK // pairs))
@@ -206,8 +207,8 @@ def _predicted_shares(candidate: Candidate, selection: SelectionDraws) -> FloatA
 
 
 def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candidate:
-    """Return the candidate with the largest likelihood among smooth candidates
-    that have a score, and `best` if it is smooth; `best` if there are none.
+    """Return the candidate with the largest likelihood among the smooth candidates that have a
+    score, and among these also `best` if it is smooth. Return `best` if no candidate qualifies.
 
     best: the candidate with the largest `rank_key`.
     """
@@ -216,8 +217,8 @@ def _most_explaining(candidates: Sequence[Candidate], best: Candidate) -> Candid
 
 
 def _wanted_likelihood(base: Candidate, draws: int) -> float:
-    """Return the log-likelihood above which trees explain enough more than the candidate `base`: 2
-    % more.
+    """Return the log-likelihood that trees must exceed, which is 2 % above that of the candidate
+    `base`.
 
     draws: number of learning draws.
     """
@@ -304,8 +305,8 @@ def _frozen(
 
 
 def _importances(model: Any, sample: FloatArray) -> list[float]:
-    """Return for every input of the model how far the log-odds move (root mean square) when its
-    entries are shuffled."""
+    """Return the importance of every input of the model: the root mean square change of the
+    log-odds after the entries of this input are shuffled."""
     rng, plain, result = np.random.default_rng(0), _odds(model, sample), []
     for place in range(sample.shape[1]):
         shuffled = sample.copy()

@@ -181,8 +181,8 @@ _FEWEST_POOLED = 4
 
 
 def logistic(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes by the log-odds of d1, linear in features of the columns, from logistic
-    regression with a ridge penalty (by Newton's method)."""
+    """Return orders of outcomes by the log-odds of d1, a linear function of features of the
+    columns. It is fitted by logistic regression with a ridge penalty (Newton's method)."""
     columns = selection.outcomes.columns
     if len(columns) < 2 or selection.size < _LEAST_DRAWS or len(columns) > MOST_FEATURES:
         return []
@@ -384,7 +384,7 @@ def _loss(design: FloatArray, target: FloatArray, weights: FloatArray) -> float:
 
 
 def mean_differences(selection: SelectionDraws) -> list[OrderedBins]:
-    """Order outcomes with more than 512 columns by a weighted sum of their features.
+    """Return orders of outcomes with more than 512 columns by a weighted sum of their features.
 
     The weight of a feature is the difference of its means on d1 and d2 over its variance (Fisher
     1936, with a diagonal covariance). This is best for independent normal noise, as on a gradient.

@@ -47,9 +47,9 @@ _ROUNDED = 0.01
 
 
 def innovations(selection: SelectionDraws) -> list[Candidate]:
-    """Order vectors of numbers by the sum of the log-ratios of whitened coordinates (each number
-    minus its prediction from the numbers before it), and by the most informative coordinate
-    alone."""
+    """Return two orders of vectors of numbers: by the sum of the log-ratios of all whitened
+    coordinates, and by the most informative coordinate alone. A whitened coordinate is a number
+    minus its prediction from the numbers before it."""
     columns = selection.outcomes.columns
     if not 1 < len(columns) <= MOST_COLUMNS or selection.size < _LEAST_DRAWS:
         return []

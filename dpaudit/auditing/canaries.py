@@ -97,7 +97,8 @@ def audit_guesses(
         blank = _BLANK.format(blank=seen.canaries - seen.guesses, all=seen.canaries)
         warnings += (blank,)
     certificate = replace(certificate, scores=scores, warnings=warnings)
-    # A number of guesses that the canaries chose says nothing about what more guesses could do.
+    # If the scores chose the number of guesses, this number does not limit what the audit could
+    # find: it could have guessed all canaries.
     most = (
         seen if scores is None or not scores.chosen_on else Guesses(seen.canaries, seen.canaries, 0)
     )
@@ -157,7 +158,7 @@ def certify_guesses(
 def _refuting(
     claim: PrivacyClaim, confidence: float, method: GuessMethod | None
 ) -> Callable[[Guesses], bool]:
-    """Return the function from counts to whether they refute a claim."""
+    """Return a function that takes counts of guesses and returns whether they refute the claim."""
 
     def refuting(seen: Guesses) -> bool:
         alpha = 1 - confidence

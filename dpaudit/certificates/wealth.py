@@ -99,7 +99,8 @@ class Wealth:
 
     @property
     def log_largest(self) -> float:
-        """Log of the largest wealth so far; the smallest over the claimed ε and smaller values."""
+        """Log of the largest wealth so far. It is computed for the claimed ε and for each smaller
+        value of the grid, and the smallest of these logs is returned."""
         return float(self._largest[: self._claim + 1].min())
 
     @property

@@ -31,7 +31,8 @@ _GUESSES = "dpaudit bound --guesses 1000 100 75 --epsilon 1"
 
 
 class _Bound(AuditCommand):
-    """A command that refuses negative numbers with an own error; click sees unknown options."""
+    """A command that says of a negative number that it is below 0. click alone would call the
+    number an unknown option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = tuple(args)

@@ -106,7 +106,7 @@ class RootGroup(SuggestingGroup):
         return code
 
     def invoke(self, ctx: click.Context) -> Any:
-        # Inside the context, which holds whether --debug was given.
+        # Errors are handled here, since the context, which knows of --debug, still exists.
         try:
             return super().invoke(ctx)
         except click.UsageError as error:

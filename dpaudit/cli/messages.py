@@ -1,5 +1,5 @@
-"""Texts for a terminal: messages folded to its width, ASCII in place of other signs, and what
-mechanisms print, each line once.
+"""Texts for a terminal: messages broken into lines, texts in ASCII, and the output of mechanisms
+without repeated lines.
 
 The process that watches dpaudit imports this module, so it imports little.
 """
@@ -19,7 +19,7 @@ _GLUE = "\0"
 # A word of a shell, without the punctuation of the sentence around it.
 _WORD = r"""(?:(?<=[ =])'[^']*'|(?<=[ =])"[^"]*"|[^\s'";,.?)]|[;,.?)](?=[^\s'"]))+"""
 _FLAG = rf"(?<![\w-])--?[a-zA-Z][\w-]*(?:[ =]{_WORD})?"
-# An argument that is not a plain word: a plain word may belong to the sentence.
+# An argument of a command. Plain words do not match, since they may belong to the sentence.
 _ARGUMENT = rf"(?:{_FLAG}|(?=['\"]|\S*[A-Z\d.:/=…\[{{]\S){_WORD})"
 # Texts to copy: a command, a flag with its value, a key of a file with its values.
 _PASTED = (
@@ -141,7 +141,7 @@ class Chatter:
         return last + b"".join(repeated)
 
     def _counted(self, line: bytes) -> bytes:
-        """Count a line; return it with its end if it is to be shown, else nothing."""
+        """Count a line. Return it with its line break if it is to be shown, else b""."""
         line = inert(line.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         line = line if len(line) <= _WIDTH else line[:_WIDTH] + "…".encode()
         if line in self._counts:

@@ -1,5 +1,5 @@
-"""Options and commands in click: an option has one value, a command remembers the words it was
-given, and `--help` is short where `--help-all` is complete."""
+"""Classes of options and commands for click. An option has a single value; a command keeps the
+words of its command line; `--help` is short, and `--help-all` is complete."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class _Number(click.types.FloatParamType):
 
 
 def _percentage(text: str) -> str | None:
-    """Return the number to give in place of a percentage, as words: for `99%`, 0.99."""
+    """Return, in words, the number that a percentage stands for: `0.99, which is 99 %` for `99%`.
+    Return None for a text that is no percentage."""
     if text.endswith("%"):
         share = text.removesuffix("%").strip()
         with suppress(ArithmeticError):
@@ -59,7 +60,8 @@ NUMBER = _Number()
 
 
 class Choice(click.Choice[str]):
-    """One of a few words. The message for another word names the nearest one."""
+    """A type of options whose value is one of a few words. The error for any other word suggests
+    the nearest valid word."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Return the reason why a value is refused."""

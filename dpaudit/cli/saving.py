@@ -1,5 +1,5 @@
-"""Where results go, as --report and --json ask: to files after each audit, or to standard output at
-the end. Files are checked before the work and replaced as a whole after it."""
+"""Write results to the destinations of --report and --json: to files after each audit, or to
+standard output at the end. Files are checked before the first audit, and replaced as a whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from dpaudit.errors import DpauditError, UsageError
 from dpaudit.reports.registry import FORMATS, Format, parse_report
 
 STDOUT = "-"
-# Variable with the file for the summary of a step of GitHub Actions, and its largest size in bytes.
+# Environment variable that names the file for the summary of a step of GitHub Actions, and the
+# largest size of this file in bytes.
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 _LARGEST_SUMMARY = 2**20
 
@@ -39,8 +40,8 @@ def destinations(
     inputs: Iterable[str | Path],
     formats: Collection[str] = FORMATS,
 ) -> list[Destination]:
-    """Return the destinations of results. Raises UsageError, before the work, for a file that
-    cannot be written.
+    """Return the destinations of results. Raises UsageError for a file that cannot be written, so
+    that no audit runs in vain.
 
     inputs: files that must not be replaced.  formats: formats that the command writes.
     """
@@ -79,7 +80,8 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _summary() -> list[Destination]:
-    """Return the summary of the step, if GitHub Actions runs this program."""
+    """Return a list with the summary of the step as a destination if GitHub Actions runs this
+    program; else an empty list."""
     file = os.environ.get(_SUMMARY)
     if not file:
         return []
@@ -100,7 +102,8 @@ class Results:
 
     @property
     def beside(self) -> TextIO:
-        """The stream for the text report: standard error if another report has standard output."""
+        """The stream for the text report: standard error if another report goes to standard output,
+        else standard output."""
         return sys.stderr if any(one.file == STDOUT for one in self._entries) else self._stdout
 
     def add(self, result: AuditResult) -> None:
@@ -109,12 +112,13 @@ class Results:
             entries.append(to.format.entry(result))
 
     def replace(self, place: int, result: AuditResult) -> None:
-        """Replace the result at a place."""
+        """Replace the result with this index."""
         for to, entries in self._entries.items():
             entries[place] = to.format.entry(result)
 
     def keep(self) -> None:
-        """Save the results so far, since the next audit may end this process."""
+        """Save the results so far. Called after each audit, since the next audit may end this
+        process."""
         for to, entries in self._entries.items():
             if to.is_added:
                 continue
@@ -171,8 +175,8 @@ def _bytes(text: str) -> bytes:
 
 
 def check_writable(path: Path | str, inputs: Iterable[Path | str] = ()) -> None:
-    """Raise UsageError if a file cannot be written at `path`, or would replace an input. path: the
-    text that was given, since a Path drops a slash at its end."""
+    """Raise UsageError if a file cannot be written at `path`, or would replace an input. path: as
+    the user wrote it; a Path would drop a slash at the end."""
     if str(path).endswith(("/", os.sep)):
         example = Path(path) / "results.json"
         raise UsageError(

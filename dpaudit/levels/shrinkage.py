@@ -177,7 +177,8 @@ def merged(share: FloatArray, draws: IntArray) -> tuple[IntArray, int]:
     ahead = mass * distinct
     cells = len(distinct)
     before, after = list(range(-1, cells - 1)), list(range(1, cells + 1))
-    # How often each group has grown; -1 once it has joined another. Its first cell is its name.
+    # Number of times that each group has grown; -1 after it has joined another group. The index of
+    # a group is the index of its first cell.
     age = [0] * cells
 
     def entry(left: int) -> tuple[float, int, int, int, int]:
@@ -470,8 +471,8 @@ def _fitted(
 
 def _posterior(cells: _Cells, model: _Model) -> tuple[FloatArray, FloatArray]:
     """Return the posterior probability of every log-ratio in every cell, (2, cells, sizes), and the
-    share of d1 at each log-ratio, (2, 1, sizes). Grid points are possible with a tiny prior
-    weight."""
+    share of d1 at each log-ratio, (2, 1, sizes). The points of the grid have a tiny prior weight in
+    addition to the clusters of the model."""
     sizes = np.concatenate([model.sizes, SIZES])
     weights = np.concatenate([model.weights, np.full(len(SIZES), LEAST_WEIGHT)])
     likelihood = _Likelihood.of(cells, sizes)
@@ -520,8 +521,8 @@ def _cluster(
 def _common_mean(
     result: FloatArray, variance: NDArray[np.float64]
 ) -> tuple[float, tuple[float, float]]:
-    """Return the common mean of normal numbers; then a pair: the standard error of the mean, and
-    the log-likelihood integrated over the mean.
+    """Return (mean, (standard error of the mean, log-likelihood)) for normal numbers with a common
+    mean. The likelihood is integrated over the mean.
 
     result, variance: the numbers and their variances.
     """

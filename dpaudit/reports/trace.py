@@ -77,8 +77,8 @@ def rows(result: AuditResult) -> list[Item]:
 
 
 def command(result: AuditResult, line: str | None) -> str | None:
-    """Return the command line of a trace without the time limit of a report, if the trace of the
-    report was cut short; else None. line: command line of an audit of the pair."""
+    """Return a command line that traces the pair without a time limit, if the time limit of the
+    report has cut its trace short; else None. line: command line of an audit of the pair."""
     made, audit = result.trace, "dpaudit run "
     is_cut = result.verdict is Verdict.VIOLATION and made is not None and made.cut is not None
     if not is_cut or line is None or not line.startswith(audit) or " --d1" not in line:

@@ -173,8 +173,8 @@ def independent_mu_lower(seen: Guesses, alpha: float) -> float:
 
     Notes
     -----
-    The bound is at most the true μ with probability at least 1 - alpha if the canaries are
-    independent.
+    P_lower and Q_upper are as in `independent_bounds`. The bound is at most the true μ with
+    probability at least 1 - alpha if the canaries are independent.
     """
     share_in, share_out = _shares(seen, alpha)
     return max(0.0, float(ndtri(share_in) - ndtri(share_out))) if share_out < 1 else 0.0
@@ -199,7 +199,9 @@ def independent_bounds(
 
     Notes
     -----
-    Each bound holds with probability at least 1 - alpha if the canaries are independent.
+    P_lower is a lower bound on the probability that an included canary is above the threshold of
+    the guesses, Q_upper an upper bound on this probability for a canary that was left out. Each
+    bound holds with probability at least 1 - alpha if the canaries are independent.
     """
     wrong, n = seen.guesses - seen.correct, seen.canaries
     lower = pair_delta_lower(seen.correct, n, wrong, n, epsilon, alpha)

@@ -33,8 +33,8 @@ class _Shared:
     """Shared memory of child and parent: the exit code, the name of the running audit, and the file
     with the results that would have gone to standard output.
 
-    owner: process number of the child.  parent: of the parent.  chatter: file descriptor of the
-    child for the output of mechanisms.
+    owner: process number of the child.  parent: process number of the parent.
+    chatter: file descriptor of the child for the output of mechanisms.
     """
 
     def __init__(self, chatter: int) -> None:
@@ -136,7 +136,7 @@ def _own() -> _Shared | None:
 
 
 class _Watch:
-    """The parent's side."""
+    """The parent process: waits for the child, passes signals on and shows output of mechanisms."""
 
     def __init__(self, child: int, reading: int, shared: _Shared) -> None:
         self._child, self._reading, self._shared = child, reading, shared

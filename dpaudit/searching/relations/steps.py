@@ -29,7 +29,7 @@ _PLACES = 50
 _MANY = 10
 # Number of steps that are tried from a vector outside the space.
 _FEW_OUTSIDE = 4
-# Number of entries of a lattice that move.
+# Number of entries that move between the corners of a cube (`Steps._grid`).
 _CORNERS = 3
 
 
