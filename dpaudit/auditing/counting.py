@@ -50,6 +50,7 @@ class Ledger:
     drawer: called with chunks (requests, each for one block of draws); yields a result per chunk.
     point: inequality (ε, δ) of the claim that is bet against.
     wealth: the bettors' wealth.
+    needed: wealth that refutes the claim.
     rounds: the bettors' beliefs, in the order of their use.
     blocks: the tally of each block so far.
     heads: the first draws of each counted block, to find blocks that repeat earlier draws.
@@ -84,6 +85,7 @@ class Ledger:
         limits = dict(self.spec.tested.divergences())
         share = share / 2 if limits else share
         self.wealth = Wealth(point, share * self.spec.alpha)
+        self.needed = 1 / (share * self.spec.alpha)
         self.divergences = DivergenceBets(limits, share * self.spec.alpha) if limits else None
 
     @property
@@ -108,7 +110,10 @@ class Ledger:
     @property
     def largest_wealth(self) -> float:
         """Largest wealth of the bettors so far."""
-        return math.exp(min(self.wealth.log_largest, 700.0))  # beyond 700, exp would overflow
+        largest = self.wealth.log_largest
+        if self.divergences is not None:
+            largest = max(largest, self.divergences.log_wealth)
+        return math.exp(min(largest, 700.0))  # beyond 700, exp would overflow
 
     def bet_with(self, beliefs: Beliefs) -> None:
         beliefs = replace(beliefs, early=self.ends_by_bets)

@@ -613,6 +613,7 @@ class AuditRun:
             wealth=ledger.largest_wealth,
             epsilon_lower=ledger.wealth.epsilon_lower,
             remaining=remaining,
+            needed=ledger.needed,
         )
         self._on_progress(self._shown)
 

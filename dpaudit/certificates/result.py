@@ -564,6 +564,8 @@ class Progress:
         Seconds left at this rate.
     waiting : str
         What the audit waits for; "" for the next block of draws.
+    needed : float or None
+        Wealth that refutes the claim; None before the first draw.
     """
 
     name: str
@@ -575,3 +577,4 @@ class Progress:
     epsilon_lower: float
     remaining: float
     waiting: str = ""
+    needed: float | None = None

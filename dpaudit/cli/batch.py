@@ -323,7 +323,7 @@ def status(progress: Progress, spec: AuditSpec, *, with_share: bool = True) -> s
     Evidence is the betting wealth; `needed` is the wealth that refutes the claim.
     """
     of = f" of {progress.budget:,}" if progress.budget else ""
-    needed = 1 / (BETTING_SHARE * spec.alpha)
+    needed = progress.needed or 1 / (BETTING_SHARE * spec.alpha)
     reached = numbers.at_least(progress.wealth, digits=2)
     is_over = progress.wealth >= needed
     parts = [
