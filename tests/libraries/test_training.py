@@ -192,7 +192,9 @@ def test_the_guide_leads_from_a_step_to_a_violation_with_its_line(
 
 def traced(programs: Path, target: str, *words: str) -> tuple[list[Any], Any]:
     """Return the causes, and the only line that draws noise."""
-    said = run(ROOT, programs / "dpaudit", "trace", target, *words, "--json", "-")
+    # On a busy machine, the runs may take longer than the minute that is usual.
+    words = (*words, "--time", "4m", "--json", "-")
+    said = run(ROOT, programs / "dpaudit", "trace", target, *words)
     trace = json.loads(said.stdout)
     (site,) = trace["sites"]
     return [one for one in trace["findings"] if one["is_cause"]], site
