@@ -253,11 +253,10 @@ def _leading(
 ) -> tuple[Counting, ...]:
     """Return the candidates that count further draws, best first: usually three, at most four.
 
-    The best candidate of unordered cells and up to two candidates whose score is refitted from
-    counts are always among them. Of the latter, those with the largest likelihood are taken, since
-    they gain most. The winner and other candidates, by `rank_key`, fill up to three places, and
-    have at least one. Rare outputs are left out, since a `RareTable` counts them; cells that two
-    candidates share are counted once.
+    They contain the best candidate of unordered cells, and the (at most two) candidates of largest
+    likelihood among those whose score is refitted from counts. The winner and other candidates, by
+    `rank_key`, fill the remaining places, at least one. Rare outputs are left out, since a
+    `RareTable` counts them; cells that two candidates share are counted once.
     """
     ranked = sorted(candidates, key=lambda one: rank_key(one, objective), reverse=True)
     ranked = [winner, *(one for one in ranked if one is not winner)]

@@ -1,4 +1,4 @@
-"""From the scores of canaries to guesses: which canaries are guessed, and what was checked before.
+"""From the scores of canaries to guesses: choose the canaries to guess, after checks of the coins.
 
 A *score* is a number for each canary, the larger the more likely the canary was included. The
 number of guesses is given, or chosen on a random half of the canaries, of which the certificate
@@ -42,7 +42,7 @@ _UNFAIR = 1e-4
 # Distance from the expected number of runs, in standard deviations, with about this probability;
 # and the smallest number of canaries for which the normal approximation holds.
 _RUNS_APART, _FEWEST_FOR_RUNS = 4.5, 50
-# Fewest coins whose repetition is no chance: 2⁻³⁰.
+# Smallest number of repeated coins that gives a warning: fair coins repeat with probability 2⁻³⁰.
 _REPEATED = 30
 # Below this AUROC, the scores probably have the wrong sign.
 _REVERSED = 0.4
@@ -103,7 +103,7 @@ def audit_scores(
         raise UsageError(why, code="options-conflict")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_SPLIT,)))
     order = rng.permutation(len(scores))
-    # The canaries that choose the plan, then those that are guessed.
+    # The first canaries choose the plan; guesses are made about the other canaries.
     first = round(CHOOSING * len(order)) if guesses is None or independent else 0
     # Equal scores stay in random order: the order of the rows may depend on the coins.
     chosen_on, guessed = (
@@ -134,14 +134,14 @@ def audit_scores(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which guesses to make: sides, and the number of guesses for a number of canaries."""
+    """A plan of guesses: the sides to guess, and the number of guesses for a number of canaries."""
 
     sides: Sides
     guesses: int
     canaries: int
 
     def made(self, canaries: int) -> int:
-        """Return the number of guesses about other canaries, in proportion."""
+        """Return the number of guesses about `canaries` other canaries, in the same proportion."""
         return min(canaries, max(1, round(self.guesses * canaries / self.canaries)))
 
 
@@ -166,7 +166,7 @@ def chosen_plan(
 
 
 def plans(canaries: int, sides: Sides | None) -> list[Plan]:
-    """Return the plans that are tried; the first one counts if none shows anything."""
+    """Return the plans to try. The first plan is used if no plan has a positive bound."""
     made = [max(1, round(share * canaries)) for share in _SHARES]
     every: tuple[Sides, ...] = ("both", "in") if sides is None else (sides,)
     return [
@@ -182,7 +182,8 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
 def _bound(
     seen: Guesses, claim: PrivacyClaim, alpha: float, independent: bool
 ) -> tuple[float, float]:
-    """Return the bound to compare plans by: for μ, and 0; or for ε and for δ at the claim's point.
+    """Return the two numbers by which plans are compared: the bound for μ and 0, or the bounds for
+    ε and for δ at the claim's point.
 
     A bound for μ does not depend on the claim, so the plan does not depend on it, either.
     """

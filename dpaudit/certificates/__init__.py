@@ -1,1 +1,1 @@
-"""From counts to the numbers of a certificate, and what holds them."""
+"""Certificates and results: their classes, and the computation of their numbers from counts."""

@@ -251,7 +251,8 @@ def detectable_rare_of_any(
 
 
 def _rare_to_refute(point: ProfilePoint, draws: int, alpha: float) -> float:
-    """Return about how many outputs of only one input refute a point; used to compare points."""
+    """Return the approximate number of outputs of only one input that refutes a point. It is used
+    to compare points."""
     excused = point.delta * draws / 2
     needed = -math.log(alpha) / max(math.log1p(math.exp(-point.epsilon)), 1e-300)
     return excused + math.sqrt(excused * -2 * math.log(alpha)) + needed

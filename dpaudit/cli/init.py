@@ -103,7 +103,7 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
     target = _from_here(target)
     stdout = ctx.with_resource(set_apart())
     resolve(target)  # first: a wrong target matters more than files that exist
-    # Before any question, so that no answer is lost.
+    # Checked before any question is asked, so that no answer is lost.
     _check_free(FILES, force=force)
     wanted = requirement()
     start = _started(target, settings, here())
@@ -126,8 +126,8 @@ def init(ctx: click.Context, /, target: str, force: bool, no_run: bool, **flags:
 
 
 def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
-    """Return the audit, from flags, answers and the signature. project: its defaults are written
-    into the files."""
+    """Return the audit, from flags, answers and the signature. project: settings whose defaults are
+    written into the files."""
     made = {key: settings[key] for key in _TARGET if key in settings}
     defaults = claimed_defaults(resolve(target))
     claim = _claim(dict(settings.get("claim", {})), target, defaults)

@@ -112,7 +112,7 @@ def sensitivity(
     split(function)
     settings = given_settings(ctx, flags)
     named = {name: settings[name] for name in _TARGET if name in settings}
-    # Found here, since a function may go to another folder.
+    # Made absolute before the search, since a function may change the working directory.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
     with reported(lambda path: "", OPTIONS):

@@ -36,7 +36,7 @@ _CALLED = (
 )
 _CLAIM = tuple(one.name for one in owned("claim") if one.flag)
 _EXAMPLE = "--d1 '[1, 2]' --d2 '[1]' --epsilon 1"
-# Stands in for a claim where none is given; no site is held against it.
+# Claim of the audit if the user gives none. The costs of lines are not compared with this claim.
 _ANY_CLAIM = {"epsilon": 1}
 _STDOUT = "-"
 _SECONDS, _GRACE = 60.0, 0.2
@@ -121,11 +121,11 @@ def trace(
         check_writable(json)
     spec = build_spec({"mechanism": target, **settings})
     warn_of_inputs(spec.pairs, spec.group)
-    # Found here, since a mechanism may go to another folder.
+    # Made absolute before the runs, since a mechanism may change the working directory.
     file = None if json in (None, _STDOUT) else Path(str(json)).absolute()
     end_with_parent()
     seconds = parse_duration(time) if time is not None else _SECONDS
-    # A little later than runs end by themselves, at what they draw.
+    # A run ends by itself at its first draw after `seconds`. A run without draws is ended later.
     with heeded(), kept_from_leaving(), over_after(seconds + _GRACE, end_run):
         found = trace_pair(
             spec.target,

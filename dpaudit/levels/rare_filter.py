@@ -111,8 +111,8 @@ class Usual:
         return self._rarity(column)
 
     def narrowed(self, column: Column, often: int) -> tuple[Usual, Rows]:
-        """Return the usual entries with more of them, and for each value and label that becomes
-        usual the row of one draw that has it.
+        """Return the extended usual entries, and the row of one example draw for each value and
+        label that becomes usual.
 
         Values and labels seen at least `often` times in this column become usual; a range grows to
         the `often`-th number beyond either end.
@@ -162,11 +162,11 @@ class Usual:
 class RareFilter:
     """The filter of rare outputs, made of the usual entries of all columns; frozen, can be pickled.
 
-    rest: hashes, rising. The hash of an outcome covers its parts outside all columns, and is here
-        if these parts are usual. None: these parts are not looked at.
-    like: one of the outcomes that the filter was made from, as a table with one row.
+    rest: usual hashes, rising. The hash of an outcome covers its parts that are in no column. None:
+        these parts are not looked at.
+    like: an outcome from which the filter was made, as a table with one row.
     often, draws: an entry is usual if it was seen at least `often` times in `draws` draws.
-    is_cut: whether some columns are not looked at, since there were too many.
+    is_cut: whether some columns are not looked at, since outcomes had more than 256 columns.
     is_narrowed: whether more entries were made usual later.
     """
 
@@ -180,7 +180,7 @@ class RareFilter:
 
     @property
     def seen_rarely(self) -> str:
-        """How often the filter saw an entry that is rare, in words."""
+        """The frequency of rare entries in words: `seen fewer than 10 times in 500 draws`."""
         if self.is_narrowed:
             return "rarely seen while learning"
         return f"seen fewer than {self.often} times in {self.draws:,} draws"
@@ -199,7 +199,7 @@ class RareFilter:
     @classmethod
     def seen(cls, selection: SelectionDraws) -> RareFilter | None:
         """Return the filter that lets through outcomes with an entry that was never seen; None if
-        outcomes have too many columns to look at all."""
+        outcomes have more columns than the filter can look at."""
         result = cls._of(selection, 1)
         return None if result.is_cut or selection.outcomes.width > MOST_COLUMNS else result
 
@@ -514,8 +514,8 @@ def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], siz
 
 
 def in_words(word: str) -> str:
-    """Return the word of an outcome or an entry as the words of an event show it: short, and an
-    exception called so."""
+    """Return the word of an outcome or an entry as descriptions of events show it: shortened, and
+    with the word "exception" for exceptions."""
     if word.startswith(RAISED):
         return f"the exception {word.removeprefix(RAISED)}"
     return shortened(word)

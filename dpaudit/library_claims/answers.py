@@ -1,4 +1,5 @@
-"""What a library is asked, what it may answer, and the distance between two inputs."""
+"""The question to a library for its privacy claim, the possible answers, and the distance between
+two inputs."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-# The δ at which a curve ε(δ) is asked. The first one represents the claim; the large ones are those
-# at which a violation of a small ε is easiest to show.
+# Values of δ at which a curve ε(δ) is evaluated. The first value represents the claim. At the large
+# values, a violation of a small ε is easiest to show.
 DELTAS = (1e-5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6)
 
 

@@ -48,7 +48,8 @@ def ask(measurement: Any, question: Question) -> dict[str, Any]:
 
 
 def distance(metric: str, question: Question) -> Any:
-    """Return the distance of the pair in the input metric, or that of any two neighbours.
+    """Return the distance of the pair in the input metric; if the pair is not known yet, the
+    largest distance of two neighbours.
 
     Integers stay integers, since OpenDP accepts no float for an integer metric.
     """

@@ -389,10 +389,12 @@ def _exactly(value: float, claimed: float, beyond: bool) -> str:
 
 
 class View(NamedTuple):
-    """The texts of one kind of ending.
+    """The functions that make the texts of one kind of ending.
 
-    said: the reason for the verdict.  found: the rows of the result.  meaning: sentences on what
-    the result means for an attacker, and on what it does not show. The number is 1 for more rows.
+    said: returns the reason for the verdict.
+    found: returns the rows of the result.
+    meaning: returns sentences on the certainty of an attacker, and on the limits of the audit.
+    The last argument of `found` and `meaning` is the verbosity: 1 asks for more rows.
     """
 
     said: Callable[[AuditResult, Any], str]
