@@ -130,7 +130,7 @@ def numbers(evidence: Evidence, followed: Wealth | None = None) -> dict[str, Any
     tests, divergence = fixed_tests(evidence), _divergence_test(evidence)
     fixed = _shown(tests)
     point = fixed.point or evidence.point
-    # Bounds of rules that test other points do not count, since their δ or ε is another one.
+    # Bounds of rules that test other points are left out, since they hold at another δ or ε.
     comparable = [test for test in tests if (test.point or evidence.point) == point]
     p_values = [1.0, *(test.p_value / (evidence.fixed_share * test.share) for test in tests)]
     if divergence is not None:

@@ -20,18 +20,18 @@ PENALTY = 3.5
 # For held-out counts of more than FEW_CELLS cells, where luck has more choices.
 # Halved -2.6, doubled 0.
 PENALTY_ANY_ORDER = 4.5
-# Added to both if δ = 0: then rules that rarely guess can have a large bound, too, so that luck has
-# more rules to choose from.
+# Added to both penalties above if δ = 0: then rules that rarely guess can have a large bound, too,
+# so that more rules can look good by luck.
 # Halved -1.3, doubled +0.3.
 PENALTY_WITHOUT_DELTA = 1.0
-# For counts smoothed over levels, which leaves luck little room.
+# Penalty for counts smoothed over levels, which luck changes little.
 # Halved +0.6, doubled +1.8.
 PENALTY_SMOOTHED = 1.5
-# Where one fit gives the estimates of all levels, so that frequent outputs
-# determine the estimates of rare outputs.
+# Penalty for candidates in which one fit gives the estimates of all levels, so that frequent
+# outputs determine the estimates of rare outputs.
 # Halved -1.7, doubled -7.0.
 PENALTY_ONE_FIT = 0.5
-# Where the log-ratios of cells are shrunk towards common values.
+# Penalty for candidates whose log-ratios of cells are shrunk towards common values.
 # Halved 0, doubled 0.
 PENALTY_SHRUNK = 1.0
 # For the total probability of single outputs (probabilistic definition of DP).

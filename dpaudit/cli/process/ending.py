@@ -130,7 +130,7 @@ def kept_from_leaving() -> Iterator[None]:
         )
 
 
-# Seconds between two calls after the deadline.
+# Seconds between two calls of `end` after the deadline, since a frame may catch its exception.
 _AGAIN = 0.5
 
 
