@@ -25,23 +25,25 @@ _INTRODUCTION = """\
 `make watch` builds an environment for each file in `configs/watch/`, and audits mechanisms of its
 library on a pair of neighbouring inputs. [The library makes the
 claim](guides/library-claims.md). All audits of a file share one error probability of {alpha:.3g}
-(Holm), so at most {expected:.2g} false finds are expected in {files} files. This page was written
-by one such run: {audits} audits, {minutes:.2g} minutes, dpaudit {version}.
+(Holm), so at most {expected:.2g} false finds are expected in all of them. This page was written by
+one such run: {audits} audits, {minutes:.2g} minutes of drawing, dpaudit {version}.
 
 “Would have shown” is the ε at the tested δ that this event would have refuted in 9 of 10 runs. A
 pass says nothing about other inputs, rarer events or smaller leaks.
 """
 
 
-def page(by_library: Mapping[str, Sequence[AuditResult]]) -> str:
-    """Return the page: an introduction, what was found, and a table for each library."""
+def page(by_library: Mapping[str, Sequence[AuditResult]], planned: Mapping[str, int]) -> str:
+    """Return the page: an introduction, what was found, and a table for each library.
+
+    by_library: results by the name of their file. planned: number of audits in each file.
+    """
     every = [one for results in by_library.values() for one in results]
     alpha = max(1 - one.family.confidence for one in every if one.family is not None)
     parts = [
         _INTRODUCTION.format(
             alpha=alpha,
             expected=alpha * len(by_library),
-            files=len(by_library),
             audits=len(every),
             minutes=sum(one.seconds for one in every) / 60,
             version=every[0].versions["dpaudit"],
@@ -49,8 +51,18 @@ def page(by_library: Mapping[str, Sequence[AuditResult]]) -> str:
         *_found(every),
     ]
     for name, results in by_library.items():
-        parts += [f"## {name}\n", "\n".join([_HEAD, *map(_row, results)]) + "\n"]
+        parts.append(f"## {_title(name, results)}\n")
+        if len(results) < planned[name]:
+            parts.append(f"The run ended after {len(results)} of {planned[name]} audits.\n")
+        parts += ["\n".join([_HEAD, *map(_row, results)]) + "\n"]
     return "\n".join(parts)
+
+
+def _title(name: str, results: Sequence[AuditResult]) -> str:
+    """Return the library with its version; the name of the file if several libraries were asked."""
+    sources = [one.claimed_by for one in results if one.claimed_by is not None]
+    titles = {f"{one.library} {one.version}" for one in sources}
+    return titles.pop() if len(titles) == 1 else name
 
 
 def _found(every: Sequence[AuditResult]) -> Iterator[str]:
@@ -82,5 +94,7 @@ def _row(result: AuditResult) -> str:
 
 if __name__ == "__main__":
     files = sorted(FOUND.glob("*.json"))
-    read = {file.stem: read_document(file.read_text(encoding="utf-8"))[0] for file in files}
-    DOCUMENT.write_text(page(read), encoding="utf-8")
+    read = {file.stem: read_document(file.read_text(encoding="utf-8")) for file in files}
+    audits = {name: results for name, (results, _) in read.items()}
+    text = page(audits, {name: int(planned) for name, (_, planned) in read.items()})
+    DOCUMENT.write_text(text, encoding="utf-8")
