@@ -83,14 +83,14 @@ Examples:
     "--canaries",
     section="Usual options",
     is_flag=True,
-    help="Audit the canaries of one run, from a file with the columns included (1 or 0) and score.",
+    help="Audit a file with the columns included and score.",
 )
 @option(
     "--guess-count",
     section="Usual options",
     metavar="N|auto",
-    help="Number of guesses about --canaries, fixed before the scores were seen. Default: auto, "
-    "chosen on half of the canaries.",
+    help="Number of guesses, fixed before --canaries is read. Default: auto, chosen on half "
+    "of the canaries.",
 )
 @option(
     "--sides",

@@ -73,10 +73,8 @@ def test_what_no_recording_and_no_guesses_can_refute(dpaudit: Any) -> None:
     guessed = dpaudit("bound", "--guesses", 1000, 100, 100, "--epsilon", "800")
     assert guessed.exit_code == 4
     assert "no number could" in words(guessed.stdout)
-    assert "any number of " in words(guessed.stdout)
     few = dpaudit("bound", "--guesses", 1000, 20, 20, "--epsilon", "4")
-    assert "about more canaries" in words(few.stdout)
-    assert "(more canaries help)" in words(few.stdout)
+    assert "at least 254 guesses" in words(few.stdout)
 
 
 def test_an_event_that_could_not_refute_is_told_and_has_no_power(dpaudit: Any) -> None:

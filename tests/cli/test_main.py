@@ -115,7 +115,7 @@ def test_version(dpaudit: Any) -> None:
         ("ru", "Did you mean 'run'?"),
         (
             "xyz",
-            "Known: init, run, search, trace, plan, bound, sensitivity, explain, report, check",
+            "Known: init, run, search, trace, plan, bound, canaries, sensitivity, bisect, ",
         ),
         ("pkg.mod:f", "Did you mean 'dpaudit run pkg.mod:f'?"),
         ("audits.yaml", "Did you mean 'dpaudit run audits.yaml'?"),

@@ -89,7 +89,7 @@ def by_a_choice(rows: Any, rng: Any) -> Any:
 )
 def test_how_a_choice_falls_is_said(function: Any, falls: str) -> None:
     (finding,) = (one for one in traced(function).findings if one.kind == "no-noise")
-    assert f"` {falls}probability 0.02, " in finding.words
+    assert f"` {falls}, with probability 0.02, and in no run for d2" in finding.words
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_one_input_alone_has_there_is_found(
     assert finding.line.line == line_with(function, words)
     assert finding.words.startswith(way + " where `")
     other = "d1" if "for d2 where" in finding.words else "d2"
-    assert f"probability 0.001, {other}: no noise" in finding.words
+    assert f", with probability 0.001, and in no run for {other}: no noise" in finding.words
     assert not found.understood
     assert found.total is None
     assert "no pass" in render(found)
