@@ -25,6 +25,7 @@ from dpaudit.claims.base import (
     points_at,
     positive_up_to,
 )
+from dpaudit.claims.point_claims import ApproximateDP
 from dpaudit.claims.solving import crossing, largest_parameter
 from dpaudit.errors import ClaimError
 
@@ -457,6 +458,17 @@ def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
     from scipy.special import ndtr, ndtri
 
     return lambda p: float(ndtr(ndtri(p) - mu)) * (1 - _ROUNDED_DOWN)
+
+
+def at_bound(epsilon: float, delta: float, mu: float | None) -> PrivacyClaim | None:
+    """Return the strongest claim that bounds leave open; None if the bound is 0.
+
+    epsilon, mu: lower bounds for ε and μ; mu is None if only ε is bounded.  delta: δ of the bound
+        for ε.
+    """
+    if mu is not None:
+        return GaussianDP(min(mu, _LARGEST_MU)) if mu > 0 else None
+    return ApproximateDP(epsilon, delta) if epsilon > 0 else None
 
 
 def tradeoff(claim: PrivacyClaim, alpha: float) -> float:

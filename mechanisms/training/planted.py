@@ -53,7 +53,11 @@ NAMED = (
         d1=[*_ALIKE, [40.0, 0.0, 0.0, 0.0, 1.0]],
         d2=_ALIKE,
     ),
-    _bug("steps:start_from_data", "steps:step", "start = _class_means(", "weights: Floats = start"),
+    # The noise on the sum is named, too: it hides the change of the start as well.
+    _bug(
+        *("steps:start_from_data", "steps:step", "start = _class_means("),
+        *("weights: Floats = start", "total = total + rng.normal("),
+    ),
     _bug(
         *("sampled:batch_in_order", "sampled:poisson_step", "batch = dataset[:", "rng.normal("),
         d1=[CANARY, _OPPOSITE, *_OTHERS],

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dpaudit.certificates.certificate import CanaryScores, OneRunCertificate
 from dpaudit.certificates.result import AuditResult
-from dpaudit.claims import PrivacyClaim
-from dpaudit.claims.point_claims import ApproximateDP
-from dpaudit.claims.tradeoff import GaussianDP, tradeoff
+from dpaudit.claims.tradeoff import at_bound, tradeoff
 from dpaudit.reports import numbers
 from dpaudit.reports.html.canvas import STEPS, Canvas, Key, Picture, Scale
 
@@ -34,7 +32,8 @@ def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -
     canvas.area("region", [*curve, (1.0, 1.0)])
     canvas.line("even", [(0.0, 1.0), (1.0, 0.0)])
     canvas.line("claim", curve)
-    certified = _certified(one)
+    mu = None if one.mu_lower is None else float(numbers.at_least(one.mu_lower))
+    certified = at_bound(float(numbers.at_least(one.epsilon_lower)), one.point.delta, mu)
     if certified is not None:
         canvas.line("bound", [(alpha, tradeoff(certified, alpha)) for alpha in alphas])
     canvas.line("d1", [(wrong, 1 - right) for wrong, right in scores.roc])
@@ -58,17 +57,6 @@ def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -
             for rate in scores.rates
         ),
     )  # fmt: skip
-
-
-def _certified(one: OneRunCertificate) -> PrivacyClaim | None:
-    """Return the strongest claim that the run does not refute: (ε, δ)-DP, or Gaussian DP if the
-    certificate bounds μ. Return None if the run refutes no claim of this kind."""
-    if one.mu_lower is not None:
-        mu = float(numbers.at_least(min(one.mu_lower, 10.0)))
-        return GaussianDP(mu) if mu > 0 else None
-    if one.epsilon_lower <= 0:
-        return None
-    return ApproximateDP(float(numbers.at_least(one.epsilon_lower)), one.point.delta)
 
 
 def _histogram(scores: CanaryScores) -> Picture:
