@@ -461,10 +461,28 @@ def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
 
 
 def at_bound(epsilon: float, delta: float, mu: float | None) -> PrivacyClaim | None:
-    """Return the strongest claim that bounds leave open; None if the bound is 0.
+    """Return the strongest claim that lower bounds leave open.
 
-    epsilon, mu: lower bounds for ε and μ; mu is None if only ε is bounded.  delta: δ of the bound
-        for ε.
+    Parameters
+    ----------
+    epsilon, delta : float
+        Lower bound for ε, in nats, at δ, in [0, 1).
+    mu : float or None
+        Lower bound for μ; None if only ε is bounded.
+
+    Returns
+    -------
+    PrivacyClaim or None
+        μ-Gaussian DP if μ is bounded, otherwise (ε, δ)-DP; None if the bound is 0.
+
+    Notes
+    -----
+    μ is cut at 10, the largest μ of a claim. A smaller claim of the same kind is refuted.
+
+    Examples
+    --------
+    >>> at_bound(1.5, 1e-5, None)
+    ApproximateDP(epsilon=1.5, delta=1e-05)
     """
     if mu is not None:
         return GaussianDP(min(mu, _LARGEST_MU)) if mu > 0 else None

@@ -59,7 +59,7 @@ def test_time_that_is_not_enough_is_told_before_it_is_used(
     monkeypatch.setattr(caplog.handler, "filter", handled)
     result = dpaudit.audit(slow.draw, 0.0, 0.1, PureDP(1.0), time=3.0)
     (one,) = result.certificates
-    assert (one.draws, one.fixed.draws) == (100, 75)
+    assert (one.draws, one.fixed.draws) == (101, 75)
     (notice,) = result.warnings
     assert notice.startswith("at 14 draws per second an audit, which needs 100, will take about")
     assert caplog.messages == [f"{result.name}: {notice}"]
