@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: audit test validity check browser package libraries lowest docs docs-links pictures benchmarks gallery \
+.PHONY: audit test validity check browser package libraries all-libraries lowest docs docs-links pictures benchmarks gallery \
 	watch clean
 # Two targets would install into one environment at the same time.
 .NOTPARALLEL:
@@ -83,7 +83,11 @@ gallery: .venv/installed $(GALLERY)
 # What is tested with libraries that are too large for every environment, or do not fit this one.
 LIBRARIES := $(patsubst configs/libraries/%.txt,.libraries/%/installed,$(wildcard configs/libraries/*.txt))
 
-libraries: .venv/installed-test $(LIBRARIES)
+# Of these, two small environments gate a change; the others take 3 GB, and are tested weekly.
+libraries: .venv/installed-test .libraries/diffprivlib-0.6.6/installed .libraries/torch-2.13.0/installed
+	$(BIN)/python -m pytest tests/libraries/test_diffprivlib.py tests/libraries/test_torch.py
+
+all-libraries: .venv/installed-test $(LIBRARIES)
 	$(BIN)/python -m pytest tests/libraries
 
 # Mechanisms of libraries with the claims of these libraries, each file in the environment of its name.

@@ -1,4 +1,4 @@
-"""Programs of the environments that `make libraries` builds."""
+"""Programs of the environments that `make all-libraries` builds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(json.dumps(found))
 def environment(name: str) -> Path:
     """Return the folder of the programs of an environment."""
     found = ROOT / ".libraries" / name / "bin"
-    assert (found / "dpaudit").exists(), f"{name} is not installed: make libraries"
+    assert (found / "dpaudit").exists(), f"{name} is not installed: make all-libraries"
     return found
 
 

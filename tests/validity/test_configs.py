@@ -12,7 +12,7 @@ from dpaudit.config.loading import load_config
 
 ROOT = Path(__file__).parents[2]
 # Those of configs/gallery need libraries of their own, which `make gallery` installs: what can be
-# tested without them is in test_gallery.py. `make libraries` runs the others.
+# tested without them is in test_gallery.py. `make all-libraries` runs the others.
 OF_LIBRARIES = {"opacus.yaml", "jax.yaml"}
 CONFIGS = sorted(
     path.relative_to(ROOT)

@@ -338,7 +338,7 @@ def test_flags_do_not_import_yaml() -> None:
 
 
 CONFIGS = Path(__file__).parents[3] / "configs"
-# The other files need libraries that `make gallery`, `make watch` and `make libraries` install.
+# The other files need libraries that `make gallery`, `make watch` and `make all-libraries` install.
 WITH_LIBRARIES = {"gallery", "watch", "opacus", "jax"}
 READABLE = sorted(
     path
