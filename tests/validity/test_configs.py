@@ -11,13 +11,13 @@ from dpaudit.cli.commands import cli
 from dpaudit.config.loading import load_config
 
 ROOT = Path(__file__).parents[2]
-# Those of configs/gallery need libraries of their own, which `make gallery` installs: what can be
-# tested without them is in test_gallery.py. `make all-libraries` runs the others.
-OF_LIBRARIES = {"opacus.yaml", "jax.yaml"}
+# These need libraries that `make gallery`, `make watch` and `make all-libraries` install. What can
+# be tested of the gallery without them is in test_gallery.py.
+OF_LIBRARIES = {"gallery", "watch", "opacus", "jax"}
 CONFIGS = sorted(
     path.relative_to(ROOT)
     for path in (ROOT / "configs").rglob("*.y*ml")
-    if path.parent.name != "gallery" and path.name not in OF_LIBRARIES
+    if OF_LIBRARIES.isdisjoint((path.parent.name, path.stem))
 )
 
 
