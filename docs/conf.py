@@ -20,8 +20,9 @@ language = "en"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated"]
 exclude_patterns = ["site"]
 nitpicky = True
-# The one error that docstrings name and `dpaudit` does not: a UsageError.
-nitpick_ignore = [("py:exc", "ClaimError")]
+# Errors that docstrings name and `dpaudit` does not.
+_UNNAMED = ("ClaimError", "DatasetError", "TargetError", "TrainingError")
+nitpick_ignore = [("py:exc", name) for name in _UNNAMED]
 
 # Slugs of headings are those of GitHub, where the pages are read too.
 myst_heading_anchors = 4

@@ -75,7 +75,7 @@ class Canaries:
 
     @property
     def included(self) -> NDArray[np.bool_]:
-        """Whether each canary is included: a Boolean array (n,), fair and independent."""
+        """Whether each canary is included, as a Boolean array (n,) of independent fair coins."""
         return self._generator(_COINS).integers(0, 2, self.n, dtype=np.int8).astype(np.bool_)
 
     @property
