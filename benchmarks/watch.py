@@ -25,8 +25,8 @@ _INTRODUCTION = """\
 `make watch` builds an environment for each file in `configs/watch/`, and audits mechanisms of its
 library on a pair of neighbouring inputs. [The library makes the
 claim](guides/library-claims.md). All audits of a file share one error probability of {alpha:.3g}
-(Holm), so at most {expected:.2g} false finds are expected in all of them. This page was written by
-one such run: {audits} audits, {minutes:.2g} minutes of drawing, dpaudit {version}.
+(Holm), so at most {expected:.2g} false finds are expected in all of them. The runs behind
+this page: {audits} audits, {minutes:.2g} minutes of drawing, dpaudit {version}.
 
 “Would have shown” is the ε at the tested δ that this event would have refuted in 9 of 10 runs. A
 pass says nothing about other inputs, rarer events or smaller leaks.
