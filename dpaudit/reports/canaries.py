@@ -119,6 +119,11 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
             f"The claim would be refuted in 9 of 10 runs if every guess were right with {share} "
             "probability."
         )
+    elif one.scores is not None and one.scores.chosen_on:
+        detectable = (
+            f"{counted(one.guesses, 'guess')}, the number that other canaries chose, cannot refute "
+            "the claim. Scores that tell more lead to more guesses; --guess-count N fixes N before."
+        )
     return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
 
 
