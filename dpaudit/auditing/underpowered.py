@@ -319,7 +319,7 @@ def guessed_too_few(
         )
         about = f" about {enough:,} canaries" if enough > canaries else ""
         remedy = f"; at least {enough:,} guesses{about} could"
-        remedy += ", and as many canaries to choose how many" if were_chosen else ""
+        remedy += ", and as many other canaries to choose that number" if were_chosen else ""
     words = _words(claim.point()) if len(claim.points()) == 1 else claim.describe()
     guesses = f"{counted(most, 'guess')} cannot refute {words}"
     return f"{guesses} even if all are right{remedy}"

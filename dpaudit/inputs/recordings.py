@@ -52,7 +52,7 @@ def read_arms(file: Path, column: str) -> tuple[Raw, NDArray[np.bool_]]:
     Raises DatasetError.
     """
     table = read_columns(file)
-    arms = column_of(file, table, column)
+    arms = column_of(file, table, column, is_fixed=False)
     rest = {name: values for name, values in table.items() if name != column}
     if not rest:
         raise _invalid(f"{file} has the column {column!r} only; add one with the outcomes")
@@ -231,11 +231,15 @@ def _named(file: Path, found: Raw | Columns) -> Columns:
     )
 
 
-def column_of(file: Path, table: Columns, name: str) -> Raw:
-    """Return a column of a file. Raises DatasetError if there is none."""
+def column_of(file: Path, table: Columns, name: str, *, is_fixed: bool = True) -> Raw:
+    """Return a column of a file. Raises DatasetError if there is none.
+
+    is_fixed: whether every such file must have a column of this name; otherwise the user named it.
+    """
     if name not in table:
+        hint = f" Give one of them the name {name!r}." if is_fixed else did_you_mean(name, table)
         raise DatasetError(
-            f"{file} has no column {name!r}; it has {', '.join(table)}.{did_you_mean(name, table)}",
+            f"{file} has no column {name!r}; it has {', '.join(table)}.{hint}",
             code="column-unknown",
         )
     return table[name]
