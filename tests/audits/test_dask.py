@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dpaudit
@@ -110,8 +112,17 @@ def test_a_scheduler_that_is_lost_is_named(cluster: Cluster) -> None:
     assert "connection to the Dask" in str(lost.error)
 
 
-def test_a_local_cluster_is_made_beside_another_one_and_ended() -> None:
+def test_a_local_cluster_is_made_beside_another_one_and_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     offset = 1.0
+
+    def noisy(x: float, rng: np.random.Generator) -> float:
+        assert os.environ["PYTHONHASHSEED"] == "7"
+        return float(x + offset * rng.laplace())
+
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with suppress(OSError):  # another program has it
@@ -119,7 +130,7 @@ def test_a_local_cluster_is_made_beside_another_one_and_ended() -> None:
             taken.listen()
         # Dask's warning of a port that is taken would be an error.
         by_dask = dpaudit.audit(
-            lambda x, rng: x + offset * rng.laplace(),  # Dask's own pickles take closures
+            noisy,  # Dask's own pickles take closures
             0,
             1,
             PureDP(1.0),
@@ -127,6 +138,8 @@ def test_a_local_cluster_is_made_beside_another_one_and_ended() -> None:
             executor="dask",
             workers=2,
         )
+    assert os.environ["PYTHONHASHSEED"] == "7"
+    assert "OMP_NUM_THREADS" not in os.environ
     here = dpaudit.audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0), samples=20_000)
     assert numbers(by_dask) == numbers(here)
 

@@ -61,7 +61,9 @@ def auditing(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], 
     ) as process:
         family: list[Process] = []
         try:
-            wait_until(lambda: started.exists() and len(started.read_text()) > 6)
+            wait_until(lambda: started.exists() or process.poll() is not None)
+            assert process.poll() is None, process.communicate()
+            wait_until(lambda: len(started.read_text()) > 6)
             time.sleep(0.2)
             family.append(Process(int((folder / "auditor").read_text())))
             family += family[0].children(recursive=True)

@@ -198,6 +198,8 @@ def _starting(hash_seed: int | None, *, has_main: bool) -> Iterator[None]:
         sys.modules["__main__"] = main
         if seed is not None:
             os.environ[_HASH_SEED] = seed
+        else:
+            os.environ.pop(_HASH_SEED, None)
 
 
 def _draw_here(given: bytes, place: int) -> Done:

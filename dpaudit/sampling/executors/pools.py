@@ -19,7 +19,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ import numpy as np
 
 from dpaudit.errors import MechanismError, UsageError
 from dpaudit.float_errors import auditor_errstate
+from dpaudit.hash_seed import VARIABLE
 from dpaudit.sampling.chunks import Chunk, Result, ToCount, ToTime
 from dpaudit.sampling.executors import Setup, WorkerPool, threads_refused
 from dpaudit.sampling.generators import preserved
@@ -59,15 +60,15 @@ _TO_CONNECT, _COUNTED = "10 s", 2.0
 # Environment variables for the number of threads of numeric libraries: 1 in each Dask worker.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # Settings of a local Dask cluster. Profiling is off, since it takes a tenth of the time of a
-# mechanism in Python. The last entry replaces the environment variables that Dask sets in workers.
-# So it drops Dask's setting to return freed memory to the operating system, which the next draws
-# would need again.
+# mechanism in Python. The last entry replaces the environment variables that Dask sets in workers;
+# variables that this process has keep their values. So it drops Dask's setting to return freed
+# memory to the operating system, which the next draws would need again.
 _LOCAL_CLUSTER = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "2s",
     "distributed.admin.system-monitor.interval": "10s",
-    "distributed.nanny.pre-spawn-environ": dict.fromkeys(_THREADS, 1),
 }
+_ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
 
 _log = logging.getLogger(__name__)
 
@@ -390,11 +391,17 @@ def _same(recipe: Recipe) -> Recipe:
 def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
     """Yield a Dask cluster on this machine: `workers` processes with one thread each, no dashboard.
 
-    The worker processes are killed if an exception ends the context.
+    The workers hash texts as this process does if PYTHONHASHSEED is set here and is not 0; Dask
+    replaces 0. Dask sets the variables of its workers in this process, too, each time it starts
+    one: they are restored. The worker processes are killed if an exception ends the context.
     """
     import dask
 
-    with dask.config.set(_LOCAL_CLUSTER):
+    before = {name: os.environ.get(name) for name in (*_THREADS, VARIABLE)}
+    given = dict.fromkeys(_THREADS, "1")
+    if (seed := before[VARIABLE]) is not None:
+        given[VARIABLE] = seed
+    with _restored(before), dask.config.set({**_LOCAL_CLUSTER, _ENVIRONMENT: given}):
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -405,17 +412,31 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
             memory_limit=0,
             silence_logs=logging.CRITICAL,
         )
+    with _restored(before):
+        try:
+            yield cluster
+        except BaseException:
+            # Kill the workers, since a draw may never end.
+            for nanny in cluster.workers.values():
+                nanny.auto_restart = False
+                with suppress(ProcessLookupError, TypeError):  # ended, or not yet started
+                    os.kill(nanny.pid, signal.SIGKILL)
+            raise
+        finally:
+            cluster.close()
+
+
+@contextmanager
+def _restored(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Give environment variables these values when the context ends; None: remove the variable."""
     try:
-        yield cluster
-    except BaseException:
-        # Kill the workers, since a draw may never end.
-        for nanny in cluster.workers.values():
-            nanny.auto_restart = False
-            with suppress(ProcessLookupError, TypeError):  # ended, or not yet started
-                os.kill(nanny.pid, signal.SIGKILL)
-        raise
+        yield
     finally:
-        cluster.close()
+        for name, value in variables.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _connected(distributed: Any, place: Any) -> Any:
