@@ -142,7 +142,8 @@ class _Clock:
 
 
 class Waiting(_Clock):
-    """A wait for outputs, without a time limit. count: returns the number of outputs so far."""
+    """A clock for a wait for outputs, without a time limit. count: returns the number of outputs so
+    far."""
 
     def __init__(
         self, watch: Watch, name: str, count: Callable[[], int], extra: float = 0.0

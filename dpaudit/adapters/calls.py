@@ -111,7 +111,7 @@ class Batches(_Calls):
 
     @property
     def types_by_draw(self) -> bool:
-        return False  # one float may turn a whole array into floats
+        return False  # one float among the outputs may turn a whole array into floats
 
     @property
     def batch(self) -> str:

@@ -42,7 +42,8 @@ from dpaudit.outcomes.columns import join
 _CELLS = 32
 # Largest number of columns that get piecewise linear fits, which are slow.
 _CLOSELY = 128
-# Number of Newton steps to the factor on the log-ratios of a column.
+# Number of Newton steps that find the factor by which the log-ratios of a column are multiplied
+# (`scale_of`).
 _NEWTON_STEPS = 4
 # Least number of intervals for which a piecewise linear or monotone fit differs from a free fit.
 _LEAST_INTERVALS = 3

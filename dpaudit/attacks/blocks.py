@@ -68,9 +68,10 @@ _LUCK = 0.001
 _LEAST_EXPECTED = 4.0
 # A column varies if its most frequent group has less than this share of the draws.
 _VARIES = 0.98
-# Number of kept draws from which on further draws are likely to be counted.
+# From this number of kept draws on, the audit will probably count further draws that it does not
+# keep.
 _ENOUGH_TO_GO_ON = 65_000
-# Largest number of blocks of dependent columns: more take seconds.
+# Largest number of blocks of dependent columns, since fitting more blocks takes seconds.
 _MOST_PARTS = 8
 
 # The names of the columns of a block.
@@ -84,8 +85,8 @@ class Fit:
     attack: the scorer that made the score.
     scored: the score of every draw.
     halves: (2, draws), the scores by fits to two halves of the draws.
-    gain: log-likelihood of the inputs of held-out draws given the score, minus that given only the
-        frequency of each input, in nats.
+    gain: log-likelihood of the inputs of held-out draws given the score, minus their log-likelihood
+        given only the frequency of each input, in nats.
     """
 
     attack: Scorer
@@ -125,8 +126,9 @@ def _alone(selection: SelectionDraws) -> list[OrderedBins]:
 
 
 def gain(held_out: FloatArray, is_d1: NDArray[np.bool_]) -> float:
-    """Return the log-likelihood of the inputs given held-out scores plus a constant, minus that
-    given only the frequency of each input, in nats. A draw without a score (NaN) adds 0."""
+    """Return the log-likelihood of the inputs given held-out scores plus a constant, minus their
+    log-likelihood given only the frequency of each input, in nats. A draw without a score (NaN)
+    adds 0."""
     usual, scores = (
         np.full(len(is_d1), log_odds(is_d1)),
         np.clip(held_out, -LARGEST_SCORE, LARGEST_SCORE),

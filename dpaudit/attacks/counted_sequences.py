@@ -30,8 +30,8 @@ from dpaudit.levels.scores import Intervals, Score, Scored, ScoreLevels
 from dpaudit.levels.shrinkage import shrunk_to
 from dpaudit.outcomes import Outcomes
 
-# Draws after the latest fit measure the order as soon as their number, divided by the number of
-# draws after the earlier fit, reaches this ratio. Before that, the draws after the earlier fit do.
+# A refitted score takes over the measurement (how well it orders outcomes) from the earlier score
+# when it has this fraction of the earlier score's number of new draws.
 _ENOUGH = 1 / 2
 
 

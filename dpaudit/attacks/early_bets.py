@@ -26,8 +26,9 @@ from dpaudit.stats.betting import Beliefs
 NAME = "early bets"
 # Number of intervals of a column of numbers, at most.
 _INTERVALS = 48
-# The features of a level at the place z, for each bettor with a regression, and the precision of
-# the normal prior of its weights. Features have mean 0 and standard deviation 1.
+# For each bettor with a regression: a function that returns the features of a level at the place z,
+# which are scaled to mean 0 and standard deviation 1; and the precision of the normal prior of
+# their weights.
 _REGRESSIONS = (
     ((abs,), 2.0),
     ((np.square,), 2.0),
@@ -35,8 +36,8 @@ _REGRESSIONS = (
     ((np.positive,), 2.0),
     ((np.positive, abs), 10.0),
 )
-# Number of groups of neighbouring levels, and of draws per input in the Beta prior of a group, for
-# each bettor that counts.
+# For each bettor that counts draws by group of neighbouring levels: the number of groups, and the
+# number of draws of each input to which the Beta prior of a group is equivalent.
 _GROUPS = ((8, 6.0), (16, 4.0), (8, 2.0))
 # Places are in units of the median distance from the median, times this factor, and clipped.
 _UNIT, _FARTHEST = 1.5, 4.0

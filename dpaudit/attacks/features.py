@@ -23,7 +23,7 @@ _FARTHEST = 10.0
 _QUARTILES_OF_NORMAL = 1.349
 # Largest number of different numbers in a column that are taken for categories.
 _FEW_VALUES = 8
-# Largest number of labels of a column that are features.
+# Largest number of labels of a column that become features.
 _MOST_LABELS = 32
 # Least number of draws of a label, or of a number that is a category.
 _LEAST_DRAWS = 20

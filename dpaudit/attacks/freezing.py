@@ -62,7 +62,7 @@ def freeze(
 ) -> Learned:
     """Return the frozen rules, the beliefs to bet on, and the candidates that count further draws.
 
-    What is made depends on two fields of the objective: whether learning has kept or counted its
+    The result depends on two fields of the objective: whether learning has kept or counted its
     draws (`fixed_before`), and whether rules are for bets or the exact test (`to_bet`). "Fallback":
     where no predicted bound is positive, choose by predictions without a penalty.
 
@@ -177,7 +177,7 @@ def _expected_guesses(draws: FloatArray | IntArray, guesses: IntArray) -> FloatA
 def _expected_evidence(rule: Rule, objective: Objective, draws: int) -> float:
     """Return the expected evidence of a rule against the claim on the draws to come, in nats.
 
-    draws: number of draws that the expected guesses of the rule are out of.
+    draws: number of draws for which the rule states its expected guesses.
     """
     correct, wrong = (np.array(one) * objective.coming / draws for one in rule.right_and_wrong)
     h = 1.0 if len(set(rule.guesses.tolist()) - {0}) > 1 else 0.5

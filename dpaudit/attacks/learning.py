@@ -198,7 +198,7 @@ def learn_again(
     rare_tables: counts of rare outputs and of frequent entries, from which the rare rule is made.
     to_bet: the rules are for the next bets alone. Then the main rule is chosen for the fastest
         growth of wealth, unless the best candidate is predicted to refute the claim or the bound is
-        one for δ.
+        for δ.
     """
     objective = replace(objective, fixed_before=True, to_bet=to_bet)
     winner = best_of(candidates, objective)
@@ -240,7 +240,7 @@ def best_point(
 def may_freeze_early(candidates: Sequence[Candidate], objective: Objective) -> bool:
     """Return whether some candidate is predicted to refute the claim by four standard errors.
     Scores are left out: to find the cut-offs of a score takes more draws. Always False if the bound
-    is one for δ."""
+    is for δ."""
     errors = tuning.DEVIATIONS_BEYOND_LUCK
     without_score = [one for one in candidates if not one.has_score and not objective.for_delta]
     return any(refutes(one, objective, errors) for one in without_score)

@@ -59,7 +59,8 @@ class Objective:
     points: tuple[ProfilePoint, ...] = ()
     reserve: bool = False
     fixed_before: bool = False
-    # Predictions do not depend on it, so those that a candidate has cached stay valid.
+    # Not compared, since predictions do not depend on `to_bet`: candidates cache their predictions
+    # by objective, and objectives that differ only here share them.
     to_bet: bool = field(default=False, compare=False)
 
     @property

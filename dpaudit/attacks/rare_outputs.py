@@ -347,8 +347,8 @@ def _rare_columns(rare_filter: RareFilter, kept: SelectionDraws) -> list[RareCol
 
 
 def _usual_at_first(column: Column) -> Usual | None:
-    """Return the usual entries of a column that has only its first entry as usual; None if this is
-    absent."""
+    """Return a `Usual` in which only the first entry of the column is usual; None if the first
+    outcome does not have the column."""
     word = column.word(0)
     if word == ABSENT:
         return None

@@ -63,10 +63,11 @@ _WIDTHS = (0, 2, 8)
 _FEW_LABELS = 4
 # Added once per cell to log-ratios, so that neighbours with equal log-ratios keep their order.
 _TIE_BREAK = 1e-9
-# The 2 most informative columns are ordered: found by 20,000 draws in at most 32 intervals. With
-# 2,000 draws or more these are 2 columns of entries, and 2 columns that give the type of an entry.
+# Orders are made for the 2 most informative columns, which the first 20,000 draws show when each
+# column is cut into at most 32 intervals. From 2,000 draws on, columns of entries and columns of
+# entry types are ranked separately, and 2 of either kind are used.
 _DRAWS_TO_RANK, _CELLS_TO_RANK, _DRAWS_FOR_TYPES, _COLUMNS = 20_000, 32, 2_000, 2
-# Largest number of columns derived from bits for which every column gets all orders.
+# If there are at most this number of columns derived from bits, orders are made for all of them.
 _FEW_DERIVED = 20
 # Largest number of different values of a column that is a bit, not a number with noise.
 _VALUES_OF_BIT = 2

@@ -97,8 +97,8 @@ def audit_guesses(
         blank = _BLANK.format(blank=seen.canaries - seen.guesses, all=seen.canaries)
         warnings += (blank,)
     certificate = replace(certificate, scores=scores, warnings=warnings)
-    # If the scores chose the number of guesses, this number does not limit what the audit could
-    # find: it could have guessed all canaries.
+    # If the scores chose the number of guesses, the check of power assumes that all canaries could
+    # have been guessed.
     most = (
         seen if scores is None or not scores.chosen_on else Guesses(seen.canaries, seen.canaries, 0)
     )
@@ -123,8 +123,9 @@ def certify_guesses(
     """Return the certificate, with p-value and bounds, for counts of guesses (docs/method.md §12).
 
     seen: numbers of canaries, guesses and correct guesses.  alpha: probability of a false alarm.
-    method: "independent" if the canaries are assumed to be independent; "point" as in files of
-        older versions. Default: the better of the other two (`chosen_test`).
+    method: "independent" if the canaries are assumed to be independent; "point" for the test of one
+        point (ε, δ); "tradeoff" for the test of the whole claim. Default: "point" or "tradeoff",
+        whichever `chosen_test` prefers.
     """
     point = claim.point()
     bounds, mu_of = point_bounds, mu_lower

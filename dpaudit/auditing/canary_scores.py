@@ -1,8 +1,9 @@
 """From the scores of canaries to guesses: choose the canaries to guess, after checks of the coins.
 
 A *score* is a number for each canary, the larger the more likely the canary was included. The
-number of guesses is given, or chosen on a random half of the canaries, of which the certificate
-contains nothing. `audit_scores` is called by `dpaudit.api` and by the command line.
+number of guesses is given, or chosen on a random half of the canaries; the certificate then counts
+guesses about the other half only. `audit_scores` is called by `dpaudit.api` and by the command
+line.
 """
 
 from __future__ import annotations
@@ -31,20 +32,24 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Numbers of guesses that are tried, as shares of the canaries.
+# Numbers of guesses that are tried, as fractions of the number of canaries. If no number of guesses
+# has a positive bound, the first one is used.
 _SHARES = (0.1, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
 # Share of the canaries on which the number of guesses is chosen (benchmarks/canaries.py).
 CHOOSING = 0.5
-# Key of the random stream that splits the canaries and breaks ties; no stream of `Canaries`.
+# Number of the random stream that splits the canaries and orders equal scores. The streams of
+# `dpaudit.Canaries` have other numbers.
 _SPLIT = 3
-# Warn about coins that fair coins give with less than this probability.
+# Warn if fair coins would give coins as uneven as these coins with a probability below this.
 _UNFAIR = 1e-4
-# Distance from the expected number of runs, in standard deviations, with about this probability;
-# and the smallest number of canaries for which the normal approximation holds.
+# Warn if the number of runs (maximal sequences of equal coins) differs from its mean by more than
+# this number of standard deviations, which has a probability of about `_UNFAIR`; and the smallest
+# number of canaries for this check, which assumes a normal distribution.
 _RUNS_APART, _FEWEST_FOR_RUNS = 4.5, 50
 # Smallest number of repeated coins that gives a warning: fair coins repeat with probability 2⁻³⁰.
 _REPEATED = 30
-# Below this AUROC, the scores probably have the wrong sign.
+# Below this AUROC (probability that an included canary has a larger score than an excluded one),
+# the scores probably have the wrong sign.
 _REVERSED = 0.4
 _FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 _BINS, _ROC_POINTS = 24, 100
@@ -103,7 +108,8 @@ def audit_scores(
         raise UsageError(why, code="options-conflict")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_SPLIT,)))
     order = rng.permutation(len(scores))
-    # The first canaries choose the plan; guesses are made about the other canaries.
+    # The first half of the canaries, in random order, chooses the plan; guesses are made about the
+    # other half.
     first = round(CHOOSING * len(order)) if guesses is None or independent else 0
     # Equal scores stay in random order: the order of the rows may depend on the coins.
     chosen_on, guessed = (
@@ -152,7 +158,7 @@ def chosen_plan(
     sides: Sides | None = None,
     independent: bool = False,
 ) -> Plan:
-    """Return the plan with the best bound on these canaries, which then certify nothing.
+    """Return the plan with the best bound on some canaries, about which no guess may be certified.
 
     coins: whether each canary was included, in falling order of the scores.
     """
@@ -173,7 +179,7 @@ def plans(canaries: int, sides: Sides | None) -> list[Plan]:
         Plan(side, guesses, canaries)
         for guesses in dict.fromkeys(made)
         for side in every
-        # Of all guesses that say in, half are wrong if most canaries are guessed.
+        # Only half of the canaries are in, so more "in" guesses than that must be wrong.
         if side == "both" or guesses <= max(1, canaries // 2)
     ]
 
@@ -232,7 +238,8 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
 
 
 def _period(included: Bools) -> int:
-    """Return the number of rows after which all coins repeat; 0 if they do not."""
+    """Return the period of the coins, in rows: 0 if the coins do not repeat, 1 if every coin is
+    written twice in a row."""
     n = len(included)
     for copies in range(2, n // _REPEATED + 1):
         if n % copies == 0 and (included.reshape(copies, -1) == included[: n // copies]).all():
@@ -306,7 +313,11 @@ def _summary(
 
 
 def _above(inside: Floats, outside: Floats, wrong: int) -> int:
-    """Return the number of included canaries above all but `wrong` others; scores ascend."""
+    """Return the number of included canaries whose score is above the threshold that exactly
+    `wrong` excluded canaries exceed.
+
+    inside, outside: scores of the included and of the excluded canaries, in ascending order.
+    """
     if wrong >= len(outside):
         return len(inside)
     return len(inside) - int(np.searchsorted(inside, outside[len(outside) - wrong - 1], "right"))

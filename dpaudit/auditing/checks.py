@@ -49,9 +49,10 @@ from dpaudit.wording import counted, shown
 # A refutation by fewer draws than this number is checked with further draws: such a refutation has
 # too few calls to show noise that is shared within a call (docs/method.md §11, "Few draws").
 _FEW_DRAWS = 100_000
-# Further draws are made if an e-value is at least this number. An e-value measures the evidence
-# that draws depend on their call, or that processes draw from different distributions. If draws are
-# independent, about 1 of 100 audits reaches 2 for calls, and at most half reach 2 for processes.
+# The checks of `doubted` make further draws if an e-value is at least this number. An e-value
+# measures the evidence that draws depend on their call, or that processes draw from different
+# distributions. If draws are independent, about 1 of 100 audits reaches 2 for calls, and at most
+# half reach 2 for processes.
 _SUSPECT_E_VALUE = 2.0
 # Number of blocks into which the further draws of a refutation are divided.
 _FURTHER_BLOCKS = 32
@@ -164,7 +165,7 @@ class DrawChecks:
         if not limits.single_draws:
             size = min(max(draws, _LEAST_FURTHER), _MOST_FURTHER)
         size = min(size, limits.learned)
-        if ledger.ends_by_bets:  # draws are slow: no more than the refutation took
+        if ledger.ends_by_bets:  # draws are slow: use no more
             size = min(size, ledger.spent)
         sizes = [max(1, size // _FURTHER_BLOCKS)] * min(size, _FURTHER_BLOCKS)
         self._further = sum(sizes)
@@ -404,7 +405,7 @@ class Redrawing:
             return Redrawn(0, 0, _BY_TIMES), ""
         most = min(_MOST_REDRAWN, int(_REDRAWING_SECONDS / max(self.seconds, 1e-9)))
         may_repeat = True
-        if refuted.ledger.ends_by_bets:  # draws are slow: no more than the refutation took
+        if refuted.ledger.ends_by_bets:  # draws are slow: use no more
             each = refuted.ledger.spent // new_processes.PROCESSES
             may_repeat = each >= 2 * _TOO_FEW
             most = min(most, each // 2 if may_repeat else max(each, _TOO_FEW))

@@ -211,7 +211,7 @@ def _traced(spec: AuditSpec, result: AuditResult) -> AuditResult:
     numbers = [n for n, one in enumerate(result.certificates) if one is refuting]
     if spec.no_trace or not numbers:
         return result
-    # Imported here because most audits refute nothing and need no trace.
+    # Imported here, since most audits refute nothing and need no trace.
     from dpaudit.tracing.forked_trace import trace_apart, with_draws
 
     pair, pace = spec.pairs[numbers[0]], result.seconds / max(1, result.draws)
@@ -312,7 +312,8 @@ class AuditRun:
         self._shown: Progress | None = None
         self._make = _sampler_maker(self._spec)
         self._users_attacks: tuple[Scorer, ...] = ()
-        # What ends the audit early, once it is decided, and whether a rerun might decide otherwise.
+        # The option `stop_early`, given by the user or chosen by the speed of the mechanism (None:
+        # not chosen yet); and whether the speed chose it, so that a rerun might choose otherwise.
         self._stop_early: StopEarly | None = None
         self._is_by_clock = False
         self._state: State = {}
@@ -347,7 +348,8 @@ class AuditRun:
         )
 
     def _with_choice(self) -> AuditSpec:
-        """Return the audit, with the choice that the clock made, so that a rerun makes it, too."""
+        """Return the audit; if the speed of the mechanism chose `stop_early`, the choice is an
+        option of its request and command, so that a rerun makes the same choice."""
         spec, origin, chosen = self._spec, self._spec.origin, self._stop_early
         if not self._is_by_clock:
             return spec
@@ -448,7 +450,8 @@ class AuditRun:
         if self._stop_early is None:
             by_clock: StopEarly = "bets" if seconds > SLOW_DRAW else "confirmed"
             self._stop_early = asked or by_clock
-            # A fast mechanism, one that takes a fifth of that time, is fast in every rerun.
+            # A draw that takes less than a fifth of `SLOW_DRAW` is fast in every rerun, so the
+            # choice need not be recorded.
             self._is_by_clock = asked is None and seconds > SLOW_DRAW / 5
         return self._stop_early == "bets"
 
@@ -488,7 +491,8 @@ class AuditRun:
         spec, is_dependent = self._spec, isinstance(error, DependentDrawsError)
         names = self._changed_variables() if has_failures or is_dependent else []
         is_here = spec.sampling.executor in _LOCAL and not runs_in_another_process(spec.target)
-        if is_dependent and not names and is_here:  # workers may have made all calls so far
+        # workers may have made all calls so far, so this process calls the mechanism, too
+        if is_dependent and not names and is_here:
             self._make_few_calls()
             names = self._changed_variables()
         parts: list[str] = []
@@ -511,7 +515,7 @@ class AuditRun:
     def _changed_variables(self) -> list[str]:
         """Return the names of the mechanism's variables that its calls have changed."""
         if self._spec.journaling.resume and not runs_in_another_process(self._spec.target):
-            self._make_few_calls()  # interrupted runs may have made all other calls
+            self._make_few_calls()  # earlier, interrupted runs may have made all calls so far
         sampler = self._sampler
         names = list(changed(self._state, kept_state(*sampler.mechanism.parts)))
         return names + (["os.environ"] if sampler.changes_environment else [])

@@ -55,7 +55,8 @@ def certify(claim: PrivacyClaim, pair: str, table: Sequence[LawRow]) -> ExactCer
     """
     p = {place: of_d1 for place, (_, of_d1, _) in enumerate(table)}
     q = {place: of_d2 for place, (_, _, of_d2) in enumerate(table)}
-    # A claim that is a curve has several points (ε, δ). Take the point whose δ is exceeded most.
+    # A claim that is a curve has several points (ε, δ). Take the point at which the exact δ exceeds
+    # the claimed δ most.
     point = max(claim.points(), key=lambda point: exact.delta(p, q, point.epsilon) - point.delta)
     at_delta = exact.epsilon(p, q, point.delta)
     violating = exact.violating(p, q, point.epsilon)

@@ -222,7 +222,7 @@ class FileJournal(Journal):
             self._keep({_END: True})
         elif _END not in self._next:
             raise self._disagreement()
-        else:  # no step after the last record: the time of the audit stays the recorded time
+        else:  # the journal of a finished audit is only replayed: its recorded time stays
             self._check(self._next)
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ from dpaudit.sampling.sampler import failures_by_arm
 from dpaudit.stats.witness import Witness, most_telling_witness
 from dpaudit.targets.target import what_to_check
 
-# Number of first draws after which an audit ends with an error if all of them are exceptions.
+# If the first draws, up to this number, are all exceptions, the audit ends with an error.
 _HOPELESS_DRAWS = 500
 _CountedStage = Literal["certification", "confirmation"]
 # Number of rules that are bet on, without the rules for rare outputs.
@@ -171,7 +171,7 @@ class PairAudit:
     ) -> Certificate:
         """Return the certificate of a run that bets have ended.
 
-        portfolio: one rule that was chosen before some of the draws, whose event illustrates the
+        portfolio: a single rule that was chosen before some of the draws; its event illustrates the
             refutation.  tallies: counts of these draws by its levels, block by block.
         """
         ledger, rule, guesses = self._ledger, portfolio.main, portfolio.guesses
@@ -354,9 +354,9 @@ class PairAudit:
         return self._selection if self._counts is None else self._counts.kept()
 
     def _measure(self, portfolio: Portfolio) -> Measure:
-        """Return the rules by which certifying draws are counted, and the other things to count.
+        """Return the quantities to count in certifying draws: a `Measure` with the rules.
 
-        The other things are single outputs, a declared range of outputs, and unseen outputs.
+        It also has single outputs, a declared range of outputs, and unseen outputs to count.
         """
         singles = single_outputs(self._claim, self._selection, self._ledger.point)
         declared = None if self._range is None else self._range.keys
@@ -434,8 +434,8 @@ class PairAudit:
     ) -> Certificate:
         """Return the certificate of a refutation after a check with further draws.
 
-        guesses: (levels,), guess of the rule that is shown.  tallies: the blocks of draws that the
-            rule counted, by the levels of `measure`.
+        guesses: (levels,), guesses of the rule that reports show.  tallies: the blocks of draws
+            that the rule counted, by the levels of `measure`.
 
         The further draws come from this process and from new processes. The returned certificate
         has the warnings of this check. Raises MechanismError if draws cannot be independent.
@@ -447,12 +447,14 @@ class PairAudit:
             and columns[0].codes is None
             and not self._spec.statistics.floating_point
         )
-        if is_number:  # the sum of a set may be rounded otherwise in another process
+        # a process with another hash seed may add up a set in another order, and so round otherwise
+        if is_number:
             near = NearLevels.of(measure.portfolio.level, columns[0].numbers)
             measure = replace(measure, portfolio=replace(measure.portfolio, level=near))
         refutation = Refutation(self._ledger, measure, guesses, is_number, tuple(tallies))
         redrawn = self._compare(refutation)
-        if redrawn is not None and redrawn.processes:  # new processes cannot return stored results
+        # results stored by earlier calls of this process cannot explain draws of new processes
+        if redrawn is not None and redrawn.processes:
             texts = [text for text in texts if STORED not in text]
         notes = [*certificate.notes, *self._checks.further_words()]
         return replace(certificate, warnings=tuple(texts), notes=tuple(notes), redrawn=redrawn)

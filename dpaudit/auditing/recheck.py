@@ -318,8 +318,8 @@ def _evidence(result: AuditResult, record: Certificate) -> Evidence:
 
 
 def _illustration(record: Certificate) -> Tally | None:
-    """Return the counts of the event that illustrates a run that bets ended: guesses of d1, guesses
-    of d2, none; None for any other run.
+    """Return the (3, 2) counts of the event that illustrates a run ended by bets, by guess (d1, d2,
+    none) and input; None for any other run.
 
     Raises ValueError for more draws than were made.
     """
@@ -353,7 +353,8 @@ def _limited(claim: PrivacyClaim, record: Certificate) -> tuple[Witness, float] 
 def _is_thinned(record: Certificate) -> bool:
     """Return whether the exact test counted a random part of a recording (docs/method.md §12).
 
-    That is so if the numbers of recorded draws of d1 and d2 were fixed and the game certified.
+    That is so if the numbers of recorded draws of d1 and d2 were fixed, and the exact test of the
+    distinguishing game (docs/method.md §2) was used.
     """
     if record.fixed.stage != "recorded":
         return False
@@ -392,7 +393,8 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     refuted = first_refuted(record.betting_point, record.alpha_betting, rounds, record.blocks)
     after = record.refuted_after
     if _by_divergence(record) and after is not None and (refuted is None or refuted > after):
-        refuted = after  # blocks have no tallies by the levels of earlier witnesses
+        # bets on divergences cannot be recomputed block by block: take the recorded number of draws
+        refuted = after
     yield "draws of a confirmation, at least", True, schedule.confirming in _CONFIRMING
     ended = schedule.bets and not schedule.full and refuted is not None
     stopped = (bool(confirming) or ended) and not certifying
@@ -416,7 +418,8 @@ def _blocks(claim: PrivacyClaim, record: Certificate, schedule: Schedule) -> Ite
     yield "bets from the first draws", early, {schedule.bets} if rounds else set()
     yield "stage of a run that bets ended", ended, record.fixed.stage == "betting"
     yield "draws to the refutation", record.refuted_after, refuted
-    # Whether a refutation after this number of draws leaves room for a confirmation.
+    # The number of draws at the refutation; the next line computes whether the budget has room for
+    # a confirmation after it.
     at = spent if confirming else refuted
     room = at is not None and not schedule.full and record.budget - at >= schedule.confirming
     if ended:

@@ -261,7 +261,7 @@ class DivergenceBets:
     Attributes
     ----------
     alpha : float
-        Error probability that these bets spend; `Betting.alpha_betting` is as much.
+        Error probability that these bets spend, equal to `Betting.alpha_betting`.
     wealth : float
         The bets refute the claim if this wealth, at the end of betting, is at least 1 / alpha.
     bets : tuple of DivergenceBet
@@ -275,11 +275,11 @@ class DivergenceBets:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Counts of draws of the exact test with something new, of which no rule could learn.
+    """Counts of draws of the exact test with new outputs, from which no rule could learn.
 
-    New is a value, a label, or an entry at a place that had none, if no learning draw had it. Where
-    numbers almost never repeat, a number is new if it lies beyond all numbers of the learning
-    draws.
+    An output is new if it has a value, a label, or an entry at a place without entries, that no
+    learning draw had. Where numbers almost never repeat, a number is new if it lies beyond all
+    numbers of the learning draws.
 
     Attributes
     ----------

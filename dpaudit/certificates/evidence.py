@@ -72,8 +72,8 @@ class Evidence:
     thinned: whether the draws of the exact test are a random part of fixed numbers of draws.
     limited: witness of a Rényi divergence, and the largest divergence that the claim allows, if
     the divergence is tested; it then gets half of the exact test's error probability.
-    unseen: number of draws of d1 and of d2 in the exact test with something that no learning draw
-    had, if counted. ranges: as in `Unseen`.
+    unseen: number of draws of d1 and of d2 in the exact test with new outputs (see `Unseen`); None
+    if they were not counted. ranges: as in `Unseen`.
     by_bets: whether bets alone may end the run.
     divergence_bets: bets of all witnesses against a divergence, with half of the error probability
     of betting; None if no such bets were made. limits: the largest divergence that the claim
@@ -111,7 +111,8 @@ class Evidence:
 
     @property
     def fixed_share(self) -> float:
-        """The share of alpha that all rules spend; a test of a divergence spends as much again."""
+        """The share of alpha that all rules spend together; a test of a divergence spends an equal
+        share."""
         if self.stage == "recorded":
             share = 1 - TOSSED_AGAIN if self.thinned else 1.0
         elif self.by_bets:
@@ -223,7 +224,7 @@ def _shown(tests: tuple[FixedTest, ...]) -> FixedTest:
 
 
 def _detectable_rare(evidence: Evidence) -> float | None:
-    """Return the field of that name of `Certificate`."""
+    """Return the field `detectable_rare` of the certificate (`ExactTests.detectable_rare`)."""
     if evidence.stage in ("confirmation", "betting") or evidence.method != "game":
         return None
     learned = sum(block.draws for block in evidence.blocks if block.stage == "learning")
@@ -280,7 +281,8 @@ def _divergence_test(evidence: Evidence) -> DivergenceTest | None:
     witness, allowed = evidence.limited
     counts, alpha = _counted(evidence).counts, evidence.fixed_share * evidence.alpha
     lower, p = divergence_lower(witness, counts, alpha), p_value(witness, counts, allowed)
-    # Bound and p-value are rounded separately. If one of them refutes the claim, both shall.
+    # Bound and p-value are rounded separately. If one of them refutes the claim, the other one is
+    # moved so that it refutes the claim, too.
     if lower > allowed:
         p = min(p, alpha)
     elif p <= alpha:

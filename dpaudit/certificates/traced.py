@@ -68,12 +68,12 @@ class Site:
     law : str
         Law of the noise, such as `laplace`; `unknown` if it is not understood.
     scales : tuple of (float, float), or None
-        Scale of the noise for d1 and for d2, equal unless it depends on the data; of several pieces
-        of noise, the scales of the costliest. None if unknown.
+        Scale of the noise for d1 and for d2, equal unless it depends on the data; for several
+        pieces of noise, the scales of the costliest piece. None if unknown.
     operands : tuple of (str, str)
         The values that the noise hides, for d1 and for d2, shortened.
     shift : float
-        Distance of these values; of several pieces, the largest.
+        Distance between the two values; for several pieces of noise, the largest distance.
     entries : int
         Number of pieces of noise, over all turns of a loop.
     cost, total : float or None

@@ -461,7 +461,7 @@ def gaussian_smallest_probability(mu: float) -> Callable[[float], float]:
 
 
 def at_bound(epsilon: float, delta: float, mu: float | None) -> PrivacyClaim | None:
-    """Return the strongest claim that lower bounds leave open.
+    """Return the strongest claim that the given lower bounds do not refute.
 
     Parameters
     ----------

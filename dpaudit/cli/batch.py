@@ -103,7 +103,8 @@ def run_one(
     from dpaudit.auditing.engine import run_audit
     from dpaudit.auditing.underpowered import foreseen
 
-    # Before the first draw, since drawing may take hours. With -q, only the verdict says it.
+    # Warn before the first draw, since drawing may take hours. With -q, only the verdict mentions
+    # it.
     reason = None if spec.requirements.allow_underpowered or quiet else foreseen(spec)
     if reason is not None:
         click.echo(folded(visible(f"warning: {spec.name}: under-powered: {reason}")), err=True)
@@ -137,8 +138,8 @@ def run_one(
 
 
 def _of_the_mechanism(error: BaseException) -> MechanismError:
-    """Return the error for an exception of the mechanism, such as SystemExit, that would end the
-    program."""
+    """Return the MechanismError for an exception of the mechanism, such as SystemExit, that would
+    end the program."""
     source = " (this was not Ctrl-C)" if isinstance(error, KeyboardInterrupt) else ""
     return MechanismError(
         f"the mechanism itself raised {words(error)}{source}, which is not an Exception and would "
@@ -173,7 +174,7 @@ class Printer:
     def __init__(
         self, names: Sequence[str], *, quiet: bool, verbose: int, to: TextIO | None = None
     ) -> None:
-        """names: names of all audits.  to: stream in place of standard output."""
+        """Prepare to print. names: names of all audits.  to: stream in place of standard output."""
         if quiet and verbose:
             why = "-q (--quiet) asks for less, -v (--verbose) for more; give one of them"
             raise UsageError(why, code="options-conflict")
@@ -194,7 +195,7 @@ class Printer:
             self._block(_coloured(text, result))
             return
         if self._width is None and result.failing_warnings:
-            return  # the line states the warnings
+            return  # the line that was printed already has the warnings
         remarks = render_warnings if self._quiet else render_remarks
         for text in remarks(result):
             self._line(text)

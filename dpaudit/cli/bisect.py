@@ -119,7 +119,7 @@ def bisect(
     outputs = _outputs(json, report)
     found = str(found_in)
     every = releases(str(package), f"{versions}")
-    releases(str(package), found)  # checks how it is written
+    releases(str(package), found)  # raises UsageError for a misspelt release
     python = settings.pop("python", sys.executable)
     folder = Path(cache).expanduser()
     environments = Environments(folder, str(package), beside, python)

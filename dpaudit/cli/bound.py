@@ -161,7 +161,7 @@ def bound(
                 _refuse("anything but --canaries", more)
                 result = _result(files, claim, settings, guesses=guesses, **others)
     except KeyboardInterrupt:
-        results.finish()  # without a result, in the place of an earlier one
+        results.finish()  # writes files without a result over the files of an earlier run
         raise
     command = repeating(ctx, files, result.seed)
     result = replace(result, expect=expect, strict=strict, grouped=grouped, command=command)
@@ -198,7 +198,8 @@ def _result(
 
 
 def _refuse(flag: str, others: Mapping[str, Any]) -> None:
-    """Raise UsageError if an option was given that has no meaning for `flag`."""
+    """Raise UsageError if an option was given that `flag` excludes. others: {option: value or
+    None}."""
     for name in filter(others.get, others):
         raise UsageError(
             f"--{name} has no meaning for {flag}; leave it out", code="options-conflict"

@@ -67,7 +67,7 @@ def compare(old: Path, new: Path, report: list[str]) -> int:
             is_shown = True
         else:
             write_whole(Path(to.file), text.encode(errors="backslashreplace"))
-    # On standard error if a report is on standard output, as in dpaudit run.
+    # The text goes to standard error if a report goes to standard output, as in dpaudit run.
     click.echo(render(comparison), nl=False, err=is_shown)
     if comparison.regressions:
         return exit_codes.VIOLATION

@@ -79,7 +79,7 @@ class _Bash(BashComplete):
     def format_completion(self, item: CompletionItem) -> str:
         value = str(item.value).removeprefix(self._before)
         if item.type == "plain" and value and not self._is_quoted:
-            value = shlex.quote(value)  # bash inserts it as it is
+            value = shlex.quote(value)  # bash does not quote what it inserts
         return f"{item.type},{value}"
 
 

@@ -83,7 +83,7 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
     if text is None:
         return None
     try:
-        number = Decimal(text.replace(",", ""))  # takes underscores, and is exact
+        number = Decimal(text.replace(",", ""))  # Decimal accepts underscores, and is exact
         if number.adjusted() >= _DIGITS:  # int(number) would write out all digits
             raise UsageError(
                 f"{param.opts[0]} {text!r} is too large; give at most {_DIGITS} digits",
@@ -91,7 +91,7 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
             )
         if number == number.to_integral_value():
             return int(number)
-    except ArithmeticError:  # not a number, or not a finite one
+    except ArithmeticError:  # the text is not a finite number
         pass
     raise UsageError(
         f"{param.opts[0]} {text!r} must be a whole number, e.g. 1_000_000 or 1e6",
@@ -102,7 +102,7 @@ def _whole_number(_: click.Context, param: click.Parameter, text: str | None) ->
 def _processes(
     ctx: click.Context, param: click.Parameter, text: str | None
 ) -> int | float | str | None:
-    """Read a number of processes, as it would stand in a file, or `auto`."""
+    """Return a number of processes, as a YAML file gives it, or the text `auto`."""
     try:
         return _whole_number(ctx, param, text)
     except UsageError:
@@ -121,7 +121,7 @@ def _seed(ctx: click.Context, param: click.Parameter, text: str | None) -> int |
     """Read a seed. For `random`, draw a seed here, so that all audits of a batch share it."""
     if text == "random":
         drawn = DrawnSeed(secrets.randbelow(2**32))
-        if not ctx.params.get("resume"):  # a journal has one already
+        if not ctx.params.get("resume"):  # a resumed run uses the seed of its journal
             click.echo(f"--seed random drew {drawn}; --seed {drawn} repeats this run", err=True)
         return drawn
     if text is not None and not text.isdecimal():
@@ -238,7 +238,7 @@ def given_settings(ctx: click.Context, flags: dict[str, Any]) -> dict[str, Any]:
     }
     settings = {name: value for name, value in explicit.items() if name not in _CLAIM}
     for name, value in settings.items():
-        if OPTIONS[name].kind is table.NUMBER:  # here, so that the message names no file
+        if OPTIONS[name].kind is table.NUMBER:  # checked here, since later checks name a file
             OPTIONS[name].verify(value)
     claim = {name: explicit[name] for name in _CLAIM if name in explicit}
     return {**settings, "claim": claim} if claim else settings

@@ -112,7 +112,8 @@ class RootGroup(SuggestingGroup):
         except click.UsageError as error:
             name = ctx.invoked_subcommand
             command = None if name is None else self.get_command(ctx, name)
-            if error.ctx is None and command is not None:  # click's parser leaves it empty
+            # click's parser does not set the context of its errors
+            if error.ctx is None and command is not None:
                 error.ctx = click.Context(command, info_name=name, parent=ctx)
             raise
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -142,7 +143,7 @@ def guarded(command: Callable[[], Any]) -> int:
     """Run a command, show its error, if any, and return its exit code."""
     try:
         code = command()
-        with suppress(ValueError):  # closed by the mechanism
+        with suppress(ValueError):  # the mechanism may have closed standard output
             sys.stdout.flush()
         return code if isinstance(code, int) else exit_codes.NOTHING_FOUND
     except click.ClickException as error:
@@ -278,11 +279,12 @@ def _show(error: click.ClickException) -> None:
         near = nearest(error.option_name.lstrip("-"), known)
         message = f"there is no option {error.option_name!r}."
         elsewhere = _elsewhere(error)
-        # An option of another command was not meant to be one of the few of the root group.
+        # If another command has the option, do not suggest one of the few options of the root
+        # group.
         if near is not None and not (elsewhere and isinstance(command, RootGroup)):
             message += f" Did you mean {known[near]!r}?"
         message += elsewhere
-        if len(error.option_name) == len("-d"):  # the first letter of -d1
+        if len(error.option_name) == len("-d"):  # click reads -d1 as the option -d
             message += " Names of several letters take two dashes, as --d1."
     path = error.ctx.command_path if error.ctx else "dpaudit"
     line = f"error: {message[:1].lower()}{message[1:]} (see '{path} --help')"

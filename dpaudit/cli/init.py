@@ -67,8 +67,8 @@ _MORE = (
     *(one for one in CLAIMED if one not in _FLAGS),
     *("group", "definition"),
 )
-# Numbers of draws for the audit that is written down. The largest that takes at most _SECONDS is
-# chosen, from the fastest of _ROUNDS rounds of _TRIALS draws for each input.
+# Numbers of draws, of which one is written into the file: the largest that takes at most _SECONDS,
+# at the speed of the fastest of _ROUNDS rounds of _TRIALS draws for each input.
 _BUDGETS = (100_000, 10_000, 1_000)
 _SECONDS = 10.0
 _TRIALS, _ROUNDS = 3, 3
@@ -162,7 +162,8 @@ def _started(target: str, settings: dict[str, Any], project: Project) -> Start:
     if confidence is not None:
         start = replace(start, confidence_of_tests=confidence)
     if not start.holes:
-        build_spec(start.settings, project)  # raises the errors that the file would give
+        # raises the errors that `dpaudit run` would raise for the file
+        build_spec(start.settings, project)
     return start
 
 

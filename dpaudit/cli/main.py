@@ -13,9 +13,11 @@ def main() -> None:
     """Run the command line and exit."""
     if _runs_a_command():
         _fix_hash_seed()
-    import signal  # takes milliseconds, and _fix_hash_seed may start the program again
+    # imported late, since it takes milliseconds and _fix_hash_seed may start the program again
+    import signal
 
-    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # False: it is ignored
+    # False if the process was started with Ctrl-C ignored
+    heeds = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heeds:
         signal.signal(signal.SIGINT, _end)
     _open_what_is_closed()

@@ -52,7 +52,7 @@ def folded(text: str) -> str:
 def _is_terminal() -> bool:
     try:
         return sys.stderr.isatty()
-    except (AttributeError, ValueError):  # absent, or closed by the mechanism
+    except (AttributeError, ValueError):  # standard error is absent, or the mechanism has closed it
         return False
 
 

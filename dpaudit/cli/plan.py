@@ -223,7 +223,7 @@ def _check_speed(spec: AuditSpec) -> None:
     if runs_in_another_process(spec.target):
         return
     taken = []
-    # The trial reports any error of the mechanism.
+    # Errors of the mechanism are ignored here, since the trial will report them.
     with kept(), kept_from_leaving(), preserved(), suppress(Exception, SystemExit):
         mechanism = load_mechanism(spec.target)
         for _ in range(2):
@@ -268,7 +268,7 @@ def _result(
 
 def _rate(spec: AuditSpec, found: AuditPlan, requests: Requests) -> float:
     """Return the draws per second of an audit in one process."""
-    if speed(found.last) < _SLOW:  # the draws then take nearly all of the time
+    if speed(found.last) < _SLOW:  # if draws are slow, they took nearly all of the trial's time
         return speed(found.last)
     seconds = _TIMED * len(spec.pairs)
     timed = replace(spec, time=seconds, full=True, stop_early=None, workers=1, no_trace=True)
@@ -348,7 +348,8 @@ class _Shown:
     def __init__(
         self, found: AuditPlan, goals: _Goals, points: Sequence[ProfilePoint], rate: float
     ) -> None:
-        """points: points of the claim's profile.  rate: draws per second."""
+        """Make the words of a plan. points: points of the claim's profile.  rate: draws per
+        second."""
         self._found, self._points, self._rate = found, points, rate
         self._excess, self._rare, self._power = goals.excess, goals.rare, goals.power
         self._rare_samples = self._for_rare()

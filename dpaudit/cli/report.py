@@ -239,7 +239,8 @@ def _recheck(file: Path, result: AuditResult) -> list[str]:
         return recheck(result)
     except DpauditError:
         raise
-    except Exception as error:  # what the bettors believed has no declared type to be checked by
+    # damaged beliefs of bettors may raise any exception: reading the file does not check them
+    except Exception as error:
         raise UsageError(
             f"{file}: {result.name} cannot be rechecked, so the file is damaged: "
             f"{type(error).__name__}: {error}",
@@ -270,7 +271,7 @@ def differences(recorded: AuditResult, *, quiet: bool) -> list[str]:
     spec = located_spec(named, lambda path: f"{recorded.name}: ", folder)
     with auditing() as requests:
         again = run_one(spec, requests, spec.name, quiet=quiet)
-    again = replace(again, family=recorded.family)  # which other audits decide on
+    again = replace(again, family=recorded.family)  # other audits of the family decide its level
     found = list(_compared(recorded, again))
     if found and recorded.workers != again.workers:
         before, after = (

@@ -73,7 +73,7 @@ def run(
     most = _most_failures(maxfail, exitfirst=exitfirst)
     settings, project = given_settings(ctx, flags), here()
     if not targets and "command" not in settings:
-        if {"d1", "d2"} & settings.keys():  # of one mechanism, which was left out
+        if {"d1", "d2"} & settings.keys():  # inputs were given, so the argument TARGET is missing
             raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
         targets = tuple(project.files())
     requested = _requested(ctx, targets, settings, project, familywise=familywise)
@@ -133,7 +133,8 @@ def finished(
             codes.append(code)
             if len(seen) < len(specs):
                 results.keep()
-            if not is_open(result):  # else its verdict is not known yet
+            # the verdict of an open audit is known only when all audits have ended
+            if not is_open(result):
                 printer.show(result)
             if most is not None and sum(map(bool, codes)) >= most:
                 results.not_run = [spec.name for spec in specs[len(seen) :]]
@@ -146,7 +147,8 @@ def finished(
         final = _final(seen, len(specs), results)
         results.finish()
         for before, after in zip(seen, final, strict=True):
-            if is_open(before):  # as it stands, by its share alone where audits are missing
+            # print open audits, too: without the missing audits, each is judged at its own share
+            if is_open(before):
                 printer.show(after)
         click.echo(f"\n{len(seen)} of {counted(len(specs), 'audit')} finished", err=True)
         if specs[0].journaling.journal is not None:
@@ -215,7 +217,8 @@ def _requested(
             code="arguments-wrong",
         )
     if targets:
-        split(targets[0])  # what names no function is told so before what else is missing
+        # raises TargetError for a target that names no function, before errors about missing flags
+        split(targets[0])
     target = targets[0] if targets else "--command …"
     example = f"dpaudit run {target} --d1 0 --d2 1 --epsilon 1"
     check_complete(settings, ("d1", "d2"), "one mechanism", example)

@@ -92,7 +92,7 @@ class Results:
     """Results to be written to files, or to standard output (`-`)."""
 
     def __init__(self, to: Iterable[Destination], stdout: TextIO, planned: int = 1) -> None:
-        """planned: number of results of a complete run."""
+        """Begin without results. planned: number of results of a complete run."""
         self._entries: dict[Destination, list[Any]] = {one: [] for one in to}
         self._planned = planned
         # Names of audits that were left out because the run stopped early.

@@ -45,7 +45,7 @@ Parameters = dict[str, Parameter]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read about a mechanism.
+    """The properties of a mechanism that its signature and docstring show.
 
     target: the mechanism, with the factory, method and generator that the signature shows; missing
     arguments are FILL_IN.  parameters: parameters of the call that draws; empty if unknown.
@@ -113,7 +113,7 @@ def _built(target: ImportedTarget, found: Any, *, is_guessed: bool) -> Callable[
     try:
         return build(target)
     except TargetError as error:
-        if not is_guessed or error.__cause__ is not None:  # raised by the target's own code
+        if not is_guessed or error.__cause__ is not None:  # the target's own code raised it
             raise
         if not parameters_of(found):
             raise TargetError(
@@ -159,7 +159,8 @@ def _made(
     maker: Any, target: ImportedTarget, known: Mapping[str, Any]
 ) -> tuple[ImportedTarget, tuple[str, ...]]:
     """Return a target with the arguments of its constructor, and the names of missing ones."""
-    if isinstance(target.init, list | tuple):  # positional: the constructor checks them
+    # arguments by position are checked by the constructor
+    if isinstance(target.init, list | tuple):
         return target, ()
     given = dict(target.init or {})
     filled = _filled(parameters_of(maker), given, known)
@@ -322,7 +323,8 @@ _TYPES: tuple[tuple[str, Guess], ...] = (
     (r"\b(ndarray|nd_?array|array_?-?like|array)\b.*\bint", _rows(0, 1, 1, form="array")),
     (r"ndarray|\barray|arraylike", _ARRAY),
     (r"\b(dict|mapping|set|frozenset|series)\b", Guess()),
-    (r"\btuple\[[^\]]*,(?!\s*\.\.\.)", Guess()),  # each entry has its own meaning
+    # the entries of a tuple of fixed length have different meanings, so no inputs are guessed
+    (r"\btuple\[[^\]]*,(?!\s*\.\.\.)", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\b(list|tuple|dict|mapping)\b", Guess()),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\bbool", _rows(True, False, True)),
     (r"\b(list|sequence|iterable|collection|tuple)s?\b.*\bstr", _rows("a", "b", "c")),

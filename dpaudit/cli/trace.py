@@ -107,7 +107,7 @@ def trace(
     """
     stdout = ctx.with_resource(set_apart())
     settings = given_settings(ctx, flags)
-    settings.pop("time", None)  # of the trace, and not of an audit
+    settings.pop("time", None)  # the time limit of the trace is no setting of an audit
     if target.endswith((".yaml", ".yml")):
         raise UsageError(
             f"{target!r} is a file of audits; a trace takes one import path",

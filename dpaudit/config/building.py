@@ -54,7 +54,8 @@ from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.inputs.values import IMPORT, LIBRARIES, with_tuples, written
 from dpaudit.targets.target import AnyTarget, CommandTarget, repeated, single_targets
 
-# Settings that do not affect a result, or that a result stores elsewhere.
+# Settings that the request of a result leaves out: they do not affect the result, or the result has
+# a field for them.
 _NOT_REPEATED = ("seed", "workers", "executor")
 # Longest text that may name a file, in characters.
 _LONGEST = 4096

@@ -30,8 +30,8 @@ from dpaudit.inputs.files import near_file, read_text, why_unreadable
 from dpaudit.inputs.yaml_values import YamlError, compose, construct, line_of
 from dpaudit.wording import shown
 
-# Keys of inputs; keys of values that a mechanism gets; keys of values that it gets or returns; and
-# keys that contain such keys.
+# In this order: keys of inputs; keys of all values that a mechanism gets; keys of values that it
+# gets or returns; keys of lists or mappings in which such keys occur.
 _INPUTS = ("d1", "d2")
 _GIVEN = (*_INPUTS, "params", "init")
 _VALUES = (*_GIVEN, "range", "matrix")

@@ -25,7 +25,7 @@ from dpaudit.wording import shown
 SCORE, CANARY, RUN = "score", "canary", "run"
 # Maximum number of canaries, since all coins are kept in memory.
 _MOST = 10**8
-# Keys of the random streams of a seed: one for the coins, one for the directions of gradients.
+# Numbers of the random streams of a seed: one for the coins, one for the directions of gradients.
 _COINS, _DIRECTIONS = 1, 2
 
 
@@ -180,8 +180,8 @@ def coins_digest(included: NDArray[np.bool_]) -> str:
 def read_scores(file: Path) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return the coins (n,) and the scores (n,) of a file with one canary per row.
 
-    The column `included` holds 1 or 0, the column `score` a number. If there are columns `canary`
-    and `run`, no canary and only one run may be in the file. Raises DatasetError.
+    The column `included` holds 1 or 0, the column `score` a number. No value of a column `canary`
+    may repeat, and a column `run` must have a single value. Raises DatasetError.
     """
     table = read_columns(file)
     included = [

@@ -24,7 +24,8 @@ SEVERAL = (
 )
 
 _ARRAY = "array of shape"
-# Step to a record in the places of `_types`, and the types of an array's entries by dtype.kind.
+# The places of `_types` are tuples of steps: `_RECORD` is the step from a dataset to its records, a
+# column name the step to a value. `_KINDS` has the type of an array's entries by `dtype.kind`.
 _RECORD = ("[]",)
 _KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("US", "text")}
 # Largest dataset that is searched for warnings, in values.

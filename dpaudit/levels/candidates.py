@@ -35,7 +35,8 @@ from dpaudit.levels.rule_tables import RuleTable, balanced
 from dpaudit.levels.scores import Intervals, Scored
 from dpaudit.levels.shrinkage import ExpectedDraws, averaged, merged, shrunk_to
 
-# Predicted log-ratios of cells, (fits, cells), from the counts of all of them, (fits, cells, 2).
+# A function from the counts of all cells, (fits, cells, 2), to predicted log-ratios of the cells,
+# (fits, cells).
 Predictor = Callable[[IntArray], FloatArray]
 
 
@@ -118,8 +119,8 @@ class Candidate(ABC):
 
     @property
     def is_relearned(self) -> bool:
-        """Whether counts of further draws change the score that orders outcomes, not only the
-        counts."""
+        """Whether further draws refit the score that orders outcomes. Otherwise they only add to
+        the counts of the levels."""
         return False
 
     @cached_property
@@ -336,7 +337,7 @@ def by_score(
 ) -> OrderedBins:
     """Return the candidate whose levels are bins of a score.
 
-    source: makes the levels, if the score is refitted later; None: the score stays as it is.
+    source: makes the levels of a score that further draws refit; None: the score is never refitted.
     """
     counts = by_arm(scored.levels, len(scored.edges) + 2, selection.is_d1)
     return OrderedBins(

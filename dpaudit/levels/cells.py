@@ -24,7 +24,8 @@ from dpaudit.outcomes.columns import number_writer
 from dpaudit.outcomes.representation import Phrases, phrases_of
 from dpaudit.stats.order import in_order
 
-# Largest number of intervals of numbers, frequent values apart.
+# Largest number of intervals of numbers in a column, not counting the intervals of single frequent
+# values.
 LARGEST = 320
 # Words for the event of a level that no outcome reaches.
 NO_OUTPUT = "no output"
@@ -179,7 +180,7 @@ def make_cells(column: Column, limit: int = LARGEST) -> Cells:
     There is an interval for each value if the column has few values. Otherwise intervals lie
     between quantiles, finer in both tails, and each frequent value has its own interval. Each label
     that was seen twice has a cell.
-    limit: largest number of intervals, frequent values apart.
+    limit: largest number of intervals, not counting the intervals of single frequent values.
     """
     numbers = column.numbers if column.codes is None else column.numbers[column.codes == 0]
     edges = _edges(in_order(numbers), limit) if len(numbers) else np.empty(0)

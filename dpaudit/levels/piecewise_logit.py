@@ -38,9 +38,10 @@ LEVELS = 64
 # Numbers of levels for which all ramps are made. The ramps over fewer levels are selected from
 # these.
 _MADE = (16, 32, LEVELS)
-# Offset of a ramp that rises from -½ to ½, from 0 to 1, or from -1 to 0.
+# A ramp rises from 0 to 1. With these offsets it rises from -½ to ½, from 0 to 1, or from -1 to 0.
 _OFFSETS = np.array([-0.5, 0.0, -1.0])
-# Positions of either end of a ramp within its level, in levels, that a ramp is averaged over.
+# A ramp is averaged over these positions of each of its ends, relative to the middle of the level
+# in which the end lies, in levels.
 _BETWEEN = (-0.4, -0.2, 0.0, 0.2, 0.4)
 # The ends of a ramp are averaged over this many levels on either side of the best ends.
 _NEARBY = 6

@@ -42,8 +42,9 @@ from dpaudit.stats.order import few_values
 
 # Number of draws from which on an entry is usual, or has a cell of its own among all entries.
 OFTEN = 10
-# If more than this share of the entries of a column would be rare, new values never end, and rarity
-# is not looked at (labels, keys) or means to lie outside a range (numbers).
+# If more than this share of the entries of a column would be rare, further draws would bring ever
+# more new values. Then no label or key of the column counts as rare, and a number is rare if it
+# lies outside a range.
 _NEVER_STOPS_BEING_NEW = 0.02
 # Number of draws from which on a value repeats.
 _REPEATS = 2
@@ -57,8 +58,8 @@ USUAL, UNLISTED, FIRST_CELL = 0, 1, 2
 # Joint number of an outcome that the filter lets through although no listed column has a rare
 # entry.
 OTHER = 1
-# Largest number of rare values, and of rare labels, of a column with a cell of their own, and of
-# rare values inside the usual range.
+# For each column: largest number of rare values with a cell of their own, of rare labels with a
+# cell of their own, and of rare values inside the usual range.
 _MOST_RARE = 8
 # _TAIL: share of the numbers of a column in either tail.
 # _TIMES_AS_FAR: a number at least this many times as far from the median as the number before it
@@ -89,7 +90,7 @@ class Usual:
     is_range: bool
     labels: frozenset[str] | None
     repeated: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
-    # Cells whose value is whether their entries are rare.
+    # The cells of the column; the value of a cell is whether its entries are rare.
     _rarity: Cells = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -65,7 +65,7 @@ class RuleTable:
     h: by rule, the factor h of δ in c ≤ e^ε w + h δ: 1 for a rule that guesses both inputs, ½ for a
         rule that guesses one (docs/method.md (2.1)).
     possible: by rule, whether l ≤ u.
-    draws: number of draws that the guesses are out of.
+    draws: number of all draws, with or without a guess.
     """
 
     correct: FloatArray
@@ -204,7 +204,7 @@ def evidence_of(
     It is the number of guesses times the Kullback-Leibler divergence of the share of right guesses
     from e^ε / (1 + e^ε), the largest share under the claim; 0 below that share.
     correct, wrong: numbers of right and wrong guesses.
-    draws: number of draws that the guesses are out of.
+    draws: number of all draws, with or without a guess.
     h: factor of δ; h · δ · draws right guesses are excused and subtracted first (docs/method.md
         §2).
     """

@@ -406,8 +406,8 @@ def _one_more(
     point where the likelihood rises fastest; None if it rises too little there.
 
     on_grid: likelihood of the log-ratios on the grid.
-    sizes, weights: of the present clusters. The new cluster starts with half the weight of its
-        nearest neighbour.
+    sizes, weights: sizes and weights of the present clusters. The new cluster starts with half the
+        weight of its nearest neighbour.
     """
     logs = _Likelihood.of(cells, sizes).logs(weights)[:, None]
     # The exponent is limited for cells that no cluster explains.

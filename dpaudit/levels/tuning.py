@@ -87,7 +87,7 @@ GAIN_OF_CHOICE = 2.0
 # For a parameter: a cluster of cells, a less simple fit of a column. One nat, as in AIC.
 # Halved -0.2, doubled 0.
 COST_OF_PARAMETER = 1.0
-# For a score of an independent block of columns, or of the outputs of one type, of its own.
+# For a separate score of an independent block of columns, or of the outputs of one type.
 GAIN_OF_BLOCK = 3.0
 
 # Smoothing of counts.

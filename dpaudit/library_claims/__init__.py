@@ -103,7 +103,7 @@ def _objects(function: Any, question: Question) -> Iterator[Any]:
         if owner is not None:
             yield owner
         yield function
-        inner = getattr(function, "func", None)  # of functools.partial
+        inner = getattr(function, "func", None)  # the function of a functools.partial
         if inner is None:
             return
         function = inner

@@ -87,7 +87,8 @@ def single(question: Question, asked: str, **parameters: Any) -> dict[str, Any]:
     """Return the answer of a library that states another definition, by one parameter or two."""
     symbols = {"rho": "ρ", "delta": "δ", "mu": "μ"}
     if question.delta is not None:
-        return point(question, asked, 0.0)  # raises: there is no δ to choose
+        # raises NoClaim, since this answer has no δ that the user could choose
+        return point(question, asked, 0.0)
     claim = {name: number(value, symbols[name], asked) for name, value in parameters.items()}
     words = ", ".join(f"{symbols[name]} = {value:.12g}" for name, value in claim.items())
     return {"asked": asked, "claim": claim, "answer": words}

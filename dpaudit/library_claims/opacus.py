@@ -27,7 +27,8 @@ def ask(thing: Any, question: Question) -> dict[str, Any]:
         )
 
     def epsilon_at(delta: float) -> Any:
-        with warnings.catch_warnings():  # of the orders, and of an experimental accountant
+        # Opacus warns about orders, and about accountants that are experimental
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return accountant.get_epsilon(delta)
 

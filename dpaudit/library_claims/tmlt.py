@@ -36,7 +36,7 @@ def as_input(measurement: Any, value: Any) -> Any:
     types = {"NumpyIntegerDomain": ("int", "int64"), "NumpyFloatDomain": ("float", "float64")}
     if kind not in types or isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
-    import numpy  # of the library's environment
+    import numpy  # here, since dpaudit may ask under a Python without NumPy
 
     name = types[kind][1]
     bits = getattr(measurement.input_domain, "size", 64)

@@ -136,7 +136,7 @@ def _are(letters: NDArray[np.uint32], text: NDArray[np.uint32]) -> NDArray[np.bo
 
 
 def of_mixed(values: Sequence[str | float]) -> Entries:
-    """Return the entries of a list of labels and numbers; no number may be NaN."""
+    """Return the entries of a list of labels (texts) and numbers; no number may be NaN."""
     known: dict[str, int] = {}
     codes = [known.setdefault(one, len(known) + 1) if isinstance(one, str) else 0 for one in values]
     numbers = [math.nan if isinstance(one, str) else one for one in values]

@@ -164,7 +164,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
         keep: Sequence[int] = (),
     ) -> None:
-        self.received = bytearray()  # output that no method has returned yet
+        self.received = bytearray()  # received output that no method has returned yet
         self.has_ended = False
         # Whether the program has read any input; set when it is killed, and True until then.
         self.has_read = True

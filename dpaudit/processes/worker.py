@@ -287,7 +287,8 @@ class Service:
                         value = post_processed(process, value)
                 except FAILURES as error:
                     end_if_forked(_OWNER, error)
-                    if type(error).__name__ == "TrainingError":  # of dpaudit.training
+                    # an error of dpaudit.training, which is not imported here
+                    if type(error).__name__ == "TrainingError":
                         raise Refused(str(error), code=getattr(error, "code", "training")) from None
                     text = _text(raised(error))
                 else:

@@ -47,7 +47,8 @@ class Frozen:
 
     @property
     def words(self) -> str:
-        """The event in which the rule guesses d1; if there is none, the one for d2."""
+        """The event in which the rule guesses d1; if there is none, the event in which it guesses
+        d2."""
         return self.rule.words[0] or self.rule.words[1] or ""
 
 

@@ -16,7 +16,7 @@ from dpaudit.errors import UsageError
 
 # Seconds that an installation, or a question to the package index, may take.
 _SECONDS = 600
-# Last characters of what an installer wrote, for the report.
+# Number of characters, from the end of an installer's output, that the report shows.
 _LAST = 300
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RELEASE = re.compile(r"\d+(\.\d+)*([a-z]+\d+|\.(post|dev)\d+)?")

@@ -26,7 +26,7 @@ class Bound:
     at: str = ""
 
     def row(self, result: AuditResult) -> list[Item]:
-        """Return the bound as a row of a report."""
+        """Return the bound as one row of a report: parameter, bound and claimed value."""
         implied, number = self._stated(result)
         label = f"{self.symbol} {'above' if implied else 'at least'}"
         confidence = 1 - result.level if implied else result.confidence
@@ -121,7 +121,8 @@ def own_bound(claim: PrivacyClaim, epsilon: float, delta_lower: float) -> Bound 
     own = claim.own_lower(epsilon, delta_lower)
     if own is None:
         return None
-    name = {"μ": "mu", "ρ": "rho"}.get(own[0], "epsilon")  # else a divergence, D_2
+    # a bound named D_2 belongs to the ε of Rényi DP
+    name = {"μ": "mu", "ρ": "rho"}.get(own[0], "epsilon")
     return Bound(*own, float(claim.parameters()[name]))
 
 
@@ -144,7 +145,7 @@ def _bounds(result: AuditResult, every: bool) -> Iterator[Bound]:
     is_distance = list(claim.parameters()) == ["delta"]
     at = "" if is_distance else f" at ε = {numbers.plain(point.epsilon)}"
     delta = Bound("δ", result.delta_lower, point.delta, at)
-    if is_distance or (point.delta and not point.epsilon):  # where all that is claimed is δ
+    if is_distance or (point.delta and not point.epsilon):  # the claim has no parameter but δ
         yield from (delta, epsilon) if every else (delta,)
     else:
         yield from (epsilon, delta) if every or point.delta else (epsilon,)

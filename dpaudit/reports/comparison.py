@@ -92,7 +92,8 @@ def compare(
     for name in dict.fromkeys([*old, *new]):
         was, found = old.get(name), new.get(name)
         if was is None and found is not None:
-            # A later comparison would find it in both runs, and report nothing.
+            # An unexpected result of a new audit is a regression: later comparisons, with the audit
+            # in both runs, would not report it.
             is_bad = not is_expected(found)
             changes.append(Change(name, _new(found), is_bad, now=_shown(found)))
         elif found is None and was is not None:
@@ -226,7 +227,8 @@ def _budget(result: AuditResult) -> int | None:
 
 
 def _asked(was: AuditResult, found: AuditResult) -> Iterator[tuple[str, bool]]:
-    """Yield differences of settings that make the two results results of different audits."""
+    """Yield differences of settings: with such a difference, the two results belong to different
+    audits."""
     said = [*_COMPARED]
     if was.claim != found.claim:
         yield f"another claim: {found.claim.describe()}, before {was.claim.describe()}", False
@@ -300,7 +302,7 @@ def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
     settings = as_lists(request.get("settings"))
     if not isinstance(settings, dict):
         return {}
-    # Older requests have neither, and no draw depends on them.
+    # Requests of older versions lack these two settings, and no draw depends on them.
     return {key: value for key, value in settings.items() if key not in ("name", "expect")}
 
 
@@ -334,8 +336,9 @@ def _interval(one: AnyCertificate) -> tuple[float, float]:
     interval = getattr(one, "interval", None)
     if interval is None:
         return one.epsilon_lower, float("inf")
-    # The upper end of one run is compared with the lower bound of the other; each of the two holds
-    # at the confidence of its pair. The lower end of the interval is left out, as a third one.
+    # The caller compares the upper end of one run with the lower bound of the other run; each holds
+    # at the confidence of its pair. The lower end of the interval is not used: it would be a third
+    # bound, with an error probability of its own.
     return one.epsilon_lower, interval.upper
 
 

@@ -62,7 +62,8 @@ def _draws_meaning(result: AuditResult, ending: Sampled | Failed, verbose: int) 
     """Return sentences on what an attacker learns, and on what the audit could not show."""
     if ending.deciding is None:
         return []
-    # Of a violation that another parameter shows, a bound of 0 for ε says nothing.
+    # If only the bound of another parameter shows a violation, a bound of 0 for ε is no
+    # information.
     says = result.epsilon_lower > 0 or result.verdict is not Verdict.VIOLATION
     lines = paragraph(findings.attacker(result)) if verbose and says else []
     if result.verdict is Verdict.NO_VIOLATION_FOUND:
@@ -86,7 +87,7 @@ def _pair(certificate: Certificate, result: AuditResult, verbose: int) -> list[I
         for place, (name, value) in enumerate(findings.bets(certificate)):
             lines += row("bets" if place == 0 else "", f"{name}: {value}")
     if findings.is_by_divergence(certificate) and not verbose:
-        lines += _divergence(certificate)  # the event stays within the claim
+        lines += _divergence(certificate)  # the divergence refutes the claim, the event does not
     else:
         lines += _events(certificate, result.confidence, verbose)
         bets = findings.by_bets_alone(certificate)
@@ -237,7 +238,7 @@ def _workings(certificate: Certificate) -> list[Item]:
         wealth += (
             f" on events, {numbers.at_least(certificate.divergence_bets.wealth)} on divergences"
         )
-    # The rules of a portfolio share what the exact test may spend.
+    # The rules of a portfolio share the error probability of the exact test; this is all of it.
     alphas = (certificate.alpha_betting, fixed.alpha / fixed.share)
     spent = [numbers.error_level(one) for one in alphas]
     tests = "for the exact test"
@@ -309,7 +310,7 @@ def _exact_meaning(result: AuditResult, ending: Exact, verbose: int) -> list[Ite
         learns = f"is certain after any output that only one can give: up to {share} of all"
     else:
         sure = 1 / (1 + math.exp(-decisive.epsilon))
-        is_near = sure >= _NEARLY_CERTAIN  # which is not shown as 100 %
+        is_near = sure >= _NEARLY_CERTAIN  # a certainty below 1 is never shown as 100 %
         most = numbers.sure(decisive.epsilon, numbers.UP) if is_near else numbers.share(sure)
         learns = f"can tell the inputs apart with up to {most} certainty, from one output"
     return [*paragraph(f"{EVEN} {learns}."), *paragraph(_STATED)]

@@ -71,7 +71,7 @@ def refutation(certificate: Certificate) -> str:
     if test is not None and is_by_divergence(certificate):
         allowed, lower = numbers.apart(test.allowed, test.lower, digits=2)
         return f"{divergence(test)} is at least {lower}; the claim allows {allowed}"
-    found = None  # where the counts alone do not show it
+    found = None  # the counts of the event alone do not show the refutation
     if certificate.ended_by_bets:
         return f"betting wealth reached {_wealth(certificate)}"
     if _is_by_witnesses(certificate) and not _is_by_bets(certificate):
@@ -196,7 +196,7 @@ def allowance(name: str, event: AnyEvent, point: ProfilePoint) -> Row:
     if most >= 1:
         limit = f"min(1, {limit})"
     written = numbers.share(most, numbers.UP)
-    if ahead - most > _NOISE:  # as many digits as show the difference, as in the headline
+    if ahead - most > _NOISE:  # enough digits to show the difference, as in the headline
         written, _ = numbers.shares_apart(most, ahead)
     return Row("allowed", f"{letter}({name}) ≤ {limit} = {written}")
 
@@ -395,13 +395,13 @@ def brief(words: str) -> str:
 
 def _rounded(line: str) -> str:
     """Return the text with thresholds of six digits, unless further digits matter."""
-    if "'" in line or '"' in line:  # a text of an output may look like one
+    if "'" in line or '"' in line:  # a quoted output may contain text that looks like a threshold
         return line
     found = _LONG.findall(line)
     short = {one: f"{float(one):.{_DIGITS}g}" for one in found}
     if len(set(short.values())) < len(short):
         return line
-    # Of 0.30000000000000004 the last digits are what matters.
+    # A threshold such as 0.30000000000000004 keeps all digits, since its last digits matter.
     plain = [one for one in short if float(short[one]) != float(f"{float(one):.{_MANY}g}")]
     return _LONG.sub(lambda one: short[one[0]] if one[0] in plain else one[0], line)
 
@@ -413,6 +413,6 @@ def _joins(line: str) -> bool:
 
 def _is_whole(part: str) -> bool:
     """Return whether a part ends outside of brackets and quotes."""
-    part = re.sub(r"\\.", "", part)  # an escaped quote ends nothing
+    part = re.sub(r"\\.", "", part)  # an escaped quote does not end a quoted text
     pairs = all(part.count(one) == part.count(other) for one, other in ("()", "[]", "{}"))
     return pairs and part.count("'") % 2 == 0 and part.count('"') % 2 == 0

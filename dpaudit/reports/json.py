@@ -150,7 +150,7 @@ def document(entries: Sequence[Entry], planned: int, not_run: Sequence[str] = ()
     head = "".join(f'  "{name}": {json.dumps(value)},\n' for name, value in fields.items())
     audits = f"[\n{lines}\n  ]" if entries else "[]"
     text = f'{{\n{head}  "audits": {audits}\n}}\n'
-    # A lone surrogate, as in what an exception says, has no UTF-8; its escape is JSON.
+    # A lone surrogate, as in the message of an exception, has no UTF-8; its escape is valid JSON.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -253,7 +253,8 @@ def _lines(value: Any) -> Iterator[str]:
 
 
 def _is_deep(value: Any) -> bool:
-    """Return whether a value deserves lines of its own: it holds a mapping somewhere near."""
+    """Return whether to write a value over several lines: a list of mappings, and a mapping with
+    more than four entries or with lists or mappings."""
     if isinstance(value, dict):
         return len(value) > 4 or any(isinstance(one, dict | list) for one in value.values())
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
@@ -273,7 +274,7 @@ def _document(text: str) -> dict[str, Any]:
     except MisleadingJson as error:
         raise UsageError(f"the results are damaged: {error}", code="results-damaged") from None
     except ValueError as error:
-        if not text.lstrip().startswith("{"):  # which no result is without
+        if not text.lstrip().startswith("{"):  # every result file is a JSON object
             raise UsageError(
                 "this is no result file; name a file that dpaudit run --json wrote",
                 code="not-results",

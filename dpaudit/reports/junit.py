@@ -112,7 +112,7 @@ def _figures(result: AuditResult) -> dict[str, str]:
         "epsilon_lower": at_least(result.epsilon_lower, above=point.epsilon),
         "delta_lower": at_least(result.delta_lower, above=point.delta),
         "p_value": p_value(result)[0],
-        "confidence": repr(1 - result.level),  # of the verdict; the bounds hold at as much
+        "confidence": repr(1 - result.level),  # of the verdict and of the bounds
         "draws": str(result.draws),
         "seed": str(result.seed),
         "command": result.command or "",

@@ -95,10 +95,12 @@ def level(confidence: float) -> str:
     ('99.9999\\xa0%', '99.66\\xa0%', '99.85\\xa0%')
     """
     text = plain(100 * confidence)
-    if confidence < 1 and text == "100":  # which no confidence is
+    if confidence < 1 and text == "100":  # no confidence is 100 %
         text = f"{Decimal(100) * Decimal(repr(confidence)):f}".rstrip("0")
-    exact = Decimal(f"{100 * confidence:.12g}")  # but for the noise of 1 - 0.01
-    if Decimal(text) != exact and exact < 100:  # such as 99.6667, of three audits together
+    # without the rounding error of differences such as 1 - 0.01
+    exact = Decimal(f"{100 * confidence:.12g}")
+    # a share of an error probability, such as 99.6667 % for three audits together
+    if Decimal(text) != exact and exact < 100:
         text = _stripped(Context(prec=4, rounding=DOWN).plus(exact))
     return f"{text}{GLUE}%"
 

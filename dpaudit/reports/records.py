@@ -46,7 +46,8 @@ def encode(value: Any, *, typed: bool = True) -> Any:
         return _encode_float(value)
     if kind is tuple or kind is list:
         return [encode(part, typed=typed) for part in value]
-    if isinstance(value, PrivacyClaim):  # by its definition, since its class is in no file
+    # written as its definition and parameters: files do not name the class
+    if isinstance(value, PrivacyClaim):
         return {"definition": value.key, **value.parameters()}
     if is_dataclass(value) and not isinstance(value, type):
         return encode_record(value)
@@ -177,7 +178,7 @@ class _Record:
         given = {key: self._part(key, part) for key, part in mapping.items()}
         try:
             return composed(self.kind, **given, **made)
-        except ValueError as error:  # a part that no computation gives
+        except ValueError as error:  # raised by constructors of parts for impossible values
             raise DamagedRecord(f": {error}") from None
 
     def _part(self, key: str, value: Any) -> Any:

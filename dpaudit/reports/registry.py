@@ -37,7 +37,7 @@ class Format:
 
     def entry(self, result: AuditResult) -> Any:
         """Return the data of an audit that `document` needs. Called when the audit has ended."""
-        with auditor_errstate():  # rather than as a mechanism has left it
+        with auditor_errstate():  # a mechanism may have changed NumPy's settings
             return self._home().entry(result)
 
     def document(self, entries: Sequence[Any], planned: int, not_run: Sequence[str] = ()) -> str:

@@ -135,7 +135,8 @@ class _Definitions:
 
     def _named(self, name: str, make: Any) -> Schema:
         if name not in self.made:
-            self.made[name] = {}  # one that holds itself would not end
+            # set first, so that a class that contains itself ends the recursion
+            self.made[name] = {}
             self.made[name] = make()
         return {"$ref": f"#/$defs/{name}"}
 

@@ -91,7 +91,7 @@ def entry(result: AuditResult) -> Part:
             "claim": result.claim.describe(),
             "epsilonLower": _number(result.epsilon_lower),
             "deltaLower": _number(result.delta_lower),
-            "confidence": 1 - result.level,  # of the verdict; the bounds hold at as much
+            "confidence": 1 - result.level,  # of the verdict and of the bounds
             "draws": result.draws,
             "seed": result.seed,
             "report": render(result),

@@ -121,7 +121,7 @@ def command(result: AuditResult) -> str | None:
     pair, form = list(map(as_lists, result.searched.found[number])), settings.get("as")
     columns = columns_of(*pair)
     if form in ARRAYS and columns and [] in pair:
-        return None  # no JSON has the columns of a table without rows
+        return None  # JSON cannot write the columns of a table without rows
     for name, value in zip(("d1", "d2"), pair, strict=True):
         given = as_given(value, form, columns)
         words += [f"--{name}", json.dumps(given, ensure_ascii=False)]

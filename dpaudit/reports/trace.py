@@ -359,7 +359,7 @@ def uri(path: PurePath | str) -> str:
 
 def _absolute(path: str) -> Path:
     here = os.sep
-    with suppress(OSError):  # of a working directory that is gone
+    with suppress(OSError):  # raised if the working directory was removed
         here = os.getcwd()
     return Path(os.path.normpath(Path(here) / path))
 

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 _MOST_RECORDS = 24
 # Largest number of values per column that a pool keeps as replacements for other values.
 _MOST_VALUES = 12
-# Number of times that the step between numbers is halved, from the range of the known values down.
+# `_steps` tries numbers at this many distances from a value: first the range of the known values,
+# then half of the distance before.
 _HALVINGS = 24
 # Number of records of the longest list in `of_every_size`.
 _MOST_SIZE = 40
-# Number of neighbours of each such list that are tried: in most functions every record has the same
-# effect.
+# Number of neighbours that `of_every_size` tries for each list: in most functions every record has
+# the same effect.
 _NEIGHBOURS = 20
 # Significant digits of a moved number: later digits are rounding errors.
 _DIGITS = 12

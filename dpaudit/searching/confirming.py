@@ -203,7 +203,8 @@ class Confirming:
 
     def is_clear(self, one: Contender) -> bool:
         """Return whether the draws that a contender has show a clear leak."""
-        # Evidence without a bound above the claim is the luck of the best of many scores.
+        # If the estimate of ε is not above the claim, the evidence is only the luck of the best of
+        # many scores.
         return one.evidence >= self.enough and one.estimate > self._least
 
     def is_sure(self, one: Contender) -> bool:
@@ -224,7 +225,7 @@ class Confirming:
         return self._confirmed[one.key]
 
     def needed(self, one: Contender) -> int:
-        """Return the draws of either input that give twice the evidence of a clear leak on
+        """Return the number of draws of each input that give twice the evidence of a clear leak on
         average."""
         half = one.draws // 2
         needed = math.ceil(half * min(1.0, 2 * self.enough / max(one.evidence, 1e-9)))

@@ -34,10 +34,11 @@ NORMS: Mapping[str, str] = {
     "linf": "The largest absolute difference.",
     RECORDS: "Of outputs that are datasets: how many records differ.",
 }
-# Relations under which changing a record is one step. Under others it is a removal and an addition.
+# Relations under which changing a record is one step. Under other relations a change is two steps:
+# a removal and an addition.
 _CHANGING = ("replace", "hamming")
-# The first datasets for which the function is called twice, to check that it repeats its answer.
-# After this number, only pairs that refute the claim are checked.
+# For this number of datasets, the first ones, the function is called twice, to check that it
+# repeats its answer. Later, only pairs that refute the claim are checked.
 _TWICE = 30
 # Number of answers that are kept in memory: more than most searches ask for.
 _MOST_KEPT = 50_000
@@ -211,7 +212,7 @@ def _difference(first: _Number, second: _Number, at: str) -> Iterator[Fraction]:
         return
     if _is_finite(first) and _is_finite(second):
         yield abs(Fraction(first) - Fraction(second))
-    elif not (first != first and second != second):  # NaN in both outputs is no difference
+    elif not (first != first and second != second):  # NaN in both outputs counts as equal
         raise _Apart(f"the output{at} is {_shown(first)} for d1 and {_shown(second)} for d2")
 
 

@@ -132,7 +132,8 @@ def look_at_random(
         )
     except _Exceeds:
         pass
-    except hypothesis.errors.HypothesisException as error:  # such as a filter that no value passes
+    # a mistake in the user's strategy, such as a filter that no value passes
+    except hypothesis.errors.HypothesisException as error:
         return f"random pairs were left out: {on_one_line(str(error))}"
     if stopped:
         raise stopped[0]
@@ -171,7 +172,8 @@ def _without_constants_of_modules() -> Iterator[None]:
 
         constants, cache = providers._get_local_constants, providers.CONSTANTS_CACHE.cache
         providers._get_local_constants = Constants
-    except (ImportError, AttributeError):  # older versions draw none; newer ones may differ
+    # older versions of Hypothesis draw no such constants; newer versions may differ
+    except (ImportError, AttributeError):
         yield
         return
     cache.clear()

@@ -37,7 +37,8 @@ from dpaudit.tracing.trace import Scorer, can_score
 
 # After this number of proposals in a row without a new pair, the search for proposals ends.
 _PATIENCE = 1_000
-# The same limit before the first pair: perhaps no input can take the form of the mechanism.
+# The limit of `_PATIENCE` before any pair was found: perhaps no input can take the form of the
+# mechanism.
 _AT_FIRST = 100
 # Share of a search's time in which proposals may be made.
 _GATHERING = 1 / 3
@@ -53,7 +54,8 @@ _CATALOGUE = 0.6
 _INSIDE = 4
 # Number of pairs outside the space, by largest score, that are proposed next.
 _OUTSIDE = 2
-# Factor by which a climb has to increase the score of its start: its pair is less simple.
+# A climb must multiply the score of its start by this factor, since its pair is less simple than
+# the start.
 _MUCH = 1.5
 # Number of the best pairs whose variations are made.
 _CENTRES = 3
@@ -68,7 +70,7 @@ _BEYOND = 40
 # Number of datasets that raise, and of datasets that do not raise, between which bisection looks
 # for the step from outputs to exceptions.
 _RAISING = 3
-# Largest number of pairs at such a step.
+# Largest number of pairs of which one input raises and the other does not, that bisection adds.
 _RAISING_PAIRS = 2
 
 # Function that returns the score of two inputs in plain Python. It may raise DatasetError for

@@ -15,16 +15,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dpaudit.searching.confirming import MOST_ALONE, Confirming
 from dpaudit.searching.trials import BARELY, FEWEST, MOST, Contender
 
-# One in this number of pairs stays after a round.
+# After a round of successive halving, one in this number of pairs stays.
 KEPT = 8
 # Factor by which the draws of a pair grow from one round to the next.
 GROWTH = 4
 # Number of pairs that are compared at the end. The best half stays after each of these rounds,
 # until one pair is left (for answers of queries: a few pairs).
 FINALISTS = 8
-# Share of the budget that is spent when these rounds end. The rest is for shrinking.
+# Share of the budget that is spent when the comparison of the finalists ends. The rest is for
+# shrinking.
 _LAST = 0.95
-# Largest number of draws of either input in these rounds.
+# Largest number of draws of either input in the comparison of the finalists.
 _MOST_LAST = 64_000
 # Among this number of pairs with the most draws, the simplest pair is put first ...
 _LAST_TWO = 2
@@ -87,8 +88,8 @@ class Ranking:
 
         The estimates by which many pairs were ranked are too rough to compare these few.
 
-        beyond: share of the budget that may be spent in addition to the budget. If negative, the
-        share that is reserved for other pairs.
+        beyond: share of the budget that may be spent in addition to the budget. A negative share is
+        reserved for other pairs.
         """
         standing, out = ranked[:FINALISTS], ranked[FINALISTS:]
         left = (_LAST + beyond) * self._budget.draws - self._drawing.draws

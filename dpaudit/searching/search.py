@@ -40,7 +40,8 @@ from dpaudit.searching.trials import (
 )
 from dpaudit.wording import counted
 
-# Share of the budget for proposals that pairs inside the space get, if pairs outside are tried too.
+# Share of the draws for proposals (`PROPOSED`) that pairs inside the space get, if pairs outside
+# are tried, too.
 _INSIDE = 2 / 3
 # Number of rounds in which variations of the best pairs are tried.
 _TURNS = 2

@@ -284,7 +284,7 @@ def searched(
     relation, limit = relation_on(of, parsed), float(claimed)
     elsewhere = isinstance(target, IsolatedTarget)
     form_of = partial(formed, form=form, space=of, elsewhere=elsewhere)
-    form_of(of.usual())  # raises if no dataset can take the form
+    form_of(of.usual())  # raises DatasetError if datasets of the space cannot take the form
     read = plain_records if norm == RECORDS else plain_numbers
     with _function(target) as function, warnings.catch_warnings():
         answers = Answers(function, read, target.name, form_of)

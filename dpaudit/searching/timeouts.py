@@ -41,7 +41,7 @@ class Limit:
 
 
 def within(call: Callable[[], Any], words: str, progress: Callable[[], int] | None = None) -> Any:
-    """Return the value of a call. Raises DatasetError when the call raises, or takes too long.
+    """Return the value of a call. Raises DatasetError if the call raises, or if it takes too long.
 
     words: description of the call, for messages.
     progress: function that returns how much the call has done so far. The time limit starts again

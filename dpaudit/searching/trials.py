@@ -30,8 +30,8 @@ from dpaudit.searching.timeouts import Limit
 from dpaudit.targets.parameters import NONE
 from dpaudit.targets.target import CallableTarget, ImportedTarget
 
-# Elements of the keys of random streams. In an audit, this element is the number of a stage.
-# For draws in batches:
+# Numbers that select random streams of a search, in place of the number of a stage in an audit. For
+# draws in batches:
 SEARCHING = 100
 # For draws that are made one by one:
 ALONE = 101
@@ -45,8 +45,9 @@ GUIDED = 0.15
 # Share of the search's draws for pairs outside the space that do not count: enough to see a clear
 # leak.
 NOTED = 0.1
-# Share of the search's draws that may be spent in addition, to compare the best pairs of answers if
-# they leak clearly. Fewer draws to certify lower the bound less than a worse pair does.
+# If the best pairs of answers leak clearly, this share of the search's draws may be spent in
+# addition, to compare them. The audit then has fewer draws to certify with, which lowers its bound
+# less than a worse pair would.
 COMPARING = 0.6
 # Largest number of pairs in a first round.
 WIDTH = 400
@@ -58,7 +59,7 @@ MOST = 1_000
 _FEW_PAIRS = 24
 # ... with this number of draws of either input.
 BARELY = 10
-# Inputs for each pair on average: many pairs share one of their inputs.
+# Average number of inputs that draws are made for, by pair: many pairs share one of their inputs.
 _INPUTS = 1.3
 # Number of draws of either input in the first measurement of speed.
 _FEWEST_TIMED = 2

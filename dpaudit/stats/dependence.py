@@ -124,7 +124,7 @@ def repetition_p_value(keys: Keys) -> tuple[float, int]:
 def _shortened(keys: Keys) -> Keys:
     """Return a prefix of the keys with about `_MOST_PAIRS` pairs of equal keys at most."""
     pairs = _pairs(keys[:_FIRST_ENTRIES])
-    if pairs > _MOST_PAIRS:  # the case of a few distinct outputs
+    if pairs > _MOST_PAIRS:  # sequences of few distinct keys have too many equal pairs
         return keys[: int(_FIRST_ENTRIES * math.sqrt(_MOST_PAIRS / pairs))]
     while _pairs(keys) > _MOST_PAIRS:
         keys = keys[: len(keys) // 2]

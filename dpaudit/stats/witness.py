@@ -314,7 +314,8 @@ def most_telling_witness(
     laws = laws / laws.sum(axis=0)
     candidates = sorted(_promising(laws, limits, coming / 2, alpha), key=lambda one: -one[0])
     best, most = None, 0.0
-    # The prediction is a formula for small stakes; the three largest are computed exactly.
+    # The predictions assume small stakes. So the best stakes of the three largest predictions are
+    # computed, and their bounds compared.
     for _, order, sign, values, stakes in candidates[:3]:
         witness = Witness(order, sign > 0, tuple(values.tolist()), stakes)
         lower = divergence_lower(witness, laws * coming / 2, alpha)

@@ -122,7 +122,7 @@ def _lacks_arguments(maker: Function, target: ImportedTarget) -> bool:
     try:
         inspect.signature(maker).bind()
     except (TypeError, ValueError) as error:
-        return isinstance(error, TypeError)  # ValueError: no signature (compiled code)
+        return isinstance(error, TypeError)  # compiled code without a signature raises ValueError
     return False
 
 

@@ -80,9 +80,9 @@ def assert_private(
     Raises
     ------
     AssertionError
-        With the report, if the claim is refuted, if the audit ended with an error, if it could not
-        have failed (allowed by `allow_underpowered=True`), or if its power is below `require_power`
-        or `require_rare`; with `strict=True` also for a warning.
+        If the claim is refuted, if the audit ended with an error, if it could not have failed
+        (allowed by `allow_underpowered=True`), or if its power is below `require_power` or
+        `require_rare`; with `strict=True` also for a warning. The message is the report.
     UsageError
         For a request that cannot be carried out.
 
@@ -132,8 +132,8 @@ def assert_violates(
     Raises
     ------
     AssertionError
-        With the report, if the claim is not refuted or the audit ended with an error; with
-        `strict=True` also for a warning.
+        If the claim is not refuted or the audit ended with an error; with `strict=True` also for a
+        warning. The message is the report.
     UsageError
         For a request that cannot be carried out.
 
@@ -166,7 +166,7 @@ def _warn(result: AuditResult) -> None:
     """Show the warnings of an audit, since a test that passes shows no report."""
     __tracebackhide__ = True
     for text in warnings_of(result):
-        if _ALLOWED in text:  # only with allow_underpowered=True
+        if _ALLOWED in text:  # a test passes with this warning only if allow_underpowered=True
             continue
         warnings.warn(f"{result.name}: {text}", AuditWarning, stacklevel=3)
 

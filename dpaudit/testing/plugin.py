@@ -139,7 +139,7 @@ class Plugin:
         """Return the node id of a test relative to the folder in which pytest was started."""
         path, colons, names = nodeid.partition("::")
         here = self._config.invocation_params.dir
-        with suppress(ValueError):  # on another drive
+        with suppress(ValueError):  # the folders may be on different drives
             path = Path(os.path.relpath(self._config.rootpath / path, here)).as_posix()
         return f"{path}{colons}{names}"
 

@@ -35,7 +35,7 @@ _BY_SCALE = ("laplace", "discrete", "logistic")
 # Laws that cost shift / scale if noised values are only compared, as in report noisy max: the
 # proofs shift the noise of the winner alone.
 _COMPARED = ("exponential", "geometric", "gumbel")
-# Scales on either side of a center that a profile is summed over: beyond 60 scales, the mass of a
+# A profile is summed over this number of scales on either side of a center: beyond, the mass of a
 # law with exponential tails is negligible.
 _FAR = 60.0
 # The largest ε whose e^ε is a float.
@@ -118,8 +118,8 @@ class Piece:
         if self.law == "uniform":
             return min(1.0, self.shift / max(self.scales))
         if self.law == "exponential" and not self.has_two_scales:
-            # Only one law has mass between the two starting points; beyond them the log-ratio is
-            # constant.
+            # Both laws are one-sided. Between their two starting points only one law has mass;
+            # beyond both, the log-ratio is constant.
             return -math.expm1(-self.shift / max(self.scales))
         if self.law == "laplace" and not self.has_two_scales:
             return -math.expm1((epsilon - value) / 2)

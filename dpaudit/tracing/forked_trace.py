@@ -67,7 +67,9 @@ def trace_apart(
     seconds = max(SECONDS, _JAX_SECONDS * is_of_jax, allowed)
     if pace * _RUNS > seconds:
         return _cut(target, d1, d2, claim, seconds)
-    if is_of_jax:  # its threads do not exist in a forked copy, which would wait for them
+    # a forked copy lacks the threads of JAX and would wait for them, so the trace runs in this
+    # process
+    if is_of_jax:
         with suppress(DpauditError):
             return _telling(trace_pair(target, d1, d2, claim, seconds=seconds))
         return None

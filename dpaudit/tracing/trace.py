@@ -242,7 +242,8 @@ def _excerpts(findings: Iterable[Finding], sites: Iterable[Site]) -> Iterator[Ex
         marks.setdefault(_key(site.line), cost)
         marks.setdefault(_key(site.added), "")
     for finding in findings:
-        if finding.kind != "sum":  # the mark of its line stays the cost
+        # a finding about the sum of all lines does not replace the cost of a line as its mark
+        if finding.kind != "sum":
             marks[_key(finding.line)] = finding.title
         for other in finding.others:
             marks.setdefault(_key(other), "")

@@ -1,4 +1,4 @@
-"""What the command does to its own process: signals, streams, how it ends."""
+"""The process of a command: its signals, its standard streams, and its end."""
 
 from __future__ import annotations
 

@@ -64,7 +64,8 @@ class Requests:
 def heeded() -> Iterator[Requests]:
     """Handle signals to end, except those that the process was started to ignore (as by nohup)."""
     requests = Requests()
-    if threading.current_thread() is not threading.main_thread():  # which handles signals
+    # Python handles signals in the main thread only
+    if threading.current_thread() is not threading.main_thread():
         yield requests
         return
     before = {number: signal.getsignal(number) for number in REQUESTS}
@@ -121,7 +122,7 @@ def kept_from_leaving() -> Iterator[None]:
         pass
     finally:
         os._exit = leave
-    if asked:  # also if a bare `except:` has caught _Left
+    if asked:  # the mechanism may have caught _Left by a bare `except:`
         raise MechanismError(
             f"the mechanism called os._exit({asked[0]}), which would end the auditing process; "
             "with isolate: true (--isolate), the mechanism runs in a separate process, and its "

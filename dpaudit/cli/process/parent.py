@@ -198,7 +198,7 @@ class _Watch:
             return 128 + asked
         self._show_what_was_kept()
         if os.isatty(2):
-            _show(_SHOW_CURSOR)  # the progress display had hidden it
+            _show(_SHOW_CURSOR)  # the progress display hides the cursor
         # Imported here, so that the parent stays small.
         from dpaudit.cli.messages import folded
 

@@ -102,7 +102,7 @@ def set_apart() -> Iterator[TextIO]:
     own = sys.stdout
     try:
         number = own.fileno()
-    except (OSError, ValueError):  # not a file, such as in a test
+    except (OSError, ValueError):  # standard output is no file, as in a test
         with kept(), redirect_stdout(sys.stderr):
             yield own
         return

@@ -223,7 +223,8 @@ SHAPES = {
 @contextmanager
 def _as_text() -> Iterator[None]:
     """Make matplotlib write words as SVG text instead of outlines, within the context."""
-    settings = _tools().matplotlib.rcParams  # whose own context copies hundreds of them
+    # matplotlib's rc_context would copy hundreds of settings
+    settings = _tools().matplotlib.rcParams
     before = settings["svg.fonttype"]
     settings["svg.fonttype"] = "none"
     try:

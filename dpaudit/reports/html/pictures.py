@@ -306,7 +306,7 @@ def profile(result: AuditResult) -> Picture:
     claim, point = result.claim, result.point
     epsilon, delta, last = result.epsilon_lower, result.delta_lower, max(1.0, 1.5 * point.epsilon)
     if math.isinf(epsilon):
-        epsilon = last  # at the edge
+        epsilon = last  # an infinite bound is drawn at the edge
     else:
         last = max(last, 1.15 * epsilon)
     values = [last * step / STEPS for step in range(STEPS + 1)] + [point.epsilon]

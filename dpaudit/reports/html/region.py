@@ -113,7 +113,7 @@ def _drawn(events: Sequence[Tested], claim: PrivacyClaim, shown: float) -> str:
         is_estimate = event.alpha[1] < event.alpha[2]
         size = _ESTIMATE if is_estimate else 1.0
         canvas.mark(event.guess, _SHAPE[event.guess], event.alpha[0], event.beta[0], size)
-        if is_estimate:  # over the marker, which would hide a small one
+        if is_estimate:  # drawn after the mark, which would hide a small box
             canvas.box(f"box {event.guess}", event.alpha[1:], event.beta[1:])
     marks = [(one.alpha[0] / shown, 1 - (1 - one.beta[0]) / shown) for one in events]
     spots = [_spot(one, name, shown) for one, name in _labels(events, 0.06 * shown)]

@@ -83,7 +83,8 @@ class NewProcesses:
     """
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
-        """preload: names of modules to import before the fork; their import must draw no noise."""
+        """Prepare without starting a process. preload: modules to import before a fork; must draw
+        no noise."""
         self._preload = tuple(preload)
         # The Python interpreters. Key: whether the interpreter has a hash seed of its own, and its
         # number.

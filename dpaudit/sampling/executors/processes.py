@@ -74,7 +74,7 @@ class _Plan:
     tasks: queue of the tasks; None in the queue ends a process.
     keep: pickle of the task with which each process begins; None for no such task.
     starting: returns the context in which a process is started.
-    arguments: arguments of `_work` after the connection.
+    arguments: arguments of `_work`, which each process runs, after the first one (the connection).
     replaced: number of times that a process is replaced during one task, at most.
     """
 

@@ -25,7 +25,7 @@ from dpaudit.searching.timeouts import within
 _PATTERN = 5
 # All lengths are tried if a space has at most this number of them.
 _LENGTHS = 12
-# Largest number of pairs of two edges.
+# Largest number of pairs in which both inputs are edges (values at which bugs are likely).
 _EXCHANGES = 100
 # Number of edges of a whole dataset that are tried under a user's own relation.
 _OWN_EDGES = 40

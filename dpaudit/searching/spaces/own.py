@@ -117,7 +117,7 @@ def plain(value: Any) -> Any:
         return list(map(plain, value))
     if isinstance(value, Mapping):
         return {key: plain(part) for key, part in value.items()}
-    to_dicts = getattr(value, "to_dicts", None)  # method of Polars data frames
+    to_dicts = getattr(value, "to_dicts", None)  # only data frames of Polars have this method
     if callable(to_dicts):
         return plain(to_dicts())
     if type(value).__module__.partition(".")[0] == "pandas":

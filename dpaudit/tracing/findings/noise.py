@@ -49,7 +49,7 @@ def _of_call(one: Call, case: Case, others: Sequence[Piece]) -> Iterator[Finding
     data. others: the noise of the other calls, which spends part of the claim."""
     runs, claim, changed = case.runs, case.claim, case.changed
     if any(changed_bounds(each) for hidden in one.hidden for each in hidden):
-        return  # `of_parameters` yields the finding
+        return  # no finding here: `of_parameters` yields it
     seen = [pieces for pieces in one.runs if pieces]
     over = [[piece for piece in pieces if exceeds(piece, claim)] for pieces in seen]
     # If records are picked at random, a single pair of runs may miss the record that differs.

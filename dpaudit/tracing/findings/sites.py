@@ -147,7 +147,7 @@ def calls_of(runs: Runs) -> Iterator[Call]:
     for number_, pair in enumerate(runs.coupled):
         for one in pair.comparison.hidden if pair.forward else map(_turned, pair.comparison.hidden):
             if one.law == "uniform" and one.kind == "add" and not any(one.shifts):
-                continue  # part of a calculation that `by_effect` explains
+                continue  # the noise is a part of a calculation whose effect `by_effect` has found
             key = one.draw.file, one.draw.line, one.draw.code, one.primitive
             if key not in found:
                 lines = shown(one.draw), shown(one.added)

@@ -102,7 +102,7 @@ def _coins(
     ids, cuts = (np.ravel(np.broadcast_to(each, shape)).tolist() for each in (one.ids, one.cut))
     for place, (value, number, cut) in enumerate(zip(values, ids, cuts)):
         if number in listed:
-            continue  # the outcome of the draw decides the comparison
+            continue  # the comparison is no coin: the outcome of a listed draw decides it
         low, high = ranges.get(number, (0.0, 1.0))
         cut = min(max(cut, low), high)
         below = (cut - low) / (high - low) if high > low else 1.0
@@ -242,7 +242,7 @@ def output_of(one: Run) -> Any:
 
 def _key(value: Any) -> Any:
     if isinstance(value, float):
-        return "nan" if math.isnan(value) else value + 0.0  # -0.0 is 0.0
+        return "nan" if math.isnan(value) else value + 0.0  # -0.0 and 0.0 count as one output
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     return type(value).__name__, repr(value)

@@ -588,7 +588,8 @@ def moved_at(first: Recorder, second: Recorder, pairs: list[tuple[Use, Use]]) ->
             continue
         before = first.uses[one.previous], second.uses[other.previous]
         if not any(np.any(each.operand) for each in before):
-            continue  # the earlier operand is 0: the noise met no data before
+            # the earlier operand is 0, so the noise is combined with data for the first time
+            continue
         steps = [_steps(one, other), _steps(*before)]
         if np.array_equal(one.factor, other.factor) and all(each is not None for each in steps):
             try:

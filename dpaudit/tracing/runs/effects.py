@@ -37,8 +37,9 @@ _PARTS = 8
 # a kink, so that methods with derivatives may fail.
 _BETWEEN = (1e-6, 1e-3, 0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1 - 1e-3, 1 - 1e-6)
 _HALVES = 45
-# Step of the derivative by a uniform number, in distances to the nearer end of its range; and the
-# least change of the output, in spacings of floats, for which rounding does not matter.
+# To differentiate the output by a uniform number, the number is moved by this share of its distance
+# to the nearer end of its range; rounding does not matter if the output then changes by at least
+# this many spacings of floats.
 _NEAR, _PRECISE = 1e-4, 1e6
 
 

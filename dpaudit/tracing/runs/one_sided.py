@@ -393,8 +393,8 @@ def _of_one_alone(
     return None
 
 
-# Largest number of comparisons that are forced, and the value, in scales, to which their noise is
-# set.
+# Largest number of comparisons whose result is forced, and the value, in scales of the noise, to
+# which their noise is set to force them.
 _MOST, _FAR = 16, 1e6
 # Number of rounds in which further comparisons are sought.
 _ROUNDS = 8
@@ -443,7 +443,8 @@ def threshold_leaks(
     every = [list(islice(_compared(one), _MOST + 1)) for one in runs]
     ours, theirs = ([one for one in some if one is not None] for some in every)
     if len(ours) < len(every[0]) or max(map(len, every)) > _MOST:
-        return []  # the parts that the first input can have cannot all be tried
+        # with this many comparisons, not all parts that the first input can have can be tried
+        return []
 
     def pushed(which: int, pushes: Iterable[tuple[_Compared, int]]) -> Run:
         overrides = {one.entry: sign * one.side * _FAR * one.scale for one, sign in pushes}
@@ -514,8 +515,8 @@ def _leak(one: _Compared, part: str, sign: int) -> ThresholdLeak:
 
 
 def _compared(one: Run) -> Iterator[_Compared | None]:
-    """Yield the comparisons of noised values in a run, one for each entry of an array. Yield None
-    for a comparison whose noise has an unknown law or scale."""
+    """Yield a `_Compared` for each comparison of a noised value in a run, and for each entry of a
+    compared array; None for a comparison whose noise has an unknown law or scale."""
     recorder, pieces = one.recorder, one.recorder.pieces
     for use in recorder.uses:
         if use.kind != "compare":

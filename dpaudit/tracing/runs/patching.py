@@ -113,7 +113,8 @@ class _Float(float, metaclass=_Kind):
     dtype = np.dtype(float)
 
     def __new__(cls, value: Any = 0.0) -> Any:
-        value = getattr(value, "_numbers", value)  # the array of a traced tensor
+        # a traced tensor has its numbers in this attribute
+        value = getattr(value, "_numbers", value)
         found = carried(value)
         if found is not None and np.ndim(value) == 0:
             return traced(float(plain(value)), *found)
@@ -252,7 +253,8 @@ def _replace(
                 undo.set_item(scope, name, value)
         else:
             for name, value in values.items():
-                with suppress(AttributeError, TypeError):  # a compiled class
+                # the attributes of a compiled class cannot be set
+                with suppress(AttributeError, TypeError):
                     undo.set_attribute(owner, name, value)
     return known, kept
 
@@ -309,7 +311,8 @@ class _References:
         self._undo = undo
         # The namespace of `builtins` counts as seen, since every module refers to it.
         self._seen: dict[int, Any] = {id(vars(builtins)): builtins}
-        self._kept: list[Any] = []  # so that no two objects share an id
+        # Searched objects are kept alive, so that no later object gets the id of one of them.
+        self._kept: list[Any] = []
         self._seed = seed
         self._streams: np.random.SeedSequence | None = None
         self._wrapped: dict[int, Any] = {}

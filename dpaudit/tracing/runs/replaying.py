@@ -220,7 +220,8 @@ class Repetition:
         before = self._before.get(moment)
         if not isinstance(before, (Draw, Choice)) or before.values is None:
             return values
-        if type(values) is type(before.values) is float:  # fast path, since there may be very many
+        # fast path: a run may have very many draws of single floats
+        if type(values) is type(before.values) is float:
             return before.values
         if isinstance(values, SINGLE) and isinstance(before.values, SINGLE):
             return _like(before.values, values)

@@ -204,7 +204,7 @@ def run(
     with replaced(
         recorder, subject.followed, parts, seed, subject.primitives
     ), rarely_collecting(), warnings.catch_warnings():  # fmt: skip
-        warnings.simplefilter("ignore")  # the same warnings would appear in each of many runs
+        warnings.simplefilter("ignore")  # each of many runs would show the same warnings
         try:
             if has_lines:
                 with watched(subject.followed) as lines:
@@ -318,13 +318,13 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (list, tuple)):
         yield f"len({name})", len(value)
         for place, one in enumerate(value):
-            if type(one) in _NUMBERS:  # fast path, since there may be very many
+            if type(one) in _NUMBERS:  # fast path: an output may have very many numbers
                 yield f"{name}[{place}]", one
             else:
                 yield from _parts(f"{name}[{place}]", one, depth + 1)
     elif isinstance(value, (set, frozenset)):
         yield name, tuple(sorted(map(repr, value)))
-    elif hasattr(value, "detach"):  # a tensor
+    elif hasattr(value, "detach"):  # a tensor of torch
         value = value.detach().cpu()
         value = value.double() if value.dtype.is_floating_point else value
         yield from _of_array(name, np.asarray(value), depth)
@@ -333,7 +333,8 @@ def _parts(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield from _parts(name, value.to_numpy(), depth + 1)
     elif hasattr(value, "__array__") and hasattr(value, "dtype"):  # an array of JAX
         array = np.asarray(value)
-        array = array.astype(float) if array.dtype.kind == "V" else array  # bfloat16
+        # a type that NumPy does not know, such as bfloat16
+        array = array.astype(float) if array.dtype.kind == "V" else array
         yield from _of_array(name, array, depth)
     elif isinstance(getattr(value, "__dict__", None), dict):
         for key, one in vars(value).items():

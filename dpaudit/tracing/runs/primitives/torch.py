@@ -146,7 +146,8 @@ def _method(recorder: Recorder, name: str, real: Any, spec: Any) -> Any:
         drawn = _drawn(recorder, f"Tensor.{name}", own, name, spec, args, named)
         if not isinstance(drawn, _tensor_type()):
             return self
-        with sys.modules["torch"].no_grad():  # a second run is given the noise of the first
+        # in a second run, the tensor gets the noise of the first run
+        with sys.modules["torch"].no_grad():
             own.copy_(drawn.as_subclass(sys.modules["torch"].Tensor))
         if type(self) in (sys.modules["torch"].Tensor, _tensor_type()):
             self.__class__ = _tensor_type()
@@ -335,7 +336,8 @@ def _operated(name: str, args: Any, named: Any) -> Any:
         return _READ[name](numbers)
     is_in_place = name.endswith("_") and not name.endswith("__")
     operation = _REFLECTED.get(name) or _OPERATIONS.get(name.rstrip("_") if is_in_place else name)
-    alpha = named.get("alpha")  # of the second summand, as in a step of an optimizer
+    # `alpha` is a factor on the second summand, as in a step of an optimizer
+    alpha = named.get("alpha")
     if operation is not None and len(args) == 2 and named.keys() <= {"alpha"}:
         both = [_numbers(one) for one in (args[::-1] if name in _REFLECTED else args)]
         if any(one is None for one in both):
