@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.auditing.canaries import audit_guesses, point_bounds
-from dpaudit.auditing.options import DEFAULTS
+from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.certificates.certificate import CanaryScores, Rate, Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError
 from dpaudit.inputs.canaries import coins_digest
-from dpaudit.stats.binomial import clopper_pearson_interval, upper_tail
+from dpaudit.stats.binomial import likely_counts, upper_tail
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.one_run_tradeoff import independent_bounds, independent_mu_lower, mu_lower
 from dpaudit.wording import counted
@@ -40,8 +40,9 @@ CHOOSING = 0.5
 # Number of the random stream that splits the canaries and orders equal scores. The streams of
 # `dpaudit.Canaries` have other numbers.
 _SPLIT = 3
-# Warn if fair coins would give coins as uneven as these coins with a probability below this.
-_UNFAIR = 1e-4
+# Warn about coins that fair coins give, as uneven as these, with a probability below the first
+# number; refuse them below the second, as `bound` refuses dependent rows.
+_UNFAIR, _REFUSED = 1e-4, 1e-12
 # Warn if the number of runs (maximal sequences of equal coins) differs from its mean by more than
 # this number of standard deviations, which has a probability of about `_UNFAIR`; and the smallest
 # number of canaries for this check, which assumes a normal distribution.
@@ -100,6 +101,7 @@ def audit_scores(
     UsageError
         For coins and scores that cannot be those of one run, and for impossible settings.
     """
+    verify(claim=claim, confidence=confidence)
     _check(included, scores, guesses)
     if independent and sides == "both":
         why = (
@@ -229,6 +231,12 @@ def _check(included: Bools, scores: Floats, guesses: int | None) -> None:
     if count in (0, n):
         which = "in" if count else "out"
         raise _invalid(f"all {n:,} canaries are {which}; a fair coin must decide for each of them")
+    p = _uneven(included)
+    if p < _REFUSED:
+        raise _invalid(
+            f"{count:,} of {n:,} canaries are in, which fair coins give with probability {p:.1g}; "
+            "give all canaries whose coins were tossed, and toss each with probability ½"
+        )
     period = _period(included)
     if period:
         raise _invalid(
@@ -249,10 +257,16 @@ def _period(included: Bools) -> int:
     return 1 if n >= 2 * _REPEATED and (pairs[:, 0] == pairs[:, 1]).all() and not is_sorted else 0
 
 
+def _uneven(included: Bools) -> float:
+    """Return the probability that fair coins are at least as uneven."""
+    n, count = len(included), int(included.sum())
+    return min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))
+
+
 def _warnings(included: Bools) -> tuple[str, ...]:
     n, count = len(included), int(included.sum())
     warnings = []
-    p = min(1.0, 2 * float(upper_tail(max(count, n - count), n, 0.5)))
+    p = _uneven(included)
     if p < _UNFAIR:
         warnings.append(
             f"{count:,} of {n:,} canaries are in; fair coins are so uneven with probability "
@@ -264,9 +278,9 @@ def _warnings(included: Bools) -> tuple[str, ...]:
     runs = 1 + int((included[1:] != included[:-1]).sum())
     if n >= _FEWEST_FOR_RUNS and abs(runs - expected) > _RUNS_APART * spread:
         warnings.append(
-            f"the coins depend on the order of the rows ({runs:,} runs of equal coins, about "
-            f"{expected:,.0f} expected). Unless the rows were sorted afterwards, they were not "
-            "tossed one by one, and scores that depend on the order would say so"
+            f"the coins depend on the order of the rows ({runs:,} streaks of equal coins, about "
+            f"{expected:,.0f} expected). If the rows were sorted after the scores were computed, "
+            "ignore this; otherwise the coins were not independent, and the result is invalid"
         )
     return tuple(warnings)
 
@@ -275,7 +289,10 @@ def _notes(scores: Floats, auroc: float) -> tuple[str, ...]:
     distinct, n = len(np.unique(scores)), len(scores)
     notes = []
     if distinct <= n / 2:
-        notes.append(f"only {distinct:,} of {n:,} scores differ; equal scores are in random order")
+        notes.append(
+            f"the {n:,} scores have {counted(distinct, 'different value')}; equal scores are in "
+            "random order"
+        )
     if auroc < _REVERSED:
         notes.append(
             "included canaries have the lower scores; if the score is a loss, change its sign "
@@ -324,8 +341,19 @@ def _above(inside: Floats, outside: Floats, wrong: int) -> int:
 
 
 def _rate(inside: Floats, outside: Floats, rate: float, confidence: float) -> Rate:
-    above = _above(inside, outside, math.floor(rate * len(outside)))
-    return Rate(rate, above, *clopper_pearson_interval(above, len(inside), 1 - confidence))
+    """Return the true-positive rate at a false-positive rate.
+
+    The threshold with this false-positive rate is unknown: it lies between two of the scores of the
+    canaries that were left out, as far apart as the number of scores above it may vary.
+    """
+    alpha, n = 1 - confidence, len(outside)
+    fewest, most = likely_counts(n, rate, alpha / 2)
+    counts = (
+        _above(inside, outside, math.floor(rate * n)),
+        _above(inside, outside, fewest - 1) if fewest else 0,
+        _above(inside, outside, most),
+    )
+    return Rate.of(rate, counts, len(inside), alpha)
 
 
 def _invalid(why: str) -> UsageError:

@@ -41,7 +41,7 @@ from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
 from dpaudit.claims import PrivacyClaim, compose, group
 from dpaudit.draws import Tally
 from dpaudit.levels.portfolio import OTHER_SHARE, RARE_SHARE
-from dpaudit.stats.binomial import clopper_pearson_interval, epsilon_interval
+from dpaudit.stats.binomial import epsilon_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.witness import Witness
 
@@ -162,7 +162,7 @@ def _guessed(result: AuditResult, record: OneRunCertificate) -> OneRunCertificat
         return computed
     total, level = record.scores.included, 1 - result.confidence
     rates = tuple(
-        Rate(one.false_positives, one.above, *clopper_pearson_interval(one.above, total, level))
+        Rate.of(one.false_positives, (one.above, one.fewest, one.most), total, level)
         for one in record.scores.rates
     )
     included, excluded = (sum(column) for column in zip(*record.scores.histogram, strict=True))

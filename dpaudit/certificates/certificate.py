@@ -19,6 +19,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from dpaudit.claims import ProfilePoint
 from dpaudit.composed import part
 from dpaudit.levels.portfolio import ScoreDistributions, Tried
+from dpaudit.stats.binomial import clopper_pearson_lower, clopper_pearson_upper
 from dpaudit.stats.witness import Witness
 
 Guess = Literal["d1", "d2"]
@@ -679,23 +680,44 @@ class ExactCertificate:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The share of included canaries above a threshold, at a given false-positive rate.
+    """The true-positive rate at a given false-positive rate.
 
     Attributes
     ----------
     false_positives : float
-        Largest share of the other canaries above the threshold.
+        The false-positive rate, in (0, 1).
     above : int
-        Number of included canaries above the threshold.
+        Number of included canaries above the threshold that this share of the other canaries
+        exceeds.
+    fewest, most : int
+        Numbers of included canaries above two other thresholds, between which the threshold with
+        this false-positive rate lies with probability at least 1 - alpha / 2, where alpha is 1
+        minus the confidence of the audit.
     lower, upper : float
-        Two-sided Clopper-Pearson interval of the true-positive rate, at the confidence of the
-        audit. It is valid only if the scores of the canaries are independent.
+        Interval of the true-positive rate, at the confidence of the audit: Clopper-Pearson bounds
+        from `fewest` and `most`, each at alpha / 4. It is valid only if the scores of the canaries
+        are independent.
     """
 
     false_positives: float
     above: int
+    fewest: int
+    most: int
     lower: float
     upper: float
+
+    @classmethod
+    def of(
+        cls, false_positives: float, counts: tuple[int, int, int], included: int, alpha: float
+    ) -> Rate:
+        """Return the rate with its interval.
+
+        counts: `above`, `fewest` and `most`.  included: number of included canaries.
+        """
+        _, fewest, most = counts
+        lower = clopper_pearson_lower(fewest, included, alpha / 4)
+        upper = clopper_pearson_upper(most, included, alpha / 4)
+        return cls(false_positives, *counts, lower, upper)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ Examples:
     "--guess-count",
     section="Usual options",
     metavar="N|auto",
-    help="Number of guesses, fixed before --canaries is read. Default: auto, chosen on half "
+    help="Number of guesses, fixed before you see the scores. Default: auto, chosen on half "
     "of the canaries.",
 )
 @option(

@@ -38,8 +38,8 @@ class Canaries:
     n : int
         Number of canaries, from 1 to 10⁸.
     seed : int, optional
-        Seed of the coins, at least 0. Keep it from the code that trains, and from the attack.
-        Default: drawn from the operating system.
+        Seed of the coins, at least 0. Keep it from the code that computes the scores. Default:
+        drawn from the operating system.
 
     Raises
     ------
@@ -180,12 +180,15 @@ def coins_digest(included: NDArray[np.bool_]) -> str:
 def read_scores(file: Path) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return the coins (n,) and the scores (n,) of a file with one canary per row.
 
-    The column `included` holds 1 or 0, the column `score` a number. No value of a column `canary`
-    may repeat, and a column `run` must have a single value. Raises DatasetError.
+    The column `included` holds 1 or 0, the column `score` a number. A column `run` must hold one
+    value. A column `canary` must not repeat a value; if it numbers the n rows from 0 to n - 1, the
+    canaries are returned in this order, so that the digest of the coins does not depend on the
+    order of the rows. Raises DatasetError.
     """
     table = read_columns(file)
     included = [
-        in_or_out(file, INCLUDED, value) for value in plain_values(column_of(file, table, INCLUDED))
+        in_or_out(file, INCLUDED, value, row)
+        for row, value in enumerate(plain_values(column_of(file, table, INCLUDED)), start=1)
     ]
     scores = [
         _score(file, row, value)
@@ -199,7 +202,11 @@ def read_scores(file: Path) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
                 "since the coins of one run say nothing about the scores of another"
             )
     if CANARY in table:
-        _check_names(file, plain_values(table[CANARY]))
+        names = plain_values(table[CANARY])
+        _check_names(file, names)
+        if set(names) == set(range(len(names))):
+            order = np.argsort(names)
+            return np.array(included, dtype=bool)[order], np.array(scores, dtype=float)[order]
     return np.array(included, dtype=bool), np.array(scores, dtype=float)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -119,6 +120,11 @@ def _read_csv(file: Path) -> Columns:
 
 def _header(cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
+    if len(names) == 1 and (other := re.search(r"[;\t]", names[0])):
+        raise malformed(
+            f"the first line has no comma, but {other[0]!r}; separate columns by commas, and write "
+            "numbers with a decimal point"
+        )
     if names and all(isinstance(_cell(name), float) for name in names):
         raise malformed(
             f"the first line holds numbers ({shortened(','.join(names), _SHOWN)}), not the names "
@@ -237,7 +243,8 @@ def column_of(file: Path, table: Columns, name: str, *, is_fixed: bool = True) -
     is_fixed: whether every such file must have a column of this name; otherwise the user named it.
     """
     if name not in table:
-        hint = f" Give one of them the name {name!r}." if is_fixed else did_you_mean(name, table)
+        near = did_you_mean(name, table)
+        hint = " Add it, or give it this name." if is_fixed and not near else near
         raise DatasetError(
             f"{file} has no column {name!r}; it has {', '.join(table)}.{hint}",
             code="column-unknown",
@@ -282,14 +289,18 @@ def _arm(file: Path, column: str, value: Any) -> bool:
     return found
 
 
-def in_or_out(file: Path, column: str, value: Any) -> bool:
-    """Return whether a cell says that a canary was included. Raises DatasetError otherwise."""
+def in_or_out(file: Path, column: str, value: Any, row: int = 0) -> bool:
+    """Return whether a cell says that a canary was included. Raises DatasetError otherwise.
+
+    row: number of the row for the message, from 1; 0 if unknown.
+    """
     if isinstance(value, str | int | float) and value in (*_IN, *_OUT):
         return value in _IN
     empty = ", or empty where nothing was guessed" if column == GUESS else ""
     if value in (2, "2"):
-        empty = "; write 0 for 2 if 1 means in, since only --arm has 1 and 2"
+        empty = "; if 1 means in, write 0 for 2; if 2 means in, write 0 for 1 and 1 for 2"
+    place = f" in row {row:,}" if row else ""
     raise _invalid(
-        f"{file}: the column {column!r} holds {shown(value, _SHOWN)}; it must hold 1 (in) or 0 "
-        f"(out){empty}"
+        f"{file}: the column {column!r} holds {shown(value, _SHOWN)}{place}; it must hold 1 (in) "
+        f"or 0 (out){empty}"
     )

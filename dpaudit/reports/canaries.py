@@ -9,18 +9,18 @@ from dpaudit.certificates.result import AuditResult, Canaries, Verdict
 from dpaudit.claims.tradeoff import gaussian_epsilon
 from dpaudit.reports import bounds, numbers
 from dpaudit.reports.findings import caught, inputs
-from dpaudit.reports.layout import Item, paragraph, row
+from dpaudit.reports.layout import Item, Row, paragraph, row
 from dpaudit.wording import counted
 
 # The δ at which a bound for μ is also shown as an ε.
 _FAMILY_DELTA = 1e-5
-_IF = "Holds if fair coins chose the canaries, and no guess was made knowing them."
 _ASSUMED = (
-    "This holds if a fair coin of its own put every canary in or left it out, and the guesses were "
-    "made without knowing the coins."
+    "Holds if a fair coin of its own put each canary in or left it out, and the guesses depend on "
+    "the coins only through the run."
 )
 _FIXED = (
-    "With δ > 0, the number of guesses had to be fixed before the scores of the canaries were seen."
+    "It also holds only if the number of guesses was fixed before the scores of the canaries were "
+    "seen."
 )
 _INDEPENDENT = (
     "It also holds only if what the run reveals about one canary is independent of what it reveals "
@@ -56,17 +56,17 @@ def found(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
         *bounds.rows(result, every=verbose > 0),
         *_of_family(result, one),
         *inputs(result, one),
-        *row("guesses", f"{one.guesses:,} about {_canaries(one)}, {right}{_chosen(one)}"),
+        *row("guesses", f"{one.guesses:,} about {_canaries(one)}, {right}{_chosen(result, one)}"),
         *(_of_scores(result, one.scores) if one.scores else []),
     ]
 
 
-def _chosen(one: OneRunCertificate) -> str:
+def _chosen(result: AuditResult, one: OneRunCertificate) -> str:
     """Return, in words, how the canaries were chosen about which guesses were made."""
     if one.scores is None:
         return ""
     sides = "all say in" if one.scores.sides == "in" else "half say in, half out"
-    others = f"{one.scores.chosen_on:,} other canaries"
+    others = f"{one.scores.chosen_on:,} other canaries (seed {result.seed})"
     if not one.scores.chosen_on:
         return f"; {sides}"
     if one.method == "independent":
@@ -77,15 +77,19 @@ def _chosen(one: OneRunCertificate) -> str:
 def _of_scores(result: AuditResult, scores: CanaryScores) -> list[Item]:
     """Return rows with the distribution of the scores, from which no bound follows."""
     rates = [
-        f"{numbers.share(one.above / scores.included)} "
-        f"[{numbers.share(one.lower, numbers.DOWN)}, {numbers.share(one.upper, numbers.UP)}] at "
-        f"{numbers.share(one.false_positives)}"
-        for one in scores.rates
+        Row(
+            "" if place else "TPR at FPR",
+            f"{numbers.share(one.false_positives)}: {numbers.share(one.above / scores.included)} "
+            f"[{numbers.share(one.lower, numbers.DOWN)}, {numbers.share(one.upper, numbers.UP)}]",
+        )
+        for place, one in enumerate(scores.rates)
     ]
+    intervals = f"({numbers.level(result.confidence)} intervals, for independent canaries)"
     total = scores.included + scores.excluded
     return [
         *row("AUROC", f"{numbers.about(scores.auroc)} over all {total:,} canaries"),
-        *row("TPR at FPR", f"{'; '.join(rates)} ({numbers.level(result.confidence)} intervals)"),
+        *rates,
+        *row("", intervals),
         *row("coins", f"{scores.included:,} in, {scores.excluded:,} out; digest {scores.digest}"),
     ]
 
@@ -102,7 +106,7 @@ def _of_family(result: AuditResult, one: OneRunCertificate) -> list[Item]:
 def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
     """Return sentences on what an attacker learns, and on what the audit could not show."""
     one = ending.deciding
-    sentences = [f"{_attacker(result, one)} {_ASSUMED}" if verbose else _IF]
+    sentences = [_attacker(result, one), _ASSUMED] if verbose else [_ASSUMED]
     if one.method == "independent":
         sentences.append(_INDEPENDENT)
     elif one.fixes_guesses and not (one.scores and one.scores.chosen_on):
@@ -116,19 +120,19 @@ def meaning(result: AuditResult, ending: Canaries, verbose: int) -> list[Item]:
     elif math.isfinite(one.detectable_epsilon):
         share = numbers.sure(one.detectable_epsilon, numbers.UP)
         detectable = (
-            f"The claim would be refuted in 9 of 10 runs if every guess were right with {share} "
-            "probability."
+            "Power: for the claim to be refuted in 9 of 10 runs, each guess must be right with "
+            f"probability {share}."
         )
     elif one.scores is not None and one.scores.chosen_on:
         detectable = (
-            f"{counted(one.guesses, 'guess')}, the number that other canaries chose, cannot refute "
-            "the claim. Scores that tell more lead to more guesses; --guess-count N fixes N before."
+            f"The other canaries chose {counted(one.guesses, 'guess')}, which cannot refute the "
+            "claim even if all are right. Scores that tell more lead to more guesses."
         )
     return [*lines, *paragraph(detectable), *paragraph(_UNPROVEN)]
 
 
 def _attacker(result: AuditResult, one: OneRunCertificate) -> str:
-    even = f"An attacker who thinks it even (50{numbers.GLUE}%) whether a canary was in"
+    even = f"An attacker with even odds (50{numbers.GLUE}%) whether a canary was in"
     if one.epsilon_lower <= 0 and one.mu_lower:
         mu = numbers.at_least(one.mu_lower)
         return f"The run reveals more about a canary than Gaussian noise with μ = {mu} would."
@@ -136,6 +140,6 @@ def _attacker(result: AuditResult, one: OneRunCertificate) -> str:
         return f"{even} was not shown to learn anything from the output."
     sure, level = numbers.sure(one.epsilon_lower), numbers.level(result.confidence)
     return (
-        f"{even} can tell with at least {sure} certainty, from one output (shown with {level} "
-        "confidence)."
+        f"For some canary and some output of the run, an attacker with even odds becomes at least "
+        f"{sure} certain (shown with {level} confidence)."
     )

@@ -8,7 +8,7 @@ bound invalid. An event is a set of outputs that was fixed before the draws were
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -136,6 +136,42 @@ def clopper_pearson_interval(successes: int, trials: int, alpha: float) -> tuple
     """
     lower = clopper_pearson_lower(successes, trials, alpha / 2)
     return lower, clopper_pearson_upper(successes, trials, alpha / 2)
+
+
+def likely_counts(trials: int, probability: float, alpha: float) -> tuple[int, int]:
+    """Return an interval that contains the number of successes with probability at least 1 - alpha.
+
+    Parameters
+    ----------
+    trials : int
+        Number of independent trials, at least 0.
+    probability : float
+        Probability of a success, in [0, 1].
+    alpha : float
+        In (0, 1). The number of successes lies below the interval, and above it, with probability
+        at most alpha / 2 each.
+
+    Returns
+    -------
+    tuple of int
+        The smallest and the largest count of the shortest such interval.
+
+    Notes
+    -----
+    The ends are quantiles of the binomial distribution.
+
+    Examples
+    --------
+    >>> likely_counts(100, 0.5, 0.05)
+    (40, 60)
+    """
+
+    def at_least(count: int) -> float:
+        return float(upper_tail(count, trials, probability))
+
+    counts = range(trials + 1)
+    lowest = bisect_right(counts, alpha / 2, key=lambda count: 1 - at_least(count)) - 1
+    return lowest, bisect_left(counts, True, key=lambda count: at_least(count + 1) <= alpha / 2)
 
 
 def pair_epsilon_lower(

@@ -142,7 +142,7 @@ def test_guesses_in_a_file(dpaudit: Any, tmp_path: Path) -> None:
     assert "100 about 120 canaries, 100 right" in result.stdout
 
 
-CONDITION = "the number of guesses had to be fixed before the scores"
+CONDITION = "number of guesses was fixed"
 
 
 @pytest.mark.parametrize("verbose", [(), ("-v",)])

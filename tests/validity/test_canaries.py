@@ -8,9 +8,11 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from dpaudit import GaussianDP
-from dpaudit.auditing.canary_scores import chosen_plan, plans, right_guesses
+from dpaudit.auditing.canary_scores import _rate, chosen_plan, plans, right_guesses
+from dpaudit.stats.binomial import clopper_pearson_interval
 from dpaudit.stats.one_run import Guesses
 from dpaudit.stats.one_run_tradeoff import independent_mu_lower, mu_lower
 from tests.validity.conftest import IsAbove
@@ -60,6 +62,33 @@ def together(canaries: int) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool
         coins = rng.integers(0, 2, canaries, dtype=np.int8).astype(bool)
         wrong = rng.random(canaries) >= (ACCURACY if rng.random() < 0.5 else 0.5)
         yield coins, coins ^ wrong
+
+
+def rates(is_fixed: bool) -> Iterator[bool]:
+    """Yield whether the interval of a true-positive rate misses it, for independent canaries.
+
+    is_fixed: whether the threshold counts as known (planted invalid).
+    """
+    rng, target, n = np.random.default_rng(SEED), 0.01, 2_000
+    truth = float(ndtr(1 + ndtri(target)))
+    while True:
+        coins = rng.integers(0, 2, n, dtype=np.int8).astype(bool)
+        inside, outside = (
+            np.sort(coins[one] + rng.normal(size=one.sum())) for one in (coins, ~coins)
+        )
+        rate = _rate(inside, outside, target, 1 - ALPHA)
+        ends = (rate.lower, rate.upper)
+        if is_fixed:
+            ends = clopper_pearson_interval(rate.above, int(coins.sum()), ALPHA)
+        yield not ends[0] <= truth <= ends[1]
+
+
+def test_a_true_positive_rate_lies_in_its_interval(is_above: IsAbove) -> None:
+    assert not is_above(islice(rates(is_fixed=False), RUNS), RUNS, ALPHA)
+
+
+def test_the_interval_at_a_threshold_taken_for_known_is_caught(is_above: IsAbove) -> None:
+    assert is_above(islice(rates(is_fixed=True), RUNS), RUNS, ALPHA)
 
 
 def test_canaries_that_leak_together_keep_the_level(is_above: IsAbove) -> None:

@@ -38,7 +38,7 @@ def _errors(result: AuditResult, one: OneRunCertificate, scores: CanaryScores) -
         canvas.line("bound", [(alpha, tradeoff(certified, alpha)) for alpha in alphas])
     canvas.line("d1", [(wrong, 1 - right) for wrong, right in scores.roc])
     at_least = certified.describe() if certified is not None else "nothing"
-    bound = f"certified: the run has no stronger guarantee than {at_least}"
+    bound = f"certified: no guarantee below {at_least} holds"
     return Picture(
         "roc",
         "Errors of guesses from the scores",

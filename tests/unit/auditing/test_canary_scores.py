@@ -111,6 +111,7 @@ def test_the_summary_of_the_scores() -> None:
         threshold = np.sort(outside)[::-1][int(rate.false_positives * len(outside))]
         assert rate.above == (inside > threshold).sum()
         assert rate.lower < rate.above / len(inside) < rate.upper
+        assert rate.fewest <= rate.above <= rate.most
     assert scores.roc[0][0] == 0
     assert scores.roc[-1] == (1, 1)
     assert (np.diff(scores.roc, axis=0) >= 0).all()
@@ -132,7 +133,7 @@ def test_infinite_scores_are_scores() -> None:
 @pytest.mark.parametrize(
     ("coins", "warnings"),
     [
-        (np.random.default_rng(0).random(2_000) < 0.6, 1),
+        (np.random.default_rng(0).random(2_000) < 0.55, 1),
         (np.sort(COINS), 1),
         (np.arange(2_000) % 6 < 3, 1),
         (COINS, 0),
@@ -148,6 +149,7 @@ def test_coins_that_are_not_fair_or_not_independent(coins: Any, warnings: int) -
     ("coins", "scores", "more"),
     [
         (np.ones(50, bool), np.arange(50.0), {}),
+        (np.random.default_rng(0).random(2_000) < 0.6, LEAKING, {}),
         (np.zeros(50, bool), np.arange(50.0), {}),
         (np.tile(COINS[:500], 2), np.arange(1_000.0), {}),
         (np.repeat(COINS[:500], 2), np.arange(1_000.0), {}),
@@ -172,12 +174,14 @@ def test_coins_and_scores_of_no_run_are_refused(
         ({"guesses": 1.5}, "option-invalid"),
         ({"guesses": "all"}, "option-invalid"),
         ({"sides": "out"}, "option-invalid"),
+        ({"claim": 1.0}, "option-invalid"),
         ({"independent_canaries": 1}, "option-invalid"),
         ({"independent_canaries": True, "sides": "both"}, "options-conflict"),
     ],
 )
 def test_impossible_settings_are_refused(more: dict[str, Any], wanted: str) -> None:
-    assert code(dpaudit.bound_canaries, COINS, LEAKING, PureDP(1.0), **more) == wanted
+    given = {"claim": PureDP(1.0), **more}
+    assert code(dpaudit.bound_canaries, COINS, LEAKING, **given) == wanted
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])

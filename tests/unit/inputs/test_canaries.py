@@ -69,10 +69,11 @@ def test_saved_coins_are_read_again(tmp_path: Path) -> None:
     assert canaries.save(file) == canaries.digest
     lines = file.read_text().split()
     scored = [f"{lines[0]},score", *(f"{line},{place}.5" for place, line in enumerate(lines[1:]))]
-    file.write_text("\n".join(scored))
-    included, scores = read_scores(file)
-    assert (included == canaries.included).all()
-    assert scores.tolist() == [place + 0.5 for place in range(50)]
+    for rows in (scored[1:], scored[:0:-1]):  # the order of the rows does not count
+        file.write_text("\n".join([scored[0], *rows]))
+        included, scores = read_scores(file)
+        assert (included == canaries.included).all()
+        assert scores.tolist() == [place + 0.5 for place in range(50)]
     assert code(canaries.save, tmp_path / "missing" / "run.csv") == "cannot-write"
 
 
@@ -84,6 +85,8 @@ def test_saved_coins_are_read_again(tmp_path: Path) -> None:
         ("included,score\n1,nan\n0,0.1\n", "canaries-invalid"),
         ("included,score\n1,high\n0,0.1\n", "canaries-invalid"),
         ("included\n1\n0\n", "column-unknown"),
+        ("included;score\n1;0,5\n0;0,1\n", "file-malformed"),
+        ("included\tscore\n1\t0.5\n0\t0.1\n", "file-malformed"),
         ("score\n1\n0\n", "column-unknown"),
         ("included,score\n", "file-empty"),
         ("canary,included,score\n7,1,2\n7,0,1\n", "canaries-invalid"),

@@ -22,6 +22,7 @@ from dpaudit.stats.binomial import (
     clopper_pearson_upper,
     coin_flips,
     epsilon_interval,
+    likely_counts,
     pair_delta_lower,
     pair_epsilon_lower,
     pair_p_value,
@@ -60,6 +61,17 @@ def test_far_tails_keep_their_relative_precision() -> None:
     exact = exact_tail(380, 400, Fraction(1, 2))
     assert float(exact) < 1e-80
     assert float(upper_tail(380, 400, 0.5)) == pytest.approx(float(exact), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("trials", "p"), [(1, 0.3), (40, 0.001), (40, 0.1), (1_000, 0.5), (7, 1.0)]
+)
+@pytest.mark.parametrize("alpha", [0.005, 0.2])
+def test_likely_counts_cut_two_tails(trials: int, p: float, alpha: float) -> None:
+    low, high = likely_counts(trials, p, alpha)
+    law = stats.binom(trials, p)
+    assert law.cdf(low - 1) <= alpha / 2 < law.cdf(low)
+    assert law.sf(high) <= alpha / 2 < law.sf(high - 1)
 
 
 def test_the_tail_broadcasts() -> None:
