@@ -61,7 +61,7 @@ def left_out(result: AuditResult) -> str:
     if isinstance(one, ExactCertificate):
         return "Nothing was drawn at random, so that there is no wealth to show."
     if isinstance(one, OneRunCertificate) and one.scores is not None:
-        return "Nothing is bet on one run, so there is no wealth to show."
+        return ""
     if not isinstance(one, Certificate):
         return (
             "One run has guesses in place of events: there are no errors of events, no outputs and "
