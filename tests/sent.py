@@ -79,7 +79,7 @@ def ends_by(number: int, x: float) -> float:
 
 def killed_once(flag: str, x: float, size: int, rng: np.random.Generator) -> Any:
     """Whoever comes first to a large batch is killed."""
-    if size > 10_000 and not Path(flag).exists():
+    if size > 1_000 and not Path(flag).exists():
         Path(flag).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return batch(x, size, rng)

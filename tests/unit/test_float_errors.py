@@ -50,7 +50,7 @@ def divides(dataset: float, rng: Rng) -> Any:
 @pytest.mark.parametrize("function", [vectors, mixed])
 def test_a_setting_of_a_mechanism_affects_only_its_own_code(function: Any) -> None:
     claim = dpaudit.PureDP(3.1)
-    result = dpaudit.audit(function, 0.0, 1.0, claim, samples=20_000, full=True)
+    result = dpaudit.audit(function, 0.0, 1.0, claim, samples=2_000, full=True)
     assert result.error is None
     assert np.geterr() == STRICT  # as where the mechanism runs without an audit
 
@@ -69,7 +69,7 @@ def test_a_setting_of_a_script_affects_only_its_mechanism_and_attack() -> None:
 
     np.seterr(all="raise")
     claim = dpaudit.PureDP(3.0)
-    result = dpaudit.audit(single, 0.0, 1.0, claim, samples=5_000, attacks=[attack])
+    result = dpaudit.audit(single, 0.0, 1.0, claim, samples=1_000, attacks=[attack])
     assert result.verdict is dpaudit.Verdict.NO_VIOLATION_FOUND
     assert seen
     assert all(one == STRICT for one in seen)
@@ -129,16 +129,16 @@ class Made:
 """
 
 
-@pytest.mark.parametrize("words", ["laplace", "Made", "laplace --isolate"])
+@pytest.mark.parametrize("words", ["Made --workers 2", "laplace --isolate"])
 def test_a_setting_of_an_import_affects_only_code_of_the_user(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "strict.py").write_text(MODULE)
     name, *extra = words.split()
-    usual = ["--d1", "0", "--d2", "1", "--epsilon", "2.1", "--samples", "20_000"]
+    usual = ["--d1", "0", "--d2", "1", "--epsilon", "2.1", "--samples", "5_000"]
     report = ["--report", "html:page.html", "--report", "sarif:page.sarif"]
-    given = ["run", f"strict.py:{name}", *usual, *extra, *report, "--workers", "2"]
+    given = ["run", f"strict.py:{name}", *usual, *extra, *report]
     done = subprocess.run(
         [*warm.dpaudit(), *given], text=True, capture_output=True, timeout=300, check=False
     )

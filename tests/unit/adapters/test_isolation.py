@@ -65,8 +65,8 @@ def test_every_python_sends_outcomes_of_any_shape(python: str) -> None:
         theirs = from_raw(mechanism.sample(0.5, 2, rng()))
         assert np.array_equal(ours.keys(), theirs.keys())
     with isolated("carried", python=python) as mechanism:
-        drawn = [one for one in mechanism.sample(0, 300, rng()) if not isinstance(one, Raised)]
-        assert len(set(drawn)) == len(drawn) < 300
+        drawn = [one for one in mechanism.sample(0, 100, rng()) if not isinstance(one, Raised)]
+        assert len(set(drawn)) == len(drawn) < 100
 
 
 def test_a_generator_is_passed() -> None:
@@ -77,11 +77,11 @@ def test_a_generator_is_passed() -> None:
         assert not set(drawn) & set(mechanism.sample(5, 100, rng(1)))
 
 
-@pytest.mark.parametrize("how", ["abort", "exit", "segfault", "interrupt"])
+@pytest.mark.parametrize("how", ["abort", "exit", "interrupt"])
 def test_the_draw_under_way_is_the_outcome_crash_and_no_other_is_lost(
     how: str, tmp_path: Path
 ) -> None:
-    log, inputs = tmp_path / "log", list(range(8)) * 40
+    log, inputs = tmp_path / "log", list(range(8)) * 15
     with isolated("logged", params={"log": str(log), "how": how}) as mechanism:
         drawn = mechanism.sample_each(inputs, rng())
     assert kinds(drawn)["crash"] >= 1
@@ -97,7 +97,7 @@ def test_the_draw_under_way_is_the_outcome_crash_and_no_other_is_lost(
 def test_draws_with_crashes_are_those_of_the_seed(tmp_path: Path) -> None:
     with isolated("logged", params={"log": str(tmp_path / "log")}) as mechanism:
         first, second, other = (
-            mechanism.sample_each(list(range(9)) * 30, rng(seed)) for seed in (0, 0, 1)
+            mechanism.sample_each(list(range(9)) * 12, rng(seed)) for seed in (0, 0, 1)
         )
     assert first == second
     assert first != other
@@ -105,14 +105,14 @@ def test_draws_with_crashes_are_those_of_the_seed(tmp_path: Path) -> None:
 
 def test_a_generator_with_a_fixed_seed_is_not_restarted_after_a_crash() -> None:
     with isolated("carried") as mechanism:
-        drawn = mechanism.sample(0, 500, rng())
+        drawn = mechanism.sample(0, 300, rng())
     numbers = [one for one in drawn if not isinstance(one, Raised)]
     assert kinds(drawn)["crash"] >= 3
     assert len(set(numbers)) == len(numbers)
 
 
 def test_a_draw_that_takes_too_long_is_an_outcome(tmp_path: Path) -> None:
-    log, inputs = tmp_path / "log", list(range(8)) * 20
+    log, inputs = tmp_path / "log", list(range(8)) * 12
     params = {"log": str(log), "how": "hang"}
     start = time.perf_counter()
     with isolated("logged", params=params, limits=Limits(timeout=0.4)) as mechanism:
@@ -144,22 +144,20 @@ def test_an_exception_is_an_outcome(how: str, kind: str) -> None:
         assert kinds(mechanism.sample(0, 20, rng())) == {kind: 20}
 
 
-@pytest.mark.parametrize("how", ["abort", "exit"])
-def test_a_crash_in_every_draw_is_an_error(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A command crashes all fifty times.
+def test_a_crash_in_every_draw_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaudit.processes.child.HOPELESS", 5)
     with (
-        isolated("always", params={"how": how}) as mechanism,
+        isolated("always", params={"how": "abort"}) as mechanism,
         pytest.raises(MechanismError, match=r" 5 times .* a crash "),
     ):
         mechanism.sample(0, 1_000, rng())
 
 
 def test_equal_crashes_on_all_inputs_end_the_audit_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 3)  # each takes a process
+    monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 2)  # each takes a process
     with (
         isolated("complaining") as mechanism,
-        pytest.raises(MechanismError, match=r" 6 draws of both .* no license\)"),
+        pytest.raises(MechanismError, match=r" 4 draws of both .* no license\)"),
     ):
         mechanism.sample_each([0, 1] * 100, rng())
 
@@ -183,18 +181,18 @@ def test_slow_ends_on_one_input_do_not_end_the_audit(
     monkeypatch.setattr("dpaudit.processes.child.PATIENCE", 0.3)
     hangs = {"how": "hang"}
     with isolated("always", params=hangs, limits=Limits(timeout=0.1)) as mechanism:
-        assert kinds(mechanism.sample(0, 8, rng())) == {"timeout": 8}
+        assert kinds(mechanism.sample(0, 5, rng())) == {"timeout": 5}
     assert len(caplog.messages) == 1
 
 
 @pytest.mark.parametrize(
     ("attribute", "inputs"),
-    [("complaining_of_1", [1] * 4 + [0, 1]), ("counting_its_deaths", [0, 1] * 4)],
+    [("complaining_of_1", [1] * 3 + [0, 1]), ("counting_its_deaths", [0, 1] * 3)],
 )
 def test_crashes_that_differ_do_not_end_the_audit(
     attribute: str, inputs: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 3)  # fewer than of an input here
+    monkeypatch.setattr("dpaudit.processes.child._ALWAYS", 2)  # fewer than of an input here
     with isolated(attribute, params={"log": str(tmp_path / "log")}) as mechanism:
         drawn = mechanism.sample_each(inputs, rng())
     crashes = inputs.count(1) if attribute == "complaining_of_1" else len(inputs)

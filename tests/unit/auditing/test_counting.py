@@ -44,7 +44,7 @@ def test_rare_outputs_are_evicted_unless_they_may_refute(share: float) -> None:
     """A label with some hundred draws is evicted, unless it may refute the claim."""
     selection = side_by_side(2_000, 0, share)
     counts = Counts(selection, learn(selection, AIM))
-    for seed in range(1, 200):
+    for seed in range(1, 100):
         draws = side_by_side(1_000, seed, share)
         counts.rare.add(rare(counts.rare.rare_filter, draws.outcomes, draws.is_d1))
         counts.make_room(2_000 + 1_000 * seed, 2_000 + 1_000 * seed, AIM)

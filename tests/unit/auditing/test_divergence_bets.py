@@ -18,8 +18,8 @@ from dpaudit.stats.witness import Witness, log_wealth
 
 ORDER = 2.0
 ALPHA = 0.1
-# A run takes some tenths of a second. More than 10 alarms of 30 have probability 1e-4 at the level.
-RUNS, MOST = 30, 10
+# A run takes some tenths of a second. More than 5 alarms of 10 have probability 2e-4 at the level.
+RUNS, MOST = 10, 5
 
 
 # A map to 40 levels; the tests have tallies, and never call it.

@@ -70,8 +70,14 @@ CLAIMS: list[PrivacyClaim] = [
 ]
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.key))
-@pytest.mark.parametrize("sizes", [(2_000, 2_000), (400, 10_000)])
+EQUAL_SIZES, OTHER_SIZES = (2_000, 2_000), (400, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("claim", "sizes"),
+    zip(CLAIMS, (EQUAL_SIZES, OTHER_SIZES, EQUAL_SIZES, EQUAL_SIZES, OTHER_SIZES), strict=True),
+    ids=[str(claim.key) for claim in CLAIMS],
+)
 def test_a_result_can_be_rechecked_and_read_back(
     claim: PrivacyClaim, sizes: tuple[int, int]
 ) -> None:

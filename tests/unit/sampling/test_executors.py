@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import signal
@@ -51,6 +52,9 @@ from tests.sent import (
     single,
     with_legacy,
 )
+from tests.whole_audits import process_to_fork as process_to_fork
+from tests.whole_audits import spawned as spawned
+from tests.whole_audits import workers_are_forked as workers_are_forked
 
 LEFT_OPEN = """
 import time
@@ -91,11 +95,15 @@ def numbers(drawn: Learning) -> list[float]:
     return drawn.fresh.release().outcomes.columns[0].numbers.tolist()  # type: ignore[no-any-return]  # of floats
 
 
-def measured(count: int) -> list[Chunk[Any]]:
-    fresh = sampler(batch).draw(ToLearn((0, 0, 0), 4_000)).fresh
+@functools.cache
+def rule() -> Any:
+    fresh = sampler(batch).draw(ToLearn((0, 0, 0), 1_000)).fresh
     assert fresh is not None
-    rule = learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
-    return [ToCount((0, 1, index), 100 + index, Measure(rule)) for index in range(count)]
+    return learn(fresh.release(), Objective(ProfilePoint(0.5, 0.0), 10_000)).portfolio
+
+
+def measured(count: int) -> list[Chunk[Any]]:
+    return [ToCount((0, 1, index), 100 + index, Measure(rule())) for index in range(count)]
 
 
 def tallies(drawn: Iterator[Any]) -> list[Any]:
@@ -131,16 +139,22 @@ class InThread(Immediate):
     ("function", "executor", "workers"),
     [*((one, None, 2) for one in SEEDED), (single, "processes", 1)],
 )
-def test_processes_draw_the_same(
-    function: Callable[..., Any], executor: str | None, workers: int
-) -> None:
+def test_processes_draw_the_same(function: Any, executor: str | None, workers: int) -> None:
+    draw_the_same(function, executor, workers)
+
+
+def test_new_processes_draw_the_same(spawned: None) -> None:
+    draw_the_same(batch, None, 2)
+
+
+def draw_the_same(function: Callable[..., Any], executor: str | None, workers: int) -> None:
     with drawing("serial", setup(function)) as drawer:
         here = [numbers(drawn) for drawn in drawer(chunks())]
     with drawing(executor, setup(function, workers)) as drawer:
         assert [numbers(drawn) for drawn in drawer(chunks())] == here
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
 def test_an_executor_of_the_caller_draws_the_same(method: str) -> None:
     every = measured(30)
     with drawing("serial", setup(batch)) as drawer:
@@ -173,7 +187,7 @@ def test_an_executor_of_the_caller_that_breaks_is_an_error() -> None:
     wanted = pytest.raises(MechanismError)
     make = partial(ends_by, signal.SIGKILL)
     with (
-        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        ProcessPoolExecutor(1, mp_context=get_context("forkserver")) as pool,
         drawing(pool, setup(make)) as drawer,
         wanted as error,
     ):
@@ -285,9 +299,9 @@ def test_only_draws_of_processes_that_are_killed_from_outside_are_repeated(
 def test_a_chunk_that_is_lost_with_its_process_is_drawn_again(tmp_path: Path) -> None:
     flag = tmp_path / "killed"
     function = partial(killed_once, str(flag))
-    lost = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=400_000, workers=2)
+    lost = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=40_000, workers=2)
     assert flag.exists()
-    whole = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=400_000)
+    whole = dpaudit.audit(function, 0, 1, PureDP(1.0), samples=40_000)
     assert lost.error is None
     assert (lost.p_value, lost.epsilon_lower) == (whole.p_value, whole.epsilon_lower)
     assert lost.certificates[0].blocks == whole.certificates[0].blocks

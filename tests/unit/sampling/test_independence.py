@@ -89,7 +89,7 @@ LAWS: dict[str, Callable[[np.random.Generator], Any]] = {
 
 def test_independent_draws_are_not_warned_about() -> None:
     for law in LAWS:
-        for seed in range(15):
+        for seed in range(5):
             draws = drawn(LAWS[law](np.random.default_rng(seed)), seed=seed)
             assert check_independence(draws, BLOCKS, POINT) == []
 
@@ -125,7 +125,7 @@ CALL_SIZE, CALL_BLOCKS = next(iter(CALL_SIZES.items()))
 def test_independent_calls_are_not_warned_about() -> None:
     for law in CALL_LAWS:
         for size in CALL_SIZES:
-            for seed in range(15):
+            for seed in range(5):
                 rng = np.random.default_rng(seed)
                 draws = SelectionDraws(from_raw(CALL_LAWS[law](rng, size)), rng.random(size) < 0.5)
                 assert check_calls(draws, CALL_SIZES[size], LEVEL) == []

@@ -18,7 +18,13 @@ from dpaudit.inputs.pairs import NeighbouringPair
 from dpaudit.searching import drawing
 from dpaudit.searching import proposals as proposals_module
 from dpaudit.searching import space as space_module
-from dpaudit.searching.proposals import MOST_EDGES, Proposal, catalogue, proposals
+from dpaudit.searching.proposals import (
+    MOST_EDGES,
+    Proposal,
+    catalogue,
+    proposals,
+    random_pairs,
+)
 from dpaudit.searching.relations.steps import patterns
 from dpaudit.searching.settings import formed
 from dpaudit.searching.space import identity
@@ -31,18 +37,16 @@ UNIT = "list of number in [0, 1]"
 TABLE = "table {age: integer in [0, 120], city: category [a, b], x: number in [0, 1], name: text}"
 USERS = "table {id: user, city: category [a, b, c], x: number in [0, 1]}"
 # Rounds are short here, and a space ends sooner: Hypothesis takes a millisecond for each draw.
-ROUND, VAIN = 15, 60
+ROUND, VAIN = 8, 40
 # More than Hypothesis draws in one round, so that another one follows.
 SOME_RANDOM = ROUND + 10
 MANY_RANDOM = 3 * ROUND
 BOUNDED = "user:id,group=city,groups=2,per_group=1"
 CASES = [
-    ("list of number in [0, 1]", "replace"),
     ("list of 2 to 5 integer", "add-remove"),
     ("list of number or missing", "hamming:2"),
     ("list of list of boolean", "add-remove"),
     ("vector of 3 number in [0, 1]", "linf:1"),
-    ("vector of 5 number in [0, 10]", "l1:2"),
     ("vector of 5 integer", "l2:3"),
     ("list of boolean", "coordinate:1"),
     ("number in [0, 1]", "l1:0.5"),
@@ -50,7 +54,7 @@ CASES = [
     ("text", "replace"),
     (TABLE, "replace"),
     (USERS, BOUNDED),
-    (USERS, "add-remove"),
+    (UNIT, "replace"),
 ]
 
 
@@ -203,12 +207,12 @@ def test_inputs_outside_can_be_left_out(drawn: Drawn, monkeypatch: pytest.Monkey
     assert all(one.inside for one in found)
 
 
-def test_other_seeds_draw_other_pairs() -> None:
+def test_other_seeds_draw_other_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    _be_short(monkeypatch)
     relation = related("list of number", "add-remove")
-    one, other = (list(islice(proposals(relation, seed=seed), 250)) for seed in (1, 2))
-    drawn = [one for one in one if one.origin == "random"]
-    assert drawn
-    assert drawn != [one for one in other if one.origin == "random"]
+    one, other = (list(islice(random_pairs(relation, seed), 10)) for seed in (1, 2))
+    assert len(one) == 10
+    assert one != other
 
 
 @pytest.mark.parametrize(("space", "adjacency"), CASES)
@@ -409,7 +413,8 @@ def test_a_relation_that_no_two_inputs_can_have_is_refused() -> None:
         assert code(_all_neighbours, space, adjacency) == error.code
 
 
-def test_a_space_of_one_value_has_neighbours_only_outside() -> None:
+def test_a_space_of_one_value_has_neighbours_only_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    _be_short(monkeypatch)
     assert _some("category [a]", "replace", 3)
     inside = code(_some, "category [a]", "replace", 3, inside_only=True)
     assert inside == "space-without-neighbours"

@@ -46,9 +46,12 @@ def first(result: SensitivityResult) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def few_random_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 20)
-    monkeypatch.setattr("dpaudit.searching.drawing.ROUND", 20)
+def few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.searching.sensitivity._RANDOM", 10)
+    monkeypatch.setattr("dpaudit.searching.drawing.ROUND", 10)
+    monkeypatch.setattr("dpaudit.searching.sensitivity._CLIMBS", 600)
+    monkeypatch.setattr("dpaudit.searching.climbing._MOST_SIZE", 20)
+    monkeypatch.setattr("dpaudit.searching.climbing._NEIGHBOURS", 4)
 
 
 # One of each kind of function, relation and norm; benchmarks/sensitivity.py has them all.
@@ -395,7 +398,7 @@ def test_parameters_reach_the_function() -> None:
     def clamped(rows: list[float], high: float = 1.0) -> float:
         return sum(min(value, high) for value in rows)
 
-    space = "list of number in [0, 9]"
+    space = "list of 0 to 3 number in [0, 9]"
     assert not inside(clamped, space=space).exceeded
     assert inside(clamped, space=space, params={"high": 2.0}).exceeded
 

@@ -69,14 +69,14 @@ def test_containment(line: str, inside: list[Any], outside: list[Any]) -> None:
 def test_simplest_usual_and_drawn_values_lie_inside(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drawing, "ROUND", 20)
+    monkeypatch.setattr(drawing, "ROUND", 8)
     space = parse_space(line)
     given = drawn(space.strategy(), 1, line)
     for value in (
         space.simplest,
         space.usual(),
         *space.spread(4),
-        *(next(given) for _ in range(40)),
+        *(next(given) for _ in range(16)),
     ):
         assert space.contains(value), value
     assert len(space.spread(4)) == 4
