@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -19,53 +21,116 @@ import dpaudit
 from dpaudit.certificates.result import Progress
 from dpaudit.claims import PureDP
 from dpaudit.errors import UsageError
+from dpaudit.sampling.executors import pools
 from tests.sent import ends_with
 
 ROOT = Path(__file__).parents[2]
 LAPLACE = "mechanisms.laplace:laplace"
+SAMPLES = 100_000
+
+# A process that has imported Dask, and forks a scheduler or a worker for each line of its input.
+# An empty line ends all forks.
+FORKING = """
+import asyncio, json, os, signal, sys
+import dask, distributed
+import dpaudit.sampling.sampler, mechanisms.laplace
+from dpaudit.sampling.executors import pools
+
+async def serve(kind, **options):
+    async with getattr(distributed, kind)(**options) as server:
+        await server.finished()
+
+forks = []
+for line in sys.stdin:
+    while line == "\\n" and forks:
+        os.kill(forks[-1], signal.SIGKILL)
+        os.waitpid(forks.pop(), 0)
+    if line == "\\n":
+        print(0, flush=True)
+        continue
+    kind, options, config = json.loads(line)
+    process = os.fork()
+    if not process:
+        with dask.config.set({**pools._LOCAL_CLUSTER, **config}):
+            asyncio.run(serve(kind, **options))
+        os._exit(0)
+    forks.append(process)
+    print(process, flush=True)
+"""
 
 
-@contextmanager
-def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `dask …` where the mechanisms can be imported."""
+class Forks:
+    """Schedulers and workers on this machine."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def _send(self, line: str) -> int:
+        given, told = self._process.stdin, self._process.stdout
+        assert given is not None
+        assert told is not None
+        given.write(line + "\n")
+        given.flush()
+        return int(told.readline())
+
+    def _fork(self, kind: str, options: dict[str, Any], config: dict[str, Any]) -> int:
+        return self._send(json.dumps([kind, options, config]))
+
+    def end(self) -> None:
+        self._send("")
+
+    def scheduler(self, file: Path, **config: Any) -> int:
+        """Start a scheduler that writes this file, and return its process."""
+        options = {"scheduler_file": str(file), "host": "127.0.0.1", "port": 0}
+        return self._fork("Scheduler", {**options, "dashboard_address": "127.0.0.1:0"}, config)
+
+    def worker(self, address: str, folder: Path) -> int:
+        """Start a worker that is not replaced, and return its process."""
+        options = {"scheduler_ip": address, "nthreads": 1, "local_directory": str(folder)}
+        return self._fork("Worker", {**options, "dashboard": False}, {})
+
+
+@pytest.fixture(scope="module")
+def process_with_dask() -> Iterator[Forks]:
     process = subprocess.Popen(
-        [sys.executable, "-m", *words],
+        [sys.executable, "-c", FORKING],
         cwd=ROOT,
-        stdout=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        text=True,
     )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-Cluster = tuple[str, list[subprocess.Popen[bytes]]]
+    yield Forks(process)
+    process.communicate()  # closes its input, which ends it
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Yield the file of a scheduler, two workers that are not replaced, and the scheduler."""
-    file = str(tmp_path / "scheduler.json")
-    scheduler = ("distributed.cli.dask_scheduler", "--scheduler-file", file, "--no-dashboard")
-    where = ("--port", "0", "--host", "127.0.0.1")
-    worker = ("distributed.cli.dask_worker", "--scheduler-file", file, "--no-nanny")
-    alone = ("--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path))
-    with (
-        started(*scheduler, *where) as first,
-        started(*worker, *alone) as one,
-        started(*worker, *alone) as other,
-    ):
-        yield file, [one, other, first]
+def forks(process_with_dask: Forks) -> Iterator[Forks]:
+    yield process_with_dask
+    process_with_dask.end()
 
 
-def address(file: str) -> str:
+class Cluster(NamedTuple):
+    """A scheduler's file, address and process, and the processes of its two workers."""
+
+    file: Path
+    address: str
+    scheduler: int
+    workers: list[int]
+
+
+@pytest.fixture
+def cluster(forks: Forks, tmp_path: Path) -> Cluster:
     import distributed  # here, since every worker of the suite collects this file
 
-    with distributed.Client(scheduler_file=file) as client:
+    file = tmp_path / "scheduler.json"
+    scheduler = forks.scheduler(file, **{"distributed.scheduler.allowed-failures": 1})
+    # The file of a scheduler that is starting is waited for.
+    with pools._connected(distributed, str(file)) as client:
+        address = str(client.scheduler.address)
+        workers = [forks.worker(address, tmp_path) for _ in range(2)]
         client.wait_for_workers(2)
-        return str(client.scheduler.address)
+    return Cluster(file, address, scheduler, workers)
 
 
 def numbers(result: dpaudit.AuditResult) -> Any:
@@ -74,40 +139,36 @@ def numbers(result: dpaudit.AuditResult) -> Any:
 
 
 def audited(**more: Any) -> dpaudit.AuditResult:
-    return dpaudit.audit(LAPLACE, 0, 1, PureDP(1.0), samples=1_000_000, **more)
+    return dpaudit.audit(LAPLACE, 0, 1, PureDP(1.0), samples=SAMPLES, **more)
 
 
 def test_a_worker_may_die(cluster: Cluster) -> None:
     import distributed
 
-    file, workers = cluster
-    where = address(file)
     seen: list[int] = []
 
     def kill_one(progress: Progress) -> None:
+        if progress.draws > 30_000 and len(cluster.workers) == 2:
+            assert seen[-1] < SAMPLES
+            os.kill(cluster.workers.pop(), signal.SIGKILL)
         seen.append(progress.draws)
-        if progress.draws > 300_000:
-            workers[0].kill()
 
-    lost = audited(executor=f"dask://{where}", on_progress=kill_one)
-    assert workers[0].wait(10) == -9
-    assert seen[-1] == 1_000_000
+    lost = audited(executor=f"dask://{cluster.address}", on_progress=kill_one)
+    assert len(cluster.workers) == 1
+    assert seen[-1] == SAMPLES
     assert numbers(lost) == numbers(audited())
-    # A file gives the address as well; one worker is left.
-    assert numbers(audited(executor=f"dask://{file}")) == numbers(lost)
-    with distributed.Client(where.removeprefix("tcp://")) as client:
+    with distributed.Client(cluster.address.removeprefix("tcp://")) as client:
         other = audited(executor=client.get_executor(pure=False), workers=2)
         assert numbers(other) == numbers(lost)
 
 
 def test_a_scheduler_that_is_lost_is_named(cluster: Cluster) -> None:
-    file, (*_, scheduler) = cluster
-
     def kill_it(progress: Progress) -> None:
-        if progress.draws > 100_000:
-            scheduler.kill()
+        if progress.draws > 30_000:
+            os.kill(cluster.scheduler, signal.SIGKILL)
 
-    lost = audited(executor=f"dask://{file}", on_progress=kill_it)
+    # A file gives the address as well.
+    lost = audited(executor=f"dask://{cluster.file}", on_progress=kill_it)
     assert lost.error_code == "workers-lost"
     assert "connection to the Dask" in str(lost.error)
 
@@ -134,22 +195,19 @@ def test_a_local_cluster_is_made_beside_another_one_and_ended(
             0,
             1,
             PureDP(1.0),
-            samples=20_000,
+            samples=2_000,
             executor="dask",
-            workers=2,
         )
     assert os.environ["PYTHONHASHSEED"] == "7"
     assert "OMP_NUM_THREADS" not in os.environ
-    here = dpaudit.audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0), samples=20_000)
+    here = dpaudit.audit(lambda x, rng: x + rng.laplace(), 0, 1, PureDP(1.0), samples=2_000)
     assert numbers(by_dask) == numbers(here)
 
 
-def test_a_mechanism_that_kills_every_worker_is_an_error() -> None:
-    import dask
-
+def test_a_mechanism_that_kills_every_worker_is_an_error(cluster: Cluster) -> None:
     dies = partial(ends_with, 3)
-    with dask.config.set({"distributed.scheduler.allowed-failures": 1}):  # instead of 3
-        result = dpaudit.audit(dies, 0, 1, PureDP(1.0), samples=5_000, executor="dask")
+    executor = f"dask://{cluster.address}"
+    result = dpaudit.audit(dies, 0, 1, PureDP(1.0), samples=5_000, executor=executor)
     assert result.error_code == "worker-killed"
     assert "2 Dask workers" in str(result.error)
 
@@ -163,14 +221,11 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_cluster_without_workers_gives_a_warning_and_then_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    forks: Forks, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "scheduler.json"
-    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT", "1s")
-    words = ("distributed.cli.dask_scheduler", "--scheduler-file", str(file), "--no-dashboard")
-    with started(*words, "--port", "0", "--host", "127.0.0.1"):
-        # The file of a scheduler that is starting is waited for.
-        result = audited(executor=f"dask://{file}")
+    forks.scheduler(file, **{"distributed.scheduler.no-workers-timeout": "0.2s"})
+    result = audited(executor=f"dask://{file}")
     assert "has no workers; " in caplog.text
     assert result.error_code == "workers-lost"
 

@@ -33,6 +33,8 @@ from tests.forging import with_certificates
 from tests.result_files import from_json, to_json
 from tests.sent import batch, from_global, single
 
+SAMPLES = 6_000
+
 
 def k(dataset: int, size: int, rng: np.random.Generator) -> Any:
     return counterexample(dataset, epsilon=1.0, delta=0.1, size=size, rng=rng)
@@ -41,7 +43,7 @@ def k(dataset: int, size: int, rng: np.random.Generator) -> Any:
 def audit(
     claim: dpaudit.PrivacyClaim, function: Callable[..., Any] = batch, **more: Any
 ) -> AuditResult:
-    budget = {} if "time" in more else {"samples": 6_000}
+    budget = {} if "time" in more else {"samples": SAMPLES}
     return dpaudit.audit(function, 0, 1, claim, **{**budget, **more})
 
 
@@ -119,13 +121,13 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.usefixtures("traces")
 @pytest.mark.parametrize("name", CASES)
 def test_a_result_can_be_rechecked_from_its_file(name: str) -> None:
     result = audit(**CASES[name])
     (read,) = from_json(to_json([result]))
     assert read == result
     assert recheck(read) == []
+    assert result.trace is None
     refuted = "violated" in name or name in ("violation", "full", "no privacy")
     assert result.verdict is (Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND)
     one = only(result)
@@ -137,6 +139,14 @@ def test_a_result_can_be_rechecked_from_its_file(name: str) -> None:
 @functools.cache
 def violation() -> AuditResult:
     return audit(PureDP(0.4))
+
+
+@pytest.mark.usefixtures("traces")
+def test_a_result_with_a_trace_can_be_rechecked_from_its_file() -> None:
+    result = audit(**CASES["violation"])
+    assert result.trace is not None
+    assert from_json(to_json([result])) == [result]
+    assert recheck(result) == []
 
 
 def tampered(change: Callable[[Certificate], Certificate]) -> list[str]:
@@ -201,7 +211,7 @@ def test_several_pairs_share_the_error_probability() -> None:
 
 
 def test_equal_seeds_give_equal_results_and_others_do_not() -> None:
-    one, same, other = (audit(PureDP(1.0), seed=seed) for seed in (7, 7, 8))
+    one, same, other = (audit(PureDP(1.0), seed=seed, samples=500) for seed in (7, 7, 8))
     assert one.certificates == same.certificates
     assert one.certificates != other.certificates
 
@@ -210,7 +220,7 @@ def test_equal_seeds_give_equal_results_and_others_do_not() -> None:
 @pytest.mark.parametrize(("function", "claimed"), [(single, 1.0), (batch, 1.0), (from_global, 0.4)])
 def test_workers_do_not_change_the_result(function: Callable[..., Any], claimed: float) -> None:
     one, two = (
-        audit(PureDP(claimed), function, samples=8_000, workers=workers) for workers in (1, 2)
+        audit(PureDP(claimed), function, samples=1_000, workers=workers) for workers in (1, 2)
     )
     assert one.certificates == two.certificates
     assert one.verdict is two.verdict
@@ -270,11 +280,8 @@ def test_an_exception_on_one_side_is_the_event() -> None:
         (TypeError, ["a"], [1], True),
         (TypeError, [None], [1], False),
         (AttributeError, 2, 1.5, False),
-        (TypeError, np.float64(2), 1, False),
         (TypeError, "b", "a", False),
-        (TypeError, [1, 2], [1], False),
         (KeyError, None, 1, False),
-        (ValueError, None, 1, False),
     ],
 )
 def test_an_input_of_another_type_that_always_raises_is_an_error(
@@ -286,10 +293,10 @@ def test_an_input_of_another_type_that_always_raises_is_an_error(
         return random.random()
 
     for first, second in ((d1, d2), (d2, d1)):
-        result = dpaudit.audit(fails, first, second, PureDP(1.0), samples=200)
+        result = dpaudit.audit(fails, first, second, PureDP(1.0), samples=100)
         assert result.verdict is (Verdict.ERROR if is_typed else Verdict.VIOLATION)
     if is_typed:
-        asked = dpaudit.audit(fails, d1, d2, PureDP(1.0), samples=200, on_error="outcome")
+        asked = dpaudit.audit(fails, d1, d2, PureDP(1.0), samples=100, on_error="outcome")
         assert asked.verdict is Verdict.VIOLATION
 
 
@@ -388,7 +395,7 @@ def test_progress_only_goes_forward() -> None:
     draws = [moment.draws for moment in moments]
     assert draws == sorted(draws)
     assert draws[-1] == only(result).draws
-    assert all(moment.budget == 6_000 and moment.rate > 0 for moment in moments)
+    assert all(moment.budget == SAMPLES and moment.rate > 0 for moment in moments)
 
 
 def test_the_budget_is_unknown_until_the_clock_has_planned_it() -> None:
@@ -582,10 +589,12 @@ def test_learning_again_is_rare_once_there_are_many_draws() -> None:
     assert look_stride(100) == 16
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 60.0, 1e4])
-@pytest.mark.parametrize("delta", [0.0, 0.3])
-def test_extreme_claims(epsilon: float, delta: float) -> None:
-    result = audit(ApproximateDP(epsilon, delta), samples=5_000)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "samples"),
+    [(0.0, 0.0, 1_000), (0.0, 0.3, 5_000), (60.0, 0.3, 500), (1e4, 0.0, 500)],
+)
+def test_extreme_claims(epsilon: float, delta: float, samples: int) -> None:
+    result = audit(ApproximateDP(epsilon, delta), samples=samples)
     assert math.isfinite(result.epsilon_lower)
     # The total variation distance of the two laws is 0.39.
     assert result.verdict is (Verdict.NO_VIOLATION_FOUND if epsilon else Verdict.VIOLATION)

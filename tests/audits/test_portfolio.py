@@ -43,8 +43,12 @@ def constant(dataset: int, size: int, rng: np.random.Generator) -> Any:
     return np.where((rng.random(size) < 5e-3) & (dataset == 1), 1.0, 0.0)
 
 
-@functools.cache
 def audited(mechanism: Any = noisy, full: bool = True, claim: Any = PURE) -> AuditResult:
+    return _audited(mechanism, full, claim)
+
+
+@functools.cache
+def _audited(mechanism: Any, full: bool, claim: Any) -> AuditResult:
     return dpaudit.audit(mechanism, 1, 0, claim, samples=20_000, seed=0, full=full)
 
 
@@ -158,9 +162,10 @@ def test_a_confirmation_tests_one_rule_with_all_of_its_share() -> None:
     assert recheck(result) == []
 
 
-@pytest.mark.parametrize("claim", [PureDP(1.0), ApproximateDP(1.0, 1e-4)])
-@pytest.mark.parametrize("mechanism", [noisy, constant])
-@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(
+    ("mechanism", "full", "claim"),
+    [(noisy, True, PURE), (noisy, False, PURE), (constant, True, ApproximateDP(1.0, 1e-4))],
+)
 def test_a_file_keeps_the_portfolio(mechanism: Any, claim: Any, full: bool) -> None:
     result = audited(mechanism, full, claim)
     (again,) = from_json(to_json([result]))
@@ -211,10 +216,14 @@ CHANGES: dict[str, Change] = {
 }
 
 
+def test_a_portfolio_without_a_change_is_believed() -> None:
+    """Else the changes below would show nothing."""
+    assert recheck(with_certificates(audited(), only(audited()))) == []
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_portfolio_that_was_tampered_with_is_noticed(name: str) -> None:
     result = audited()
-    assert recheck(with_certificates(result, only(result))) == []
     changed = CHANGES[name](only(result))
     assert recheck(with_certificates(result, changed)) != []
 
@@ -269,7 +278,7 @@ def evidence_of(
     )
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(10))
 def test_random_portfolios_follow_from_their_tallies(seed: int) -> None:
     rng = np.random.default_rng(seed)
     tally = [(int(d1), int(d2)) for d1, d2 in rng.poisson([[300, 180], [40, 3], [2, 30], [9, 9]])]

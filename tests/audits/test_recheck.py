@@ -45,11 +45,16 @@ def schedule_of(result: AuditResult) -> Schedule:
     return schedule
 
 
-@pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("samples", [150, 1_000, 20_000])
 @pytest.mark.parametrize(
-    ("mechanism", "epsilon"),
-    [(laplace.laplace, 1.0), (laplace.laplace, 0.9), (laplace.wrong_density, 0.5)],
+    ("mechanism", "epsilon", "samples", "full"),
+    [
+        (laplace.laplace, 1.0, 150, False),
+        (laplace.laplace, 1.0, 1_000, True),
+        (laplace.laplace, 0.9, 20_000, False),
+        (laplace.wrong_density, 0.5, 150, True),
+        (laplace.wrong_density, 0.5, 1_000, False),
+        (laplace.wrong_density, 0.5, 20_000, True),
+    ],
 )
 def test_honest_records_follow_the_schedule(
     mechanism: Any, epsilon: float, samples: int, full: bool
@@ -69,7 +74,7 @@ def test_half_is_learned_from_where_nothing_shows(epsilon: float, samples: int) 
 
 
 def test_another_part_than_an_eighth_or_half_fails() -> None:
-    result = dpaudit.audit(laplace.laplace, 0.0, 0.05, dpaudit.PureDP(1.0), samples=20_000)
+    result = dpaudit.audit(laplace.laplace, 0.0, 0.05, dpaudit.PureDP(1.0), samples=5_000)
     (one,) = result.certificates
     last = max(n for n, block in enumerate(one.blocks) if block.stage == "learning")
     blocks = (*one.blocks[:last], *one.blocks[last + 1 :])
@@ -100,7 +105,7 @@ def test_bettors_that_change_during_the_run_fail() -> None:
 
 def test_a_curve_settles_its_point_first() -> None:
     claim = dpaudit.GaussianDP(2.0)
-    result = dpaudit.audit(laplace.laplace, 0.0, 1.0, claim, samples=20_000)
+    result = dpaudit.audit(laplace.laplace, 0.0, 1.0, claim, samples=5_000)
     assert recheck(result) == []
 
 
@@ -196,7 +201,7 @@ def test_a_confirmation_of_a_chosen_size_fails() -> None:
 
 
 def test_an_additional_fit_fails() -> None:
-    result = audited(samples=20_000)
+    result = audited(samples=5_000)
     (one,) = result.certificates
     final = len(one.rounds) - 1
     blocks = [
@@ -219,8 +224,7 @@ def test_a_refutation_at_another_block() -> None:
     assert "to the refutation" in found
 
 
-@pytest.mark.parametrize("claimed", [0.0, 0.25, 0.9, 1.0])
-@pytest.mark.parametrize("together", [1, 5, 1_000])
+@pytest.mark.parametrize(("claimed", "together"), [(0.0, 1), (0.25, 5), (0.9, 1_000), (1.0, 5)])
 def test_the_bound_of_betting_is_the_same_however_many_values_are_followed_at_once(
     claimed: float, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
