@@ -44,7 +44,8 @@ from tests.sent import (
     writes_anew,
 )
 
-SAMPLES = 40_000
+# Draws with `counts_on`, so that some are only counted; and enough draws for workers to join.
+SAMPLES, FEW = 40_000, 1_000
 
 
 UNGUARDED = """
@@ -60,7 +61,7 @@ executors.JoiningWorkers.look = lambda others: (others.pool.settle(15.0), look(o
 def mechanism(x, size, rng):
     return x + rng.laplace(size=size)
 
-result = dpaudit.audit(mechanism, 0, 1, dpaudit.PureDP(1.0), samples=1000, workers="auto")
+result = dpaudit.audit(mechanism, 0, 1, dpaudit.PureDP(1.0), samples=100, workers="auto")
 print((result.workers, *result.notes))
 """
 
@@ -156,7 +157,7 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("two_cores", "counts_on")
 @pytest.mark.parametrize(
     ("function", "chunks"),
-    [(batch, 0), (batch, 30), (single, 54), (Carries(), 8)],
+    [(batch, 30), (single, 54), (Carries(), 8)],
 )
 def test_workers_that_join_do_not_change_the_result(
     function: Callable[..., Any], chunks: int, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +177,7 @@ def test_workers_that_join_do_not_change_the_result(
 @pytest.mark.usefixtures("eager")
 def test_each_worker_has_its_own_process_of_an_isolated_mechanism() -> None:
     target = IsolatedTarget(target=CallableTarget(function=single))
-    spec = spec_of(single, target=target, samples=3_000)
+    spec = spec_of(single, target=target, samples=500)
     alone, joined = (run_audit(replace(spec, workers=workers)) for workers in (1, "auto"))
     assert joined.workers == 2
     assert as_text(joined) == as_text(alone)
@@ -185,7 +186,7 @@ def test_each_worker_has_its_own_process_of_an_isolated_mechanism() -> None:
 @pytest.mark.usefixtures("two_cores", "no_processes")
 @pytest.mark.parametrize("more", [{}, {"time": 0.3}, {"full": True}])
 def test_a_short_audit_starts_no_processes(more: dict[str, Any]) -> None:
-    result = run_audit(spec_of(batch, **more))
+    result = run_audit(spec_of(batch, samples=FEW, **more))
     assert result.error is None
     assert (result.workers, result.notes) == (1, ())
 
@@ -199,7 +200,7 @@ def test_a_short_audit_imports_nothing_for_it() -> None:
         " or one == 'concurrent.futures.process'])"
     )
     words = ["run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1"]
-    words += ["--samples", "2000"]
+    words += ["--samples", "500"]
     done = subprocess.run(
         [sys.executable, "-c", code, *words], text=True, capture_output=True, timeout=60, check=True
     )
@@ -217,12 +218,12 @@ def test_no_worker_joins_timed_or_serial_audits(more: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("eager", "no_processes")
 def test_one_core_has_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "cores", lambda: 1)
-    assert run_audit(spec_of(batch)).workers == 1
+    assert run_audit(spec_of(batch, samples=FEW)).workers == 1
 
 
 @pytest.mark.usefixtures("eager")
 def test_a_mechanism_that_cannot_be_sent_is_drawn_here_with_a_note() -> None:
-    spec = spec_of(lambda x, size, rng: batch(x, size, rng))
+    spec = spec_of(lambda x, size, rng: batch(x, size, rng), samples=FEW)
     result = run_audit(spec)
     assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
     assert result.workers == 1
@@ -235,7 +236,7 @@ def test_a_mechanism_that_cannot_be_sent_is_drawn_here_with_a_note() -> None:
 
 @pytest.mark.usefixtures("two_cores", "no_processes")
 def test_a_short_audit_has_no_note() -> None:
-    assert run_audit(spec_of(lambda x, size, rng: batch(x, size, rng))).notes == ()
+    assert run_audit(spec_of(lambda x, size, rng: batch(x, size, rng), samples=FEW)).notes == ()
 
 
 @pytest.mark.usefixtures("eager")
@@ -253,8 +254,9 @@ def test_a_mechanism_with_state_stays_in_this_process(
     function: Callable[..., Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run_audit(spec_of(function))
-    assert as_text(replace(result, notes=())) == as_text(run_audit(spec_of(function, workers=1)))
+    spec = spec_of(function, samples=FEW)
+    result = run_audit(spec)
+    assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
     assert (result.workers, len(result.notes)) == (1, 1)
     assert said in result.notes[0]
     assert not multiprocessing.active_children()
@@ -266,7 +268,7 @@ def test_an_audit_goes_on_where_no_process_can_be_started(monkeypatch: pytest.Mo
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(processes, "ProcessPool", refused)
-    (note,) = run_audit(spec_of(batch)).notes
+    (note,) = run_audit(spec_of(batch, samples=FEW)).notes
     assert note.endswith(" ([Errno 38] Function not implemented)")
 
 
@@ -331,7 +333,7 @@ def test_files_of_their_own_may_be_written_anywhere() -> None:
 @pytest.mark.usefixtures("eager", "no_processes")
 def test_workers_join_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "room_for", lambda hands: 1)
-    (note,) = run_audit(spec_of(batch)).notes
+    (note,) = run_audit(spec_of(batch, samples=FEW)).notes
     assert "no memory " in note
 
 
@@ -339,7 +341,7 @@ def test_workers_join_as_far_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -
 def test_draws_that_take_all_cores_are_not_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once(monkeypatch)
     monkeypatch.setattr("time.process_time", lambda: 2 * time.perf_counter())
-    assert run_audit(spec_of(batch)).workers == 1
+    assert run_audit(spec_of(batch, samples=FEW)).workers == 1
 
 
 class Nearness:
@@ -351,7 +353,7 @@ class Nearness:
 
 @pytest.mark.usefixtures("eager")
 def test_a_score_that_cannot_be_sent_stays_here() -> None:
-    spec = spec_of(batch, attacks=(Nearness,))
+    spec = spec_of(batch, attacks=(Nearness,), samples=FEW)
     result = run_audit(spec)
     assert result.error is None
     assert as_text(replace(result, notes=())) == as_text(run_audit(replace(spec, workers=1)))
@@ -415,7 +417,6 @@ def cut_after(blocks: int, spec: AuditSpec) -> AuditResult:
     [
         (("auto", 2, 1), (3, 8), 0, 1.0),
         ((1, "auto", "auto"), (20, 27), 5, 1.0),
-        (("auto", "auto", "auto"), (25, 40), 20, 1.0),
         ((1, "auto", 1), (3, 8), 0, 0.3),
     ],
 )
@@ -440,7 +441,7 @@ def test_a_journal_does_not_mind_who_goes_on(
 
 
 @pytest.mark.usefixtures("eager")
-def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path, spawned: None) -> None:
+def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path) -> None:
     spec = spec_of(batch, time=0.4, journal=tmp_path, resume=True)
     budgets = list[int]()
 
@@ -460,5 +461,5 @@ def test_by_the_clock_others_join_and_the_plan_stays(tmp_path: Path, spawned: No
 
 
 def test_python_asks_for_others_by_name_only() -> None:
-    assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=2_000).workers == 1
-    assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=2_000, workers="auto").workers == 1
+    assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=500).workers == 1
+    assert dpaudit.audit(batch, 0, 1, PureDP(1.0), samples=500, workers="auto").workers == 1

@@ -35,6 +35,7 @@ from mechanisms.neighbours.planted import PLANTED
 from tests.raising import code, refusal
 
 UNIT = "list of number in [0, 1]"
+SAMPLES = 10_000
 Draws = NDArray[np.float64]
 
 
@@ -79,7 +80,7 @@ def never(rows: list[Any], rng: np.random.Generator) -> float:
 
 
 def search(mechanism: Any, **more: Any) -> dpaudit.AuditResult:
-    given = {"space": UNIT, "adjacency": "add-remove", "samples": 40_000, **more}
+    given = {"space": UNIT, "adjacency": "add-remove", "samples": SAMPLES, **more}
     return dpaudit.search(mechanism, given.pop("claim", PureDP(1.0)), **given)
 
 
@@ -137,31 +138,31 @@ def test_a_correct_mechanism_is_not_refuted() -> None:
 def test_search_and_audit_share_the_draws() -> None:
     result = usual()
     assert result.searched is not None
-    assert 0 < result.searched.draws <= 0.4 * 40_000
-    assert result.draws <= 0.8 * 40_000
+    assert 0 < result.searched.draws <= 0.4 * SAMPLES
+    assert result.draws <= 0.8 * SAMPLES
 
 
 def test_draws_that_compare_answers_are_not_drawn_to_certify_too() -> None:
     (planted,) = (one for one in PLANTED if one.name == "noise-for-one-direction")
     given = {"space": planted.space, "adjacency": planted.adjacency}
-    result = search(planted.broken, samples=100_000, full=True, **given)
+    result = search(planted.broken, samples=40_000, full=True, **given)
     assert result.searched is not None
     # A quarter for the search, and 0.6 of that to compare.
-    assert result.certificates[0].budget == 100_000 - min(result.searched.draws, 40_000)
-    assert result.searched.draws > 30_000
+    assert result.certificates[0].budget == 40_000 - min(result.searched.draws, 16_000)
+    assert result.searched.draws > 12_000
 
 
 def test_pairs_share_what_is_left_of_the_draws() -> None:
-    outside = search(unclipped, outside=True, confidence=0.9999)
+    outside = search(unclipped, outside=True, confidence=0.9999, samples=5_000)
     assert outside.searched is not None
     assert outside.searched.outside == (False, True)
-    assert outside.certificates[0].budget <= 0.4 * 40_000
+    assert outside.certificates[0].budget <= 0.4 * 5_000
     several = usual(keep=3)
-    assert several.draws <= 0.8 * 40_000
+    assert several.draws <= 0.8 * SAMPLES
 
 
 def test_the_witness_is_small() -> None:
-    result = search(unclipped, outside=True)
+    result = search(unclipped, outside=True, samples=5_000)
     assert result.searched is not None
     assert result.verdict is Verdict.VIOLATION
     (d1, d2) = result.searched.found[-1]
@@ -169,7 +170,7 @@ def test_the_witness_is_small() -> None:
 
 
 def test_a_leak_outside_the_space_is_noted_and_decides_nothing() -> None:
-    result = search(unclipped, confidence=0.9999)
+    result = search(unclipped, confidence=0.9999, samples=20_000)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert result.searched is not None
     assert result.searched.outside == (False,)
@@ -180,10 +181,10 @@ def test_a_leak_outside_the_space_is_noted_and_decides_nothing() -> None:
     assert beyond.estimate > 1
     assert beyond.d2 in ("[-1.0]", "[2.0]", "[1001.0]", "[nan]", "[inf]", "[-inf]")
     # Enough to see what is clear, and not more.
-    alone = search(unclipped, confidence=0.9999, inside=True).searched
+    alone = search(unclipped, confidence=0.9999, samples=20_000, inside=True).searched
     assert alone is not None
     assert alone.beyond is None
-    assert result.searched.draws <= alone.draws + 0.04 * 40_000
+    assert result.searched.draws <= alone.draws + 0.04 * 20_000
 
 
 def test_a_mechanism_without_a_leak_outside_gets_no_note() -> None:
@@ -199,10 +200,10 @@ def test_no_input_outside_the_space_is_handed_over_if_asked() -> None:
         seen.extend(rows)
         return correct(rows, size, rng)
 
-    search(noting, inside=True, samples=5_000, confidence=0.9999)
+    search(noting, inside=True, samples=2_000, confidence=0.9999)
     assert all(0 <= one <= 1 for one in seen)
     seen.clear()
-    search(noting, samples=5_000, confidence=0.9999)
+    search(noting, samples=2_000, confidence=0.9999)
     assert not all(one is not None and 0 <= one <= 1 for one in seen)
 
 
@@ -220,20 +221,20 @@ def test_pairs_outside_that_raise_are_no_reason_for_a_warning() -> None:
 
 
 def test_nan_can_be_in_the_space() -> None:
-    result = search(raises_for_nan, space=f"{UNIT} or NaN", samples=10_000)
+    result = search(raises_for_nan, space=f"{UNIT} or NaN", samples=4_000)
     assert result.verdict is Verdict.VIOLATION
     assert result.searched is not None
     assert not any(result.searched.outside)
 
 
 def test_an_exception_of_one_input_is_a_find() -> None:
-    result = search(raises_for_nan, samples=10_000, outside=True)
+    result = search(raises_for_nan, samples=4_000, outside=True)
     assert result.verdict is Verdict.VIOLATION
     assert "ValueError" in str(result)
 
 
 def test_an_exception_of_a_whole_batch_is_one_of_its_draws() -> None:
-    result = search(raises_for_nan_in_batches, samples=10_000, outside=True)
+    result = search(raises_for_nan_in_batches, samples=4_000, outside=True)
     assert result.searched is not None
     assert result.searched.one_by_one
     assert result.verdict is Verdict.VIOLATION
@@ -277,7 +278,7 @@ def test_a_best_pair_that_promises_nothing_is_still_audited() -> None:
 
 
 def test_inputs_that_raise_on_both_sides_are_warned_of() -> None:
-    result = search(raises_for_two, adjacency="replace", samples=10_000, confidence=0.9999)
+    result = search(raises_for_two, adjacency="replace", samples=4_000, confidence=0.9999)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     (warning,) = (one for one in result.warnings if "no output came" in one)
     assert "ValueError: two are too few" in warning
@@ -306,9 +307,7 @@ def test_a_pair_that_is_tried_to_plan_by_the_clock_ends_nothing() -> None:
 
 
 def test_exceptions_that_are_failures_are_no_finds() -> None:
-    result = search(
-        raises_for_nan, samples=10_000, on_error="fail", outside=True, confidence=0.9999
-    )
+    result = search(raises_for_nan, samples=4_000, on_error="fail", outside=True, confidence=0.9999)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
 
 
@@ -332,7 +331,7 @@ def test_attacks_of_a_user_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(confirming, "load_attacks", lambda attacks, travels: (Noting(),))
         patched.setattr("dpaudit.attacks.user_attacks.load_attacks", lambda attacks, travels: ())
-        search(correct, attacks=[Noting()])
+        search(correct, attacks=[Noting()], samples=1_000)
     assert seen
 
 
@@ -389,7 +388,7 @@ def test_draws_of_the_search_are_not_in_the_certificates(monkeypatch: pytest.Mon
         target=CallableTarget(function=correct),
         pairs=(searching.NeighbourSearch.pair(_searching(), d1, d2),),
         claim=PureDP(1.0),
-        samples=40_000 - min(searched.draws, 10_000),
+        samples=SAMPLES - min(searched.draws, SAMPLES // 4),
     )
     assert run_audit(spec).certificates == result.certificates
 
@@ -443,7 +442,7 @@ def test_a_damaged_record_is_refused(journal: Path) -> None:
 
 
 def test_a_search_by_the_clock_ends_in_time() -> None:
-    result = dpaudit.search(correct, PureDP(1.0), space=UNIT, adjacency="add-remove", time=1.0)
+    result = dpaudit.search(correct, PureDP(1.0), space=UNIT, adjacency="add-remove", time=0.5)
     assert result.verdict is not Verdict.ERROR
     assert result.seconds < 10
     assert result.searched is not None
@@ -537,7 +536,7 @@ def test_a_lucky_pair_inside_the_space_hides_none_outside(monkeypatch: pytest.Mo
     (planted,) = (one for one in PLANTED if one.name == "raises-for-nan")
     given = {"space": planted.space, "adjacency": planted.adjacency}
     given["space"] = UNIT
-    result = search(planted.broken, samples=30_000, outside=True, **given)
+    result = search(planted.broken, outside=True, **given)
     assert result.searched is not None
     assert result.searched.outside == (False, True)
     assert result.verdict is Verdict.VIOLATION
@@ -573,7 +572,7 @@ def test_a_type_error_outside_the_space_is_not_noted() -> None:
     def strict(rows: list[Any], rng: np.random.Generator) -> float:
         return clipped([x + 0 for x in rows]) + rng.laplace()  # of None, a TypeError
 
-    result = search(strict, samples=10_000, confidence=0.9999)
+    result = search(strict, samples=4_000, confidence=0.9999)
     assert result.searched is not None
     assert result.searched.beyond is None
 
@@ -595,7 +594,7 @@ def leaks_for_large(rows: list[Any], rng: np.random.Generator) -> float:
 
 def test_values_are_short_keys_in_order_and_estimates_sorted() -> None:
     space = "table {z: text, x: number in [0, 0.9], a: category [p, q]}"
-    result = search(leaks_for_large, space=space, samples=40_000, no_trace=True)
+    result = search(leaks_for_large, space=space, no_trace=True)
     assert result.verdict is Verdict.VIOLATION
     searched = result.searched
     assert searched is not None
