@@ -124,8 +124,8 @@ def test_reference_mechanisms_that_are_not_there(
     monkeypatch.chdir(tmp_path)
     result = dpaudit("list", "mechanisms")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "the reference mechanisms are part of dpaudit's source" in result.stderr
-    assert "mechanisms my/file.py" in result.stderr
+    assert "'mechanisms'" in result.stderr
+    assert "my/file.py" in result.stderr
 
 
 def test_wide_characters_are_aligned(dpaudit: Any, package: Path) -> None:
@@ -179,7 +179,7 @@ def test_public_functions_of_a_package_with_their_first_line(dpaudit: Any, packa
     [
         ("specimens_for_a_tes", 2, "Did you mean 'specimens_for_a_test'?"),
         ("specimens_for_a_test.broken", 2, "No module named 'a_module_that_nobody_has'"),
-        ("specimens_for_a_test.missing", 2, "there is no package"),
+        ("specimens_for_a_test.missing", 2, "'specimens_for_a_test.missing' in "),
     ],
 )
 def test_wrong_packages(dpaudit: Any, package: Path, name: str, code: int, message: str) -> None:

@@ -376,16 +376,16 @@ def test_no_draw_is_scored_by_a_fit_that_saw_it(size: int, fits: int) -> None:
             4_000,
             {"trees._MOST_COLUMNS": 2},
             False,
-            "3 columns are too many, ",
+            "3 columns ",
         ),
         (
             signs,
             4_000,
             {"objective.Objective.perfect_bound": lambda *_: 0.0},
             False,
-            "number of draws allows",
+            " draws allows",
         ),
-        (prefix_sums, 4_000, {}, True, "enough for a refutation"),
+        (prefix_sums, 4_000, {}, True, "a refutation"),
     ],
 )
 def test_why_trees_are_left_out(

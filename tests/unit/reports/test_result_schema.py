@@ -14,11 +14,12 @@ from dpaudit import bound as bound_recorded
 from dpaudit.api import bound_guesses
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import make_claim
-from dpaudit.errors import DpauditError, UsageError
+from dpaudit.errors import DpauditError
 from dpaudit.reports.json import VERSION, read_document
 from dpaudit.reports.result_schema import ID, result_schema
 from tests.cli.made_results import ERROR, PASS, VIOLATION
 from tests.forging import forged
+from tests.raising import refusal
 from tests.result_files import SCHEMA, check_schema, reported, to_json
 
 
@@ -165,8 +166,9 @@ def test_what_is_bent_does_not_pass(text: str, bent: str) -> None:
 
 def test_files_of_a_newer_version_are_refused_and_of_older_ones_are_read(text: str) -> None:
     document = json.loads(text)
-    with pytest.raises(UsageError, match=rf"version={VERSION + 1} was written by a newer dpaudit"):
-        read_document(forged({**document, "version": VERSION + 1}))
+    error = refusal(read_document, forged({**document, "version": VERSION + 1}))
+    assert error.code == "results-version"
+    assert f"version={VERSION + 1} " in str(error)
     for version in range(1, VERSION):
         results, _ = read_document(forged({**document, "version": version}))
         assert len(results) == 1

@@ -284,7 +284,7 @@ def test_an_error_in_a_worker_reaches_the_caller(executor: Any) -> None:
     [
         (partial(ends_with, 3), "worker-died", "exit code 3"),
         (partial(ends_by, signal.SIGSEGV), "worker-died", "SIGSEGV"),
-        (partial(ends_by, signal.SIGKILL), "worker-killed", "4 times in a row"),
+        (partial(ends_by, signal.SIGKILL), "worker-killed", "4 times"),
     ],
 )
 def test_only_draws_of_processes_that_are_killed_from_outside_are_repeated(

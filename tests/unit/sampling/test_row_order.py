@@ -237,7 +237,7 @@ def test_sorted_rows_cannot_be_checked_which_is_a_warning() -> None:
         result = audited(*(order(rng.poisson(4, SIZE)) for _ in range(2)))
         assert result.verdict is Verdict.NO_VIOLATION_FOUND
         (text,) = warnings(result)
-        assert text.startswith(f"rows of d1 and d2 are {words}")
+        assert f" d1 and d2 are {words}" in text
 
 
 def test_rows_that_one_of_several_columns_sorts() -> None:
@@ -260,7 +260,7 @@ def test_one_file_that_is_sorted() -> None:
     rng = np.random.default_rng(0)
     arms, values = rng.random(SIZE) < 0.5, np.sort(rng.laplace(size=SIZE))
     (text,) = warnings(with_arm(values, arms))
-    assert text.startswith("rows of d1 and d2 are sorted ")
+    assert " d1 and d2 are sorted " in text
 
 
 def test_few_values_may_be_in_order_by_chance() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import dpaudit
 from dpaudit import PureDP, UsageError
-from dpaudit.certificates.traced import Trace
-from dpaudit.errors import MechanismError, TargetError
+from dpaudit.certificates.traced import CUT, Trace
+from dpaudit.errors import TargetError
 from dpaudit.targets.target import (
     CallableTarget,
     CommandTarget,
@@ -25,9 +25,11 @@ from dpaudit.targets.target import (
 from dpaudit.tracing import tracer
 from dpaudit.tracing.runs import coupling, running
 from dpaudit.tracing.runs.coupling import Runs, couple
+from dpaudit.tracing.runs.running import OVER
 from dpaudit.tracing.trace import subject_of, trace_pair
 from tests import sent
 from tests.isolated import OLDEST, interpreters
+from tests.raising import code, refusal
 
 ONE = PureDP(1.0)
 PYTHONS = interpreters()
@@ -151,7 +153,7 @@ def test_every_python_shows_the_same(mine: Path, python: str) -> None:
     try:
         found = trace_pair(target, [1, 2], [1], ONE)
     except UsageError as error:
-        assert "a trace needs NumPy" in str(error)  # noqa: PT017  # in this environment
+        assert error.code == "process-failed"  # noqa: PT017  # Python without NumPy
         return
     (cause,) = found.causes
     assert cause.kind == "too-little-noise"
@@ -211,8 +213,7 @@ def test_a_primitive_that_there_is_not(mine: Path) -> None:
     target = isolated(f"{mine}:own")
     with pytest.raises(UsageError, match="has no 'nothing'"):
         trace_pair(target, 0, 1, ONE, primitives=[f"{mine}:nothing"])
-    with pytest.raises(UsageError, match="must name a function"):
-        trace_pair(target, 0, 1, ONE, primitives=[f"{mine}:SOURCE"])
+    assert code(trace_pair, target, 0, 1, ONE, primitives=[f"{mine}:SOURCE"]) == "process-failed"
 
 
 def test_runs_are_sent_as_they_are() -> None:
@@ -253,13 +254,15 @@ def test_crashes_of_both_inputs_tell_nothing(mine: Path, name: str) -> None:
     assert not found.findings
     assert not found.understood
     (note,) = found.notes
-    assert note.startswith("not all runs were made: a run ended its process: ")
+    assert note.startswith(f"{CUT}: ")
+    assert "ended its process" in note
 
 
 def test_the_time_is_over(mine: Path) -> None:
     target = isolated(f"{mine}:fails", params={"how": "sleep"})
     found = trace_pair(target, 0, 1, ONE, seconds=1.0)
-    assert found.notes == ("not all runs were made: the time was over; give it more time",)
+    (note,) = found.notes
+    assert note.startswith(f"{CUT}: {OVER}; ")
 
 
 # What cannot be traced.
@@ -280,14 +283,14 @@ def test_what_cannot_be_made_is_refused(mine: Path) -> None:
 
 
 def test_a_dataset_that_cannot_be_sent(mine: Path) -> None:
-    with pytest.raises(TargetError, match="a dataset cannot be sent"):
-        trace_pair(isolated(f"{mine}:raises"), 0, lambda: 1, ONE)
+    assert code(trace_pair, isolated(f"{mine}:raises"), 0, lambda: 1, ONE) == "not-picklable"
 
 
 def test_a_reply_that_is_none_ends_the_trace(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaudit.tracing.trace.read", _refused)
-    with pytest.raises(MechanismError, match="sent an invalid reply: none"):
-        trace_pair(isolated(f"{mine}:raises"), 0, 1, ONE)
+    error = refusal(trace_pair, isolated(f"{mine}:raises"), 0, 1, ONE)
+    assert error.code == "process-failed"
+    assert str(error).endswith(": none")
 
 
 def _refused(data: bytes) -> Runs:

@@ -94,8 +94,8 @@ def test_the_plain_count_of_a_winner_is_a_cause(function: Any, pair: Any) -> Non
 def test_the_cause_names_the_part_and_both_values() -> None:
     (cause,) = traced(count_of_the_winner).causes
     assert cause.words.startswith("output[1] is 3 for d1 in ")
-    assert "never for d2, which has 2 with the same noised values" in cause.words
-    assert cause.remedy == "add noise to it, or do not release it"
+    assert "never for d2, which has 2 with " in cause.words
+    assert "noise" in cause.remedy
 
 
 @pytest.mark.parametrize(

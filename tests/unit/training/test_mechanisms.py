@@ -20,7 +20,7 @@ from tests.raising import code
 
 def diverges(records: list[float], rng: np.random.Generator) -> float:
     if rng.random() < 0.1:
-        raise TrainingError("the loss is NaN", code="training-loss-nan")
+        raise TrainingError("no loss", code="training-loss-nan")
     return float(len(records) + rng.laplace())
 
 
