@@ -65,13 +65,11 @@ class Canaries:
 
     def __post_init__(self) -> None:
         if not _is_whole(self.n) or not 1 <= self.n <= _MOST:
-            why = f"n={self.n!r} must be a whole number from 1 to {_MOST:,}"
-            raise UsageError(why, code="option-invalid")
+            raise _refused("n", self.n, f"a whole number from 1 to {_MOST:,}")
         if self.seed is None:
             object.__setattr__(self, "seed", secrets.randbits(63))
         elif not _is_whole(self.seed) or self.seed < 0:
-            why = f"seed={self.seed!r} must be a whole number, at least 0"
-            raise UsageError(why, code="option-invalid")
+            raise _refused("seed", self.seed, "a whole number, at least 0")
 
     @property
     def included(self) -> NDArray[np.bool_]:
@@ -130,13 +128,10 @@ class Canaries:
         UsageError
             For a norm or a number of parameters that is not above 0.
         """
-        for name, value in (("clip", clip), ("dim", dim)):
-            fits = _is_whole(value) if name == "dim" else isinstance(value, Real)
-            if not fits or not 0 < value < np.inf:
-                why = (
-                    f"{name}={value!r} must be a {'whole ' if name == 'dim' else ''}number above 0"
-                )
-                raise UsageError(why, code="option-invalid")
+        if not isinstance(clip, Real) or not 0 < clip < np.inf:
+            raise _refused("clip", clip, "a number above 0")
+        if not _is_whole(dim) or dim < 1:
+            raise _refused("dim", dim, "a whole number above 0")
         rows = self._generator(_DIRECTIONS).standard_normal((self.n, dim), dtype=np.float32)
         # Rounded down, so that no row exceeds the clipping norm.
         rows *= np.float32(clip * (1 - 1e-6)) / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -234,6 +229,10 @@ def _check_names(file: Path, names: Sequence[Any]) -> None:
 
 def _invalid(why: str) -> DatasetError:
     return DatasetError(why, code="canaries-invalid")
+
+
+def _refused(name: str, value: Any, must_be: str) -> UsageError:
+    return UsageError(f"{name}={value!r} must be {must_be}", code="option-invalid")
 
 
 def _is_whole(value: Any) -> bool:
