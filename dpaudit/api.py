@@ -27,7 +27,7 @@ from dpaudit.auditing.options import (
     verify,
 )
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.certificate import Sides
+from dpaudit.certificates.one_run import Sides
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim

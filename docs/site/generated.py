@@ -122,7 +122,7 @@ class Records(SphinxDirective):
 
 
 def _records() -> Iterator[str]:
-    for name in ("result", "certificate", "traced"):
+    for name in ("result", "certificate", "one_run", "traced"):
         module = import_module(f"dpaudit.certificates.{name}")
         for key, one in vars(module).items():
             is_own = is_dataclass(one) and one.__module__ == module.__name__

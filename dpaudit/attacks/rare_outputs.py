@@ -22,23 +22,19 @@ from dpaudit.levels import tuning
 from dpaudit.levels.candidates import Candidate, RareOutputs
 from dpaudit.levels.level_map import FloatArray, IntArray, by_group
 from dpaudit.levels.portfolio import RARE_SHARE, Rule
-from dpaudit.levels.rare_filter import (
-    MOST_COLUMNS,
-    OFTEN,
+from dpaudit.levels.rare_cells import (
     OTHER,
     USUAL,
-    Mask,
     Numbers,
     RareColumn,
-    RareFilter,
     RareLevels,
-    Usual,
     frequent_column,
     in_words,
     joint_numbers,
     joint_ranges,
     rare_column,
 )
+from dpaudit.levels.rare_filter import MOST_COLUMNS, OFTEN, Mask, RareFilter, Usual
 from dpaudit.levels.shrinkage import ExpectedDraws, Law
 from dpaudit.outcomes import ABSENT, Column, concatenate
 from dpaudit.stats.power import LEAST_SEEN

@@ -16,7 +16,7 @@ from functools import partial
 from dpaudit.auditing.engine import versions
 from dpaudit.auditing.options import DEFAULTS, verify
 from dpaudit.auditing.underpowered import guessed_too_few
-from dpaudit.certificates.certificate import CanaryScores, GuessMethod, OneRunCertificate
+from dpaudit.certificates.one_run import CanaryScores, GuessMethod, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries
 from dpaudit.claims import PrivacyClaim
 from dpaudit.claims.tradeoff import smallest_probability
@@ -87,10 +87,10 @@ def audit_guesses(
     UsageError
         For more than `MOST_GUESSES` guesses, and for a claim that guesses cannot test.
     """
-    start = time.perf_counter()
+    start, alpha = time.perf_counter(), 1 - confidence
     verify(claim=claim, confidence=confidence)
     _check(seen, claim)
-    certificate = certify_guesses(seen, claim, 1 - confidence, method)
+    certificate = certify_guesses(seen, claim, alpha, method)
     if certificate.method == "point" and len(claim.points()) > 1:
         warnings += (_ONE_POINT,)
     if has_blanks and certificate.fixes_guesses:
@@ -99,9 +99,8 @@ def audit_guesses(
     certificate = replace(certificate, scores=scores, warnings=warnings)
     # If the scores chose the number of guesses, the check of power assumes that all canaries could
     # have been guessed.
-    most = (
-        seen if scores is None or not scores.chosen_on else Guesses(seen.canaries, seen.canaries, 0)
-    )
+    were_chosen = scores is not None and scores.chosen_on > 0
+    most = Guesses(seen.canaries, seen.canaries, 0) if were_chosen else seen
     return AuditResult(
         name=name,
         claim=claim,
@@ -112,7 +111,10 @@ def audit_guesses(
         seconds=time.perf_counter() - start,
         versions=versions(),
         underpowered=guessed_too_few(
-            most, claim, _refuting(claim, confidence, method), were_chosen=most is not seen
+            most,
+            claim,
+            lambda other: _test(other, claim, alpha, method).refutes(other, alpha),
+            were_chosen=were_chosen,
         ),
     )
 
@@ -127,14 +129,10 @@ def certify_guesses(
         point (ε, δ); "tradeoff" for the test of the whole claim. Default: "point" or "tradeoff",
         whichever `chosen_test` prefers.
     """
-    point = claim.point()
+    point, test = claim.point(), _test(seen, claim, alpha, method)
     bounds, mu_of = point_bounds, mu_lower
     if method == "independent":
-        test, bounds, mu_of = _independent(claim), independent_bounds, independent_mu_lower
-    elif method == "point":
-        test = _of_point(claim)
-    else:
-        test = chosen_test(seen, claim, alpha)
+        bounds, mu_of = independent_bounds, independent_mu_lower
     p = test.p_value(seen)
     epsilon, delta = bounds(seen, point.epsilon, point.delta, alpha)
     mu = None if method == "point" or len(claim.points()) == 1 else mu_of(seen, alpha)
@@ -156,19 +154,6 @@ def certify_guesses(
     )
 
 
-def _refuting(
-    claim: PrivacyClaim, confidence: float, method: GuessMethod | None
-) -> Callable[[Guesses], bool]:
-    """Return a function that takes counts of guesses and returns whether they refute the claim."""
-
-    def refuting(seen: Guesses) -> bool:
-        alpha = 1 - confidence
-        test = _independent(claim) if method else chosen_test(seen, claim, alpha)
-        return test.refutes(seen, alpha)
-
-    return refuting
-
-
 @dataclass(frozen=True, slots=True)
 class GuessTest:
     """A test of a claim by guesses. refutes: called with counts and an error probability."""
@@ -176,6 +161,15 @@ class GuessTest:
     method: GuessMethod
     p_value: Callable[[Guesses], float]
     refutes: Callable[[Guesses, float], bool]
+
+
+def _test(
+    seen: Guesses, claim: PrivacyClaim, alpha: float, method: GuessMethod | None
+) -> GuessTest:
+    if method == "independent":
+        smallest = smallest_probability(claim)
+        return _by_p_value(method, partial(independent_p_value, smallest=smallest))
+    return _of_point(claim) if method == "point" else chosen_test(seen, claim, alpha)
 
 
 def chosen_test(seen: Guesses, claim: PrivacyClaim, alpha: float) -> GuessTest:
@@ -203,12 +197,11 @@ def chosen_test(seen: Guesses, claim: PrivacyClaim, alpha: float) -> GuessTest:
 def _of_point(claim: PrivacyClaim) -> GuessTest:
     point = claim.point()
     p_value = partial(one_run.p_value, epsilon=point.epsilon, delta=point.delta)
-    return GuessTest("point", p_value, lambda other, level: p_value(other) <= level)
+    return _by_p_value("point", p_value)
 
 
-def _independent(claim: PrivacyClaim) -> GuessTest:
-    p_value = partial(independent_p_value, smallest=smallest_probability(claim))
-    return GuessTest("independent", p_value, lambda other, level: p_value(other) <= level)
+def _by_p_value(method: GuessMethod, p_value: Callable[[Guesses], float]) -> GuessTest:
+    return GuessTest(method, p_value, lambda other, level: p_value(other) <= level)
 
 
 def point_bounds(seen: Guesses, epsilon: float, delta: float, alpha: float) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpaudit.auditing.canaries import audit_guesses, point_bounds
 from dpaudit.auditing.options import DEFAULTS, verify
-from dpaudit.certificates.certificate import CanaryScores, Rate, Sides
+from dpaudit.certificates.one_run import CanaryScores, Rate, Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.errors import UsageError

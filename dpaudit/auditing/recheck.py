@@ -26,16 +26,10 @@ from dpaudit.auditing.options import MINIMUM_SAMPLES
 from dpaudit.auditing.pair_audit import several_points
 from dpaudit.auditing.schedule import CONFIRMING, Plan, look_stride, wants_refit
 from dpaudit.auditing.underpowered import limits_of
-from dpaudit.certificates.certificate import (
-    Certificate,
-    ExactCertificate,
-    FixedTest,
-    OneRunCertificate,
-    Rate,
-    Schedule,
-)
+from dpaudit.certificates.certificate import Certificate, ExactCertificate, FixedTest, Schedule
 from dpaudit.certificates.evidence import Evidence, numbers
 from dpaudit.certificates.fixed_test import FrozenRule
+from dpaudit.certificates.one_run import OneRunCertificate, Rate
 from dpaudit.certificates.result import AuditResult, Family, Verdict
 from dpaudit.certificates.wealth import beliefs_of, first_refuted, tally
 from dpaudit.claims import PrivacyClaim, compose, group

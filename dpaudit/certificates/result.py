@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
-from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim, ProfilePoint
 from dpaudit.claims.source import ClaimSource

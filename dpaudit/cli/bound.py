@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dpaudit.auditing.options import owned
-from dpaudit.certificates.certificate import Sides
+from dpaudit.certificates.one_run import Sides
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims import PrivacyClaim
 from dpaudit.cli import exit_codes
@@ -145,21 +145,17 @@ def bound(
     claim, grouped = build_claims(settings.pop("claim"))
     expect, strict = settings.pop("expect", None), settings.pop("strict", False)
     results = Results(destinations(json, report, inputs), stdout)
-    others: dict[str, Any] = {"arm": arm, "scores": scores, "bound": bound}
-    more: dict[str, Any] = {
-        "guess-count": guess_count, "sides": sides, "independent-canaries": independent_canaries,
-    }  # fmt: skip
+    others: dict[str, Any] = {"arm": arm, "scores": scores, "bound": bound, "guesses": guesses}
+    more = {"guess-count": guess_count, "independent-canaries": independent_canaries}
     try:
         with heeded():
             if canaries:
-                _refuse("--canaries", {**others, "guesses": guesses})
-                result = _of_scores(
-                    files, claim, settings,
-                    guess_count=guess_count, sides=sides, independent=independent_canaries,
-                )  # fmt: skip
+                _refuse("--canaries", others)
+                settings |= {"sides": sides, "independent": independent_canaries}
+                result = _of_scores(files, claim, settings, guess_count)
             else:
-                _refuse("anything but --canaries", more)
-                result = _result(files, claim, settings, guesses=guesses, **others)
+                _refuse("anything but --canaries", {**more, "sides": sides})
+                result = _result(files, claim, settings, **others)
     except KeyboardInterrupt:
         results.finish()  # writes files without a result over the files of an earlier run
         raise
@@ -210,9 +206,7 @@ def _of_scores(
     files: Sequence[str],
     claim: PrivacyClaim,
     settings: dict[str, Any],
-    *,
     guess_count: str | None,
-    **more: Any,
 ) -> AuditResult:
     from dpaudit.auditing.canary_scores import audit_scores
     from dpaudit.inputs.canaries import read_scores
@@ -228,8 +222,8 @@ def _of_scores(
             raise UsageError(why, code="option-invalid")
         count = int(word)
     included, scores = read_scores(Path(files[0]))
-    more |= {"name": files[0], "source": f"scores of canaries in {files[0]}", **settings}
-    return audit_scores(included, scores, claim, guesses=count, **more)
+    given = {"name": files[0], "source": f"scores of canaries in {files[0]}", **settings}
+    return audit_scores(included, scores, claim, guesses=count, **given)
 
 
 def _of_draws(files: Sequence[str], arm: str | None, given: dict[str, Any]) -> AuditResult:

@@ -1,42 +1,30 @@
-"""Rare outputs: the filter that lets them through, and cells for their entries.
+"""The filter of rare outputs.
 
 An output is rare if one of its entries was seen rarely, or never, while learning: a value, a label,
 a number beyond nearly all others, or an entry where learning saw none. Draws that are only counted
 are discarded, but rare outputs are kept whole. `RareFilter` is made from kept draws. Its decision
 depends on the output alone, so rules may use it; `auditing/counting.py` narrows it when memory is
-full.
-
-`RareColumn` maps an entry of a column to a cell number: 0 for a usual entry, 1 for a rare entry in
-no cell, 2 and more for the cells (single values, labels, pieces of the tails). `rare_column` makes
-the cells from outputs that a filter lets through; `frequent_column` makes cells for all entries
-that repeat often, whether they are rare or not. `attacks/rare_outputs.py` counts draws by these
-cells and makes the rare rule.
+full. `rare_cells.py` divides the entries of rare outputs into cells.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.draws import LevelArray, SelectionDraws
+from dpaudit.draws import SelectionDraws
 from dpaudit.levels.cells import (
-    NO_OUTPUT,
     Cells,
     around,
-    frequent_labels,
     is_number,
-    listed,
     short_below,
-    shortened,
 )
-from dpaudit.levels.level_map import FloatArray, IntArray, LevelMap
+from dpaudit.levels.level_map import FloatArray
 from dpaudit.levels.limits import MOST_CELLS
-from dpaudit.outcomes import ABSENT, KIND, RAISED, Column, KeyArray, Outcomes
+from dpaudit.outcomes import KIND, Column, KeyArray, Outcomes
 from dpaudit.outcomes.columns import find
 from dpaudit.stats.order import few_values
 
@@ -47,32 +35,19 @@ OFTEN = 10
 # lies outside a range.
 _NEVER_STOPS_BEING_NEW = 0.02
 # Number of draws from which on a value repeats.
-_REPEATS = 2
+REPEATS = 2
 # Number of bits of a hash of a float, and the odd factor of that hash (Knuth 1973).
 _BUCKETS, _SPREAD = 20, np.uint64(0x9E3779B97F4A7C15)
 # Largest number of columns that the filter looks at.
 MOST_COLUMNS = 256
 
-# Cell numbers: of a usual entry, of a rare entry in no cell, and of the first cell.
-USUAL, UNLISTED, FIRST_CELL = 0, 1, 2
-# Joint number of an outcome that the filter lets through although no listed column has a rare
-# entry.
-OTHER = 1
 # For each column: largest number of rare values with a cell of their own, of rare labels with a
 # cell of their own, and of rare values inside the usual range.
-_MOST_RARE = 8
-# _TAIL: share of the numbers of a column in either tail.
-# _TIMES_AS_FAR: a number at least this many times as far from the median as the number before it
-#     starts a group of far numbers, which is no tail.
-_TAIL, _TIMES_AS_FAR = 0.05, 3.0
+MOST_LISTED = 8
 
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
-Numbers = NDArray[np.intp]
-# A piece of a column of numbers: its start (included), its end (excluded), and whether it is a
-# tail.
-Piece = tuple[float, float, bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,7 +270,7 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
     usual: the two ends of the range.
     often: number of draws from which on a value is usual.
     """
-    if often <= _REPEATS:
+    if often <= REPEATS:
         return np.empty(0)
     # Equal numbers have equal hashes, so only numbers that share a hash are sorted. This takes a
     # quarter of the time of sorting all numbers.
@@ -303,12 +278,12 @@ def _repeated(numbers: FloatArray, usual: FloatArray, often: int) -> FloatArray:
     place = bucket.astype(np.intp)
     shared = numbers[np.bincount(place, minlength=1 << _BUCKETS)[place] > 1]
     values, counts = np.unique(shared, return_counts=True)
-    if counts[counts >= _REPEATS].sum() > _NEVER_STOPS_BEING_NEW * len(numbers):
+    if counts[counts >= REPEATS].sum() > _NEVER_STOPS_BEING_NEW * len(numbers):
         return np.empty(0)
-    is_rare = (counts >= _REPEATS) & (counts < often)
+    is_rare = (counts >= REPEATS) & (counts < often)
     is_rare &= (values >= usual[0]) & (values <= usual[1])
     values, counts = values[is_rare], counts[is_rare]
-    return np.sort(values[np.argsort(-counts, kind="stable")[:_MOST_RARE]])
+    return np.sort(values[np.argsort(-counts, kind="stable")[:MOST_LISTED]])
 
 
 def _shortly(rising: FloatArray, often: int) -> float:
@@ -342,7 +317,7 @@ def _often_enough(
 
     size: number of entries of the column, labels included.
     """
-    if counts[counts < max(often, _REPEATS)].sum() > _NEVER_STOPS_BEING_NEW * size:
+    if counts[counts < max(often, REPEATS)].sum() > _NEVER_STOPS_BEING_NEW * size:
         return None
     return values[counts >= often]
 
@@ -390,318 +365,3 @@ def _usual_labels(column: Column, often: int) -> frozenset[str] | None:
         return None
     is_often = zip(column.labels, counts >= often, strict=True)
     return frozenset(label for label, is_one in is_often if is_one)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RareColumn:
-    """Map the entries of one column to cell numbers: 0 for usual, 1 for rare but in no cell, 2 and
-    more for cells.
-
-    usual: the usual entries; None if all entries of the column count as rare.
-    cells: values, labels and pieces of the tails, with their cell numbers.
-    is_tail: (size,), by cell number, whether a cell is part of a tail. In many tails all draws are
-        of one input by chance.
-    example: an entry with number `UNLISTED`, in words; empty if there was none.
-    only: (size,), the cell numbers that are kept; the other ones become `USUAL`. None: all are
-        kept.
-    """
-
-    usual: Usual | None
-    cells: Cells
-    is_tail: Mask
-    example: str = ""
-    only: Mask | None = None
-
-    @property
-    def name(self) -> str:
-        return self.cells.name
-
-    @property
-    def size(self) -> int:
-        return len(self.is_tail)
-
-    def __call__(self, column: Column) -> Numbers:
-        result = np.array(self.cells(column), dtype=np.intp)
-        if self.only is None or self.only[UNLISTED]:
-            result[(result == USUAL) & _is_rare(self.usual, column)] = UNLISTED
-        return result if self.only is None else np.where(self.only[result], result, USUAL)
-
-    def words(self, chosen: Mask, rare_filter: RareFilter) -> list[str]:
-        """Return in words the event that an entry is in one of the chosen cells, as a list of
-        alternatives.
-
-        chosen: (size,), True for a chosen cell number.
-        rare_filter: the filter that defines which entries are rare.
-        """
-        own = chosen.copy()
-        own[:FIRST_CELL] = False
-        parts = [self.cells.words(own)] if own.any() else []
-        if chosen[UNLISTED]:
-            such = f", such as {self.example}" if self.example else ""
-            parts.append(f"{self.name} is a value {rare_filter.seen_rarely}{such}")
-        return parts
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RareLevels(LevelMap):
-    """Level map of rare outputs: the level of an outcome follows from its first rare entry.
-
-    rare_filter: selects the rare outcomes.
-    columns: map the entries of each column to cell numbers.
-    level: the level of each joint number (see `joint_numbers`).
-    example: an outcome with joint number `OTHER`, in words.
-    """
-
-    rare_filter: RareFilter
-    columns: tuple[RareColumn, ...]
-    level: LevelArray
-    example: str = ""
-
-    @property
-    def levels(self) -> int:
-        return int(self.level.max()) + 2
-
-    def __call__(self, outcomes: Outcomes) -> LevelArray:
-        if self.level[OTHER] == self.level[USUAL]:  # the level does not depend on the filter
-            return np.asarray(self.level[self._numbers(outcomes)])
-        result = np.full(outcomes.size, self.level[USUAL])
-        rows = np.flatnonzero(self.rare_filter.is_rare(outcomes))
-        if rows.size:
-            number = self._numbers(outcomes.take(rows))
-            result[rows] = self.level[np.where(number == USUAL, OTHER, number)]
-        return result
-
-    def _numbers(self, outcomes: Outcomes) -> Numbers:
-        columns = outcomes.named([own.name for own in self.columns])
-        entries = [own(column) for own, column in zip(self.columns, columns, strict=True)]
-        return joint_numbers(self.columns, entries, outcomes.size)
-
-    def words(self, chosen: Mask) -> str:
-        every = np.asarray(chosen[self.level])
-        if every.all():
-            return "any output"
-        if every[USUAL]:
-            return f"none of: {self.words(~chosen)}"
-        parts: list[str] = []
-        for column, numbers in zip(self.columns, joint_ranges(self.columns), strict=True):
-            own = np.zeros(column.size, dtype=bool)
-            own[1:] = every[numbers]
-            parts += column.words(own, self.rare_filter)
-        if every[OTHER]:
-            such = f" such as {self.example}" if self.example else ""
-            parts.append(
-                f"{'another' if parts else 'a'} rare output{such} ({self.rare_filter.seen_rarely})"
-            )
-        return listed(parts, "or") if parts else NO_OUTPUT
-
-
-def joint_ranges(columns: Sequence[RareColumn]) -> list[slice]:
-    """Return for each column the range of its joint numbers. Ranges follow each other from 2 on,
-    and a range has a number for each cell number of the column but 0."""
-    ends = np.cumsum([2, *(one.size - 1 for one in columns)]).tolist()
-    return [slice(*both) for both in pairwise(ends)]
-
-
-def joint_numbers(columns: Sequence[RareColumn], entries: Sequence[Numbers], size: int) -> Numbers:
-    """Return the joint number of every outcome: (size,). It combines the first column that has a
-    rare entry with the cell number there; without a rare entry it is `USUAL`.
-
-    entries: for each column, (size,), the cell numbers.
-    """
-    result = np.zeros(size, dtype=np.intp)
-    for own, numbers in zip(entries, joint_ranges(columns), strict=True):
-        result = np.where((result == USUAL) & (own > USUAL), own + (numbers.start - 1), result)
-    return result
-
-
-def in_words(word: str) -> str:
-    """Return the word of an outcome or an entry as descriptions of events show it: shortened, and
-    with the word "exception" for exceptions."""
-    if word.startswith(RAISED):
-        return f"the exception {word.removeprefix(RAISED)}"
-    return shortened(word)
-
-
-def rare_column(usual: Usual | None, column: Column) -> RareColumn | None:
-    """Return cells for a column of outcomes that a filter of rare outputs has let through; None if
-    no entry is rare.
-
-    usual: the usual entries of the column; None for a column that usual outcomes do not have.
-    """
-    is_rare = _is_rare(usual, column)
-    if not is_rare.any():
-        return None
-    are_numbers = is_number(column)
-    numbers = np.sort(column.numbers[are_numbers & is_rare])
-    singles, _ = _often_seen(numbers, _REPEATS, _MOST_RARE)
-    is_range = usual is not None and usual.is_range
-    low, high = 0.0, 0.0
-    if usual is not None and len(usual.numbers):
-        low, high = usual.numbers[[0, -1]].tolist()
-    # A single value outside the usual values, but near to them, is part of a tail, as for noise in
-    # whole numbers.
-    distance = np.maximum(low - singles, singles - high)
-    is_tail = (distance > 0) & (distance < high - low) & (not is_range)
-    pieces = _tails(numbers, low, high) if is_range else []
-    rare_labels = column.take(is_rare & ~are_numbers)
-    labels = frequent_labels(rare_labels, _REPEATS, _MOST_RARE)
-    cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels)
-    are_tails[UNLISTED] = low < high
-    result = RareColumn(usual, cells, are_tails)
-    rows = np.flatnonzero(result(column) == UNLISTED)[:1].tolist()
-    return replace(result, example="".join(in_words(column.word(row)) for row in rows))
-
-
-def frequent_column(column: Column) -> RareColumn | None:
-    """Return cells for all entries of a column: one for each value and label that repeats often,
-    one on either side for numbers far beyond all others, and one for the rest. None if the last one
-    is the only cell."""
-    numbers = np.sort(column.numbers[is_number(column)])
-    singles, counts = _often_seen(numbers, OFTEN, MOST_CELLS)
-    low, high = -math.inf, math.inf
-    is_tail = np.zeros(len(singles), dtype=bool)
-    is_discrete = bool(2 * counts.sum() > len(numbers))
-    if len(numbers) >= OFTEN:
-        low, high = -_far(-numbers[::-1]), _far(numbers)
-        inner = numbers[[int(_TAIL * len(numbers)), -1 - int(_TAIL * len(numbers))]]
-        is_outer = (singles < inner[0]) | (singles > inner[1])
-        is_tail = is_outer & (singles > low) & (singles < high) & is_discrete
-    # In a column of repeating values, the rest are its rarest values, most of which lie in the
-    # tails.
-    rest: Piece = (-math.inf, math.inf, is_discrete)
-    pieces = [(high, math.inf, False), rest]
-    if low > -math.inf:
-        pieces.insert(0, (-math.inf, math.nextafter(low, math.inf), False))
-    labels = frequent_labels(column, OFTEN, MOST_CELLS)
-    cells, are_tails = _cells(column.name, singles, is_tail, pieces, labels, others=rest)
-    return RareColumn(None, cells, are_tails) if len(are_tails) > FIRST_CELL + 1 else None
-
-
-def _cells(
-    name: str,
-    singles: FloatArray,
-    is_tail: Mask,
-    pieces: Sequence[Piece],
-    labels: tuple[str, ...],
-    others: Piece | None = None,
-) -> tuple[Cells, Mask]:
-    """Return the cells of a column: of single values, pieces of the number line, and labels; and by
-    cell number, whether each is a tail.
-
-    singles, is_tail: single values, rising, and whether each is part of a tail.
-    pieces: a number that is no single value belongs to the first piece that contains it.
-    others: the piece whose cell all other labels share; None: other labels are in no cell.
-    """
-    ends = [end for piece in pieces for end in piece[:2] if math.isfinite(end)]
-    edges = np.unique(np.concatenate([around(singles), ends]))
-    tails = dict(zip(singles.tolist(), is_tail.tolist(), strict=True))
-    number = np.full(len(edges) + 1, USUAL, dtype=np.intp)
-    known: dict[float | Piece, int] = {}
-    are_tails = [False] * FIRST_CELL
-    for place, start in enumerate([-math.inf, *edges.tolist()]):
-        own = (
-            start
-            if start in tails
-            else next((piece for piece in pieces if piece[0] <= start < piece[1]), None)
-        )
-        if own is None:
-            continue
-        if own not in known:
-            known[own] = len(are_tails)
-            are_tails.append(own[2] if isinstance(own, tuple) else tails[own])
-        number[place] = known[own]
-    first = len(are_tails)
-    unseen = USUAL if others is None else known[others]
-    label_values = np.append(np.arange(first, first + len(labels)), unseen).astype(np.intp)
-    are_tails += [False] * len(labels)
-    return Cells(name, edges, labels, number, label_values), np.array(are_tails, dtype=bool)
-
-
-def _often_seen(rising: FloatArray, least: int, most: int) -> tuple[FloatArray, IntArray]:
-    """Return the values seen at least `least` times, rising, and their counts. Of more than `most`
-    such values, only the most frequent ones are returned.
-
-    rising: numbers in rising order.
-    """
-    starts = np.flatnonzero(np.append(True, rising[1:] != rising[:-1])[: len(rising)])
-    values, counts = rising[starts], np.diff(np.append(starts, len(rising)))
-    often = np.argsort(-counts, kind="stable")[:most]
-    often = np.sort(often[counts[often] >= least])
-    return values[often], counts[often]
-
-
-def _is_rare(usual: Usual | None, column: Column) -> Mask:
-    """Return which entries are rare: (size,). If no usual entries are known, all but absent entries
-    are rare."""
-    if usual is not None:
-        return usual.is_rare(column)
-    if column.codes is None:
-        return np.ones(len(column.numbers), dtype=bool)
-    is_absent = np.array([False, *(one == ABSENT for one in column.labels)])
-    return np.asarray(~is_absent[column.codes])
-
-
-def _tails(numbers: FloatArray, low: float, high: float) -> list[Piece]:
-    """Return the pieces of the number line beyond a range, on sides where at least two numbers lie.
-    A piece farther from the range than the range is wide is marked as no tail.
-
-    numbers: the rare numbers, rising.
-    low, high: ends of the range of usual numbers.
-    """
-    high = max(low, high)  # with few numbers all are rare, and low may exceed high
-    below, above = numbers[numbers < low], numbers[numbers > high]
-    pieces: list[Piece] = []
-    with np.errstate(over="ignore"):
-        width, start = np.subtract(high, low), float(np.nextafter(high, np.inf))
-        if len(below) >= _REPEATS:
-            ends = np.unique([-np.inf, *_cut(below, low), low]).tolist()
-            pieces += [(a, b, not 0 < width <= low - b) for a, b in pairwise(ends)]
-        if len(above) >= _REPEATS:
-            ends = np.unique([start, *_cut(above, high), np.inf]).tolist()
-            pieces += [(a, b, not 0 < width <= a - high) for a, b in pairwise(ends)]
-    return pieces
-
-
-def _cut(numbers: FloatArray, end: float) -> FloatArray:
-    """Return the one or two places where numbers beyond the end of a range are cut: inside the
-    widest gap, relative to the distance from the end; and at the median, if the median is nearer to
-    the end than the gap is.
-
-    numbers: rising, all on one side of the end.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        # Clipped, so that the logarithm is finite.
-        distance = np.minimum(np.abs(numbers - end), 1e300)
-        gaps = np.abs(np.diff(np.log1p(distance / np.median(distance))))
-        room = np.diff(numbers)
-    gap, middle = int(np.argmax(gaps)) + 1, len(numbers) // 2
-    is_near = middle < gap if numbers[0] > end else middle > gap
-    cuts = [_inside(float(numbers[gap - 1]), float(numbers[gap]))]
-    if is_near:
-        cuts.append(short_below(float(numbers[middle]), float(room[middle - 1])))
-    return np.array(cuts)
-
-
-def _far(rising: FloatArray) -> float:
-    """Return the number from which on numbers are far above all others: at least three times as far
-    above the median as the number before. Infinite if there are no such numbers.
-
-    rising: the numbers of a column, rising.
-    """
-    count = len(rising)
-    upper = rising[count - 1 - count // 4 :]
-    with np.errstate(over="ignore", invalid="ignore"):
-        distance = upper - rising[count // 2]
-        is_far = (distance[:-1] > 0) & (distance[1:] >= _TIMES_AS_FAR * distance[:-1])
-    if not is_far.any():
-        return math.inf
-    first = int(np.argmax(is_far)) + 1
-    return _inside(float(upper[first - 1]), float(upper[first]))
-
-
-def _inside(low: float, high: float) -> float:
-    """Return a short decimal about halfway between two numbers. A leak may begin anywhere in a gap,
-    and the few numbers seen so far need not include where it begins."""
-    half = (high - low) / 2
-    half = half if math.isfinite(half) else 0.0
-    return short_below(high - half, half)

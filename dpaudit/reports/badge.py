@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.reports import numbers
 from dpaudit.reports.bounds import bounds, decided_at

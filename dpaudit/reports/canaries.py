@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.certificates.certificate import CanaryScores, OneRunCertificate
+from dpaudit.certificates.one_run import CanaryScores, OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Canaries, Verdict
 from dpaudit.claims.tradeoff import gaussian_epsilon
 from dpaudit.reports import bounds, numbers

@@ -47,7 +47,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import (
     AuditResult,
     Canaries,

@@ -23,7 +23,8 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any, Literal, Union
 
-from dpaudit.certificates.certificate import Block, Certificate, ExactCertificate, OneRunCertificate
+from dpaudit.certificates.certificate import Block, Certificate, ExactCertificate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import DEFINITIONS, PrivacyClaim
 from dpaudit.claims.registry import described

@@ -28,7 +28,7 @@ WITH_EXAMPLES = sorted(
     if ">>> " in path.read_text(encoding="utf-8")
 )
 # Public beside `dpaudit.__all__`: what results hold, what claims imply, and the statistics.
-RESULTS = ["result", "certificate"]
+RESULTS = ["result", "certificate", "one_run"]
 CLAIMS = ["implied", "renyi", "tradeoff"]
 STATISTICS = ["betting", "binomial", "game", "one_run", "power", "trinomial"]
 MODULES = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.certificates.certificate import CanaryScores, OneRunCertificate
+from dpaudit.certificates.one_run import CanaryScores, OneRunCertificate
 from dpaudit.certificates.result import AuditResult
 from dpaudit.claims.tradeoff import at_bound, tradeoff
 from dpaudit.reports import numbers

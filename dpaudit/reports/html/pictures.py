@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from dpaudit.certificates.certificate import Certificate, ExactCertificate, OneRunCertificate
+from dpaudit.certificates.certificate import Certificate, ExactCertificate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.certificates.wealth import beliefs_of, course
 from dpaudit.reports import numbers

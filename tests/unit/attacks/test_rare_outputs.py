@@ -16,7 +16,8 @@ from dpaudit.claims import ProfilePoint
 from dpaudit.draws import SelectionDraws, by_arm
 from dpaudit.levels.candidates import Candidate
 from dpaudit.levels.portfolio import Rule
-from dpaudit.levels.rare_filter import RareFilter, frequent_column
+from dpaudit.levels.rare_cells import frequent_column
+from dpaudit.levels.rare_filter import RareFilter
 from dpaudit.outcomes import Raised, from_raw
 
 ARMS = np.array([50_000, 50_000])

@@ -11,7 +11,7 @@ import pytest
 import dpaudit
 from dpaudit import ApproximateDP, GaussianDP, PureDP
 from dpaudit.auditing.recheck import recheck
-from dpaudit.certificates.certificate import CanaryScores, OneRunCertificate
+from dpaudit.certificates.one_run import CanaryScores, OneRunCertificate
 from dpaudit.certificates.result import Canaries
 from dpaudit.claims import PrivacyClaim
 from dpaudit.reports.json import document, entry, read_document

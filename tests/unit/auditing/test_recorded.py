@@ -20,7 +20,8 @@ from dpaudit.auditing.recorded import (
     coin_flipped_audit,
     recorded_audit,
 )
-from dpaudit.certificates.certificate import Certificate, OneRunCertificate
+from dpaudit.certificates.certificate import Certificate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import (
     ApproximateDP,
@@ -132,7 +133,7 @@ def test_much_more_of_one_input_goes_to_the_textbook_bound() -> None:
     result = dpaudit.bound(*laplace(500, 100_000), PureDP(0.5))
     assert one(result).fixed.method == "clopper-pearson"
     assert sum(test.alpha for test in one(result).rules) == pytest.approx(0.01)
-    assert " separate Clopper–Pearson bound" in said(result)
+    assert " separate Clopper–Pearson" in said(result)
 
 
 @pytest.mark.parametrize("bound", ["game", "clopper-pearson"])

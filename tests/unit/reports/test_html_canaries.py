@@ -9,7 +9,7 @@ import pytest
 
 import dpaudit
 from dpaudit import GaussianDP, PrivacyClaim, PureDP
-from dpaudit.certificates.certificate import OneRunCertificate
+from dpaudit.certificates.one_run import OneRunCertificate
 from dpaudit.reports.html.canaries import score_pictures
 from dpaudit.reports.html.pictures import left_out, pictures
 
