@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dpaudit.api import audit as audit
-    from dpaudit.api import bound as bound
-    from dpaudit.api import bound_canaries as bound_canaries
-    from dpaudit.api import bound_guesses as bound_guesses
     from dpaudit.api import search as search
     from dpaudit.api import trace as trace
+    from dpaudit.bounds import bound as bound
+    from dpaudit.bounds import bound_canaries as bound_canaries
+    from dpaudit.bounds import bound_guesses as bound_guesses
     from dpaudit.certificates.certificate import Certificate as Certificate
     from dpaudit.certificates.result import AuditResult as AuditResult
     from dpaudit.certificates.result import Progress as Progress
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 # {module: the public names that the module defines}.
 _HOMES = {
-    "dpaudit.api": ("audit", "bound", "bound_canaries", "bound_guesses", "search", "trace"),
+    "dpaudit.api": ("audit", "search", "trace"),
+    "dpaudit.bounds": ("bound", "bound_canaries", "bound_guesses"),
     "dpaudit.certificates.certificate": ("Certificate",),
     "dpaudit.certificates.result": ("AuditResult", "Progress", "Verdict"),
     "dpaudit.certificates.traced": ("Trace",),

@@ -1,18 +1,16 @@
-"""The functions of dpaudit for Python: `audit`, `search`, `trace` and `bound`, also for canaries.
+"""The functions of dpaudit for Python that run a mechanism: `audit`, `search` and `trace`.
 
 Users import the functions from `dpaudit`. The functions turn their arguments into a checked
-specification, as the command line does, and run the same engine as the command line.
+specification, as the command line does, and run the same engine as the command line. bounds.py has
+the functions for outputs, guesses and scores that were recorded elsewhere.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.auditing.engine import run_audit
 from dpaudit.auditing.options import (
@@ -27,14 +25,12 @@ from dpaudit.auditing.options import (
     verify,
 )
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.certificates.one_run import Sides
 from dpaudit.certificates.result import AuditResult, Progress
 from dpaudit.certificates.traced import Trace
 from dpaudit.claims import PrivacyClaim
 from dpaudit.composed import composed
 from dpaudit.errors import UsageError
 from dpaudit.inputs.adjacency import Adjacency, parse_adjacency
-from dpaudit.inputs.canaries import Canaries
 from dpaudit.inputs.pairs import NeighbouringPair, describe_pair
 from dpaudit.sampling.executors import Workers
 from dpaudit.targets.target import (
@@ -445,258 +441,6 @@ def _run(
         **given,
     )
     return run_audit(spec, on_progress)
-
-
-def bound(
-    outcomes_d1: Sequence[Any] | NDArray[Any],
-    outcomes_d2: Sequence[Any] | NDArray[Any],
-    claim: PrivacyClaim,
-    *,
-    coin_flipped: bool = False,
-    scores: bool = False,
-    confidence: float = DEFAULTS["confidence"],
-    seed: int = DEFAULTS["seed"],
-    bound: BoundMethod | None = None,
-    name: str = "recorded outputs",
-) -> AuditResult:
-    """Look for statistical proof of a leak in recorded outputs, such as outputs of training runs.
-
-    Parameters
-    ----------
-    outcomes_d1, outcomes_d2 : sequence or ndarray
-        Independent outputs for d1 and for d2, two neighbouring inputs. Each entry of a sequence, or
-        row of an array, is an output. Outputs must be in the order in which they were made, since a
-        test of independence uses this order. At least 100 outputs in all, and at least 25 for each
-        input.
-    claim : PrivacyClaim
-        The claim to test.
-    coin_flipped : bool, default False
-        Whether a fair coin picked the input of every draw, so that the number of draws of each
-        input is random. If False, the numbers of draws count as fixed, and a bound for fixed
-        numbers is used.
-    scores : bool, default False
-        Whether the outputs are scores of an attack. If True, only events "score above (or below) a
-        threshold" are tried.
-    confidence : float, default 0.99
-        1 minus the probability of a false alarm, in [0.5, 1).
-    seed : int, default 0
-        Seed of the random split into draws to learn from and draws to test.
-    bound : {'game', 'clopper-pearson'}, optional
-        Method that turns counts into a bound. Default: the more powerful of the valid methods.
-    name : str, default 'recorded outputs'
-        Name of the audit in reports.
-
-    Returns
-    -------
-    AuditResult
-        As in `audit`, with one certificate.
-
-    Raises
-    ------
-    UsageError
-        For too few draws, outcomes of an unknown type, and impossible settings.
-
-    Notes
-    -----
-    If the outputs are independent and the claim holds, the verdict is VIOLATION with probability at
-    most 1 - confidence (docs/method.md §12).
-
-    Examples
-    --------
-    >>> import dpaudit
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> d1, d2 = rng.laplace(0, 1, 1_000), rng.laplace(1, 1, 1_000)
-    >>> dpaudit.bound(d1, d2, dpaudit.PureDP(0.25)).verdict
-    <Verdict.VIOLATION: 'VIOLATION'>
-    """
-    from dpaudit.auditing.recorded import audit_recorded, recorded_audit
-
-    verify(name=name)
-    for key, switch in (("coin_flipped", coin_flipped), ("scores", scores)):
-        if not isinstance(switch, bool):
-            raise refused(key, switch, "must be true or false")
-    for key, outcomes in (("outcomes_d1", outcomes_d1), ("outcomes_d2", outcomes_d2)):
-        if not _are_rows(outcomes):
-            raise refused(key, outcomes, "must be a list or an array, with an entry for each draw")
-    given = recorded_audit(
-        outcomes_d1,
-        outcomes_d2,
-        name=name,
-        source=name,
-        pair="d1, d2",
-        claim=claim,
-        coin_flipped=coin_flipped,
-        scores_only=scores,
-        bound=bound,
-        confidence=confidence,
-        seed=seed,
-    )
-    return audit_recorded(given)
-
-
-def bound_guesses(
-    canaries: int,
-    guesses: int,
-    correct: int,
-    claim: PrivacyClaim,
-    *,
-    confidence: float = DEFAULTS["confidence"],
-    name: str = "guesses",
-) -> AuditResult:
-    """Look for statistical proof of a leak in a single run with many canaries.
-
-    Parameters
-    ----------
-    canaries : int
-        Number of canaries: records, each of which a fair coin included in the input of the run or
-        left out. At least 1.
-    guesses : int
-        Number of guesses. A guess says, from the output of the run, whether a canary was included.
-        If the claim has δ > 0, this number must be fixed before the run.
-    correct : int
-        Number of right guesses.
-    claim : PrivacyClaim
-        The claim to test, about inputs that differ in one canary.
-    confidence : float, default 0.99
-        1 minus the probability of a false alarm, in [0.5, 1).
-    name : str, default 'guesses'
-        Name of the audit in reports.
-
-    Returns
-    -------
-    AuditResult
-        As in `audit`, with one `OneRunCertificate` in `by_pair`.
-
-    Raises
-    ------
-    UsageError
-        For impossible counts, and for claims that guesses cannot refute.
-
-    Notes
-    -----
-    If the mechanism satisfies the claim, the verdict is VIOLATION with probability at most
-    1 - confidence (docs/method.md §12). Source: Steinke, Nasr & Jagielski 2023.
-
-    Examples
-    --------
-    >>> import dpaudit
-    >>> result = dpaudit.bound_guesses(1000, 100, 75, dpaudit.ApproximateDP(0.5, 1e-4))
-    >>> result.verdict, round(result.epsilon_lower, 3)
-    (<Verdict.VIOLATION: 'VIOLATION'>, 0.53)
-    """
-    from dpaudit.auditing.canaries import audit_guesses
-    from dpaudit.stats.one_run import Guesses
-
-    verify(name=name)
-    for key, count in (("canaries", canaries), ("guesses", guesses), ("correct", correct)):
-        if not isinstance(count, Integral) or isinstance(count, bool):
-            raise refused(key, count, "must be a whole number")
-    try:
-        seen = Guesses(canaries, guesses, correct)
-    except ValueError as error:
-        why = f"{error}; give canaries ≥ guesses ≥ correct ≥ 0"
-        raise UsageError(why, code="option-invalid") from None
-    return audit_guesses(seen, claim, confidence=confidence, name=name)
-
-
-def bound_canaries(
-    canaries: Canaries | Sequence[Any] | NDArray[Any],
-    scores: Sequence[float] | NDArray[Any],
-    claim: PrivacyClaim,
-    *,
-    guesses: int | Literal["auto"] = "auto",
-    sides: Sides | None = None,
-    independent_canaries: bool = False,
-    confidence: float = DEFAULTS["confidence"],
-    seed: int = DEFAULTS["seed"],
-    name: str = "canaries",
-) -> AuditResult:
-    """Look for statistical proof of a leak in a single run, from the scores of its canaries.
-
-    Parameters
-    ----------
-    canaries : Canaries, or sequence of bool
-        The coins: which canaries the run included.
-    scores : sequence of float
-        A score for each canary, computed from what the run releases, without its coin. A larger
-        score means that the canary was more likely included.
-    claim : PrivacyClaim
-        The claim to test, about inputs that differ in one canary.
-    guesses : int or 'auto', default 'auto'
-        Number of guesses: the canaries with the most extreme scores are guessed. A number must be
-        fixed before the scores are seen. With 'auto', a random half of the canaries chooses the
-        number, and the guesses are about the other half.
-    sides : {'both', 'in'}, optional
-        Whether half of the guesses say "in" and half "out", or all "in". Default: 'both', or chosen
-        with the number of guesses.
-    independent_canaries : bool, default False
-        Whether to assume that what the run reveals about one canary is independent of what it
-        reveals about the others. The bound is then larger, and invalid without this assumption.
-    confidence : float, default 0.99
-        1 minus the probability of a false alarm, in [0.5, 1).
-    seed : int, default 0
-        Seed of the random half, and of the order of equal scores.
-    name : str, default 'canaries'
-        Name of the audit in reports.
-
-    Returns
-    -------
-    AuditResult
-        As in `audit`, with one `OneRunCertificate` in `by_pair`.
-
-    Raises
-    ------
-    UsageError
-        For coins and scores that do not fit together, and for claims that guesses cannot refute.
-
-    Notes
-    -----
-    If the mechanism satisfies the claim, the verdict is VIOLATION with probability at most
-    1 - confidence (docs/method.md §12), however the canaries depend on each other. Sources:
-    Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024.
-
-    Examples
-    --------
-    >>> import dpaudit
-    >>> import numpy as np
-    >>> canaries = dpaudit.Canaries(5_000, seed=1)
-    >>> scores = canaries.included + np.random.default_rng(2).normal(size=5_000)
-    >>> result = dpaudit.bound_canaries(canaries, scores, dpaudit.GaussianDP(0.3), guesses=500)
-    >>> result.verdict, round(result.by_pair[0].mu_lower, 2)
-    (<Verdict.VIOLATION: 'VIOLATION'>, 0.67)
-    """
-    from dpaudit.auditing.canary_scores import audit_scores, checked_coins, checked_scores
-
-    verify(name=name, confidence=confidence, seed=seed)
-    count: int | None = None
-    if guesses != "auto":
-        if isinstance(guesses, bool) or not isinstance(guesses, Integral):
-            raise refused("guesses", guesses, "must be a whole number, or 'auto'")
-        count = int(guesses)
-    if sides not in (None, "both", "in"):
-        raise refused("sides", sides, "must be 'both' or 'in'")
-    if not isinstance(independent_canaries, bool):
-        raise refused("independent_canaries", independent_canaries, "must be true or false")
-    coins = canaries.included if isinstance(canaries, Canaries) else canaries
-    return audit_scores(
-        checked_coins(coins),
-        checked_scores(scores),
-        claim,
-        guesses=count,
-        sides=sides,
-        independent=independent_canaries,
-        confidence=confidence,
-        seed=seed,
-        name=name,
-    )
-
-
-def _are_rows(outcomes: Any) -> bool:
-    """Return whether a value can be a sequence of outputs: not a text, a mapping or a set."""
-    if isinstance(outcomes, str | bytes | Mapping | Set) or not hasattr(outcomes, "__len__"):
-        return False
-    return np.ndim(outcomes) > 0 if isinstance(outcomes, np.ndarray) else True
 
 
 def _target(

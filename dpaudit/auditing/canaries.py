@@ -2,7 +2,7 @@
 
 A canary is a record that a fair coin included in the run or left out. An attacker guesses for some
 canaries whether they were included. `audit_guesses` turns the numbers of guesses and of correct
-guesses into an `AuditResult`; `dpaudit.api` and the command line call it.
+guesses into an `AuditResult`; `dpaudit.bounds` and the command line call it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A *score* is a number for each canary, the larger the more likely the canary was included. The
 number of guesses is given, or chosen on a random half of the canaries; the certificate then counts
-guesses about the other half only. `audit_scores` is called by `dpaudit.api` and by the command
+guesses about the other half only. `audit_scores` is called by `dpaudit.bounds` and by the command
 line.
 """
 

@@ -29,6 +29,8 @@ WITH_EXAMPLES = sorted(
 )
 # Public beside `dpaudit.__all__`: what results hold, what claims imply, and the statistics.
 RESULTS = ["result", "certificate", "one_run"]
+# Modules whose functions raise errors that other modules make.
+RAISING = ("dpaudit.api", "dpaudit.bounds", "dpaudit.claims.implied")
 CLAIMS = ["implied", "renyi", "tradeoff"]
 STATISTICS = ["betting", "binomial", "game", "one_run", "power", "trinomial"]
 MODULES = (
@@ -163,7 +165,7 @@ def _wanted(public: Any) -> dict[str, list[str]]:
     if not names:
         return {}
     wanted: dict[str, list[str]] = {"Parameters": names, "Returns": []}
-    if "raise " in inspect.getsource(public) or module in ("dpaudit.api", "dpaudit.claims.implied"):
+    if "raise " in inspect.getsource(public) or module in RAISING:
         wanted["Raises"] = []
     if public.__qualname__ == public.__name__:
         wanted["Notes"] = []

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from dpaudit import ApproximateDP, GaussianDP, ProbabilisticDP, PureDP, RenyiDP, audit
 from dpaudit import bound as bound_recorded
-from dpaudit.api import bound_guesses
+from dpaudit.bounds import bound_guesses
 from dpaudit.certificates.result import AuditResult, Verdict
 from dpaudit.claims import make_claim
 from dpaudit.errors import DpauditError
