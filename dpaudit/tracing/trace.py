@@ -41,8 +41,9 @@ from dpaudit.tracing.costs import Piece, coin_cost
 from dpaudit.tracing.findings import judge
 from dpaudit.tracing.findings.sites import unexplained
 from dpaudit.tracing.findings.words import changes, number, shown
-from dpaudit.tracing.runs.comparing import Comparison, compare
+from dpaudit.tracing.runs.comparing import compare
 from dpaudit.tracing.runs.coupling import Runs, couple, read
+from dpaudit.tracing.runs.differences import Comparison
 from dpaudit.tracing.runs.patching import Primitives
 from dpaudit.tracing.runs.places import check_followed
 from dpaudit.tracing.runs.replaying import TooLong

@@ -29,7 +29,7 @@ from dpaudit.tracing.findings.words import (
     shown,
     times,
 )
-from dpaudit.tracing.runs.comparing import Hidden
+from dpaudit.tracing.runs.differences import Hidden
 
 # Scales are equal if their relative difference is at most this number.
 _ROUNDING = 1e-9

@@ -15,8 +15,8 @@ from dpaudit.tracing.costs import Piece, coin_cost, exceeds, law_exceeds, tail
 from dpaudit.tracing.findings.sites import Case, choice_cost
 from dpaudit.tracing.findings.words import GIVE_AN_OUTPUT, number, same_parts, shown, times
 from dpaudit.tracing.runs.coins import Laws
-from dpaudit.tracing.runs.comparing import Coupled
 from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.runs.differences import Coupled
 from dpaudit.tracing.runs.one_sided import Selected
 from dpaudit.tracing.runs.places import Place
 

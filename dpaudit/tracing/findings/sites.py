@@ -14,8 +14,8 @@ from dpaudit.claims import PrivacyClaim
 from dpaudit.tracing.costs import Piece, coin_cost, sum_exceeds, together
 from dpaudit.tracing.findings.words import Changes, number, shown
 from dpaudit.tracing.runs.coins import Absorbed
-from dpaudit.tracing.runs.comparing import Chosen, Hidden
 from dpaudit.tracing.runs.coupling import Runs
+from dpaudit.tracing.runs.differences import Chosen, Hidden
 from dpaudit.tracing.runs.places import Place
 
 # Names of parameters of a library's mechanism: its input value, and the bounds of its output.

@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .coins import Absorbed, Flips, Laws, laws_of
-from .comparing import (
-    Chosen,
-    Comparison,
-    ControlFlow,
-    Coupled,
-    Hidden,
-    ThresholdLeak,
-    alignment_of,
-    are_picked,
-    compare,
-)
+from .comparing import alignment_of, are_picked, compare
+from .differences import Chosen, Comparison, ControlFlow, Coupled, Hidden, ThresholdLeak
 from .effects import by_effect, by_range
 from .one_sided import (
     FreeRuns,

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .comparing import Hidden, are_released
+from .comparing import are_released
+from .differences import Hidden
 from .running import briefly, same, same_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .comparing import Comparison
+    from .differences import Comparison
     from .places import Spot
     from .recording import Recorder
     from .replaying import Draw, Entry

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .comparing import ThresholdLeak
+from .differences import ThresholdLeak
 from .effects import is_decided
 from .places import place_of
 from .replaying import Choice, TooLong
@@ -21,7 +21,7 @@ from .running import Missing, briefly, same, same_output
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .comparing import Coupled
+    from .differences import Coupled
     from .places import Place, Spot
     from .recording import Recorder
     from .replaying import Draw, Entry, Moment, Use

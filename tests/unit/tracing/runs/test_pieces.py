@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.tracing.runs.pieces import Pieces, multiplied, shifted
 from dpaudit.tracing.runs.places import Spot
-from dpaudit.tracing.runs.recording import Pieces, multiplied, shifted
 from dpaudit.tracing.runs.replaying import UNKNOWN, Draw, TooLong
 from dpaudit.tracing.runs.values import Noise
 
