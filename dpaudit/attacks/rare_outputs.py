@@ -257,7 +257,7 @@ class RareTable:
         return guesses
 
     def _seen(self, cell: Numbers) -> int:
-        """Return the number of kept draws in any of some cells."""
+        """Return the number of kept draws that lie in at least one of the given cells."""
         result = np.zeros(self._kept.size, dtype=bool)
         for place in np.unique(self._column[cell]).tolist():
             if place < 0:

@@ -457,7 +457,7 @@ def _check_free(paths: Sequence[Path], *, force: bool) -> None:
 
 
 def _audited(ctx: click.Context) -> tuple[AuditResult, int]:
-    """Return the result of the audit that was written down, and its exit code."""
+    """Run the audit in the file that was written. Return its result, and the exit code."""
     from dpaudit.config.loading import load_config
 
     spec = load_config(CONFIG, project=here())[0]

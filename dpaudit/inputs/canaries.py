@@ -168,7 +168,7 @@ class Canaries:
 
 
 def coins_digest(included: NDArray[np.bool_]) -> str:
-    """Return SHA-256 of coins, as text of 1 and 0."""
+    """Return the SHA-256, in hexadecimal, of the coins written as a text of `1` and `0`."""
     return hashlib.sha256((included + ord("0")).astype(np.uint8).tobytes()).hexdigest()
 
 

@@ -106,8 +106,8 @@ class _Stretches:
 
     @property
     def half(self) -> FloatArray:
-        """Distance from the middle of each stretch (run of places) to its ends, in places; ½ for a
-        single place."""
+        """For each stretch (run of consecutive places), half of the distance from its first to its
+        last place: (stretches,); ½ for a single place."""
         return np.maximum((self.end - self.start) / 2, 0.5)
 
     def summed(self, numbers: FloatArray) -> FloatArray:

@@ -253,11 +253,12 @@ class Scored:
         return np.union1d(self.edges, some[(some > known.min()) & (some <= known.max())])
 
     def position(self, draws: IntArray) -> FloatArray | None:
-        """Return the expected score at every level but the last: (levels - 1,); None without
-        `halves`.
+        """Return the mean score at every level but the last, (levels - 1,); None if `halves` is
+        None.
 
-        One fit ranks the draws and the other fit measures the scores, in turn. A score that rises
-        by noise alone is flat then.
+        Draws are sorted into levels by the fit to one half of the draws, and scored by the fit to
+        the other half; then the halves are exchanged, and both means are averaged. A score that is
+        only noise therefore gives about the same mean at every level.
         draws: (levels,), number of draws at each level.
         """
         if self.halves is None:

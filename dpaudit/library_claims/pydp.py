@@ -12,7 +12,7 @@ NAME, PACKAGE = "python-dp", "python-dp"
 
 
 def ask(thing: Any, question: Question) -> dict[str, Any]:
-    """Return the answer of an object with an ε, and a δ if it has one."""
+    """Return the claim that an object of PyDP states by its `epsilon` and, if any, its `delta`."""
     name = type(thing).__name__
     for sensitivity in ("sensitivity", "l2_sensitivity"):
         if hasattr(thing, sensitivity):

@@ -138,8 +138,8 @@ class Ranking:
 
 
 def tried_most(ranked: list[Contender]) -> list[Contender]:
-    """Return contenders with at least half of the most draws first: the bounds of the others are
-    more likely to be luck."""
+    """Return all contenders, reordered: first those with at least half as many draws as the one
+    with the most, then the others, whose bounds are more likely to be luck."""
     most = max(one.draws for one in ranked)
     return sorted(ranked, key=lambda one: 2 * one.draws < most)
 

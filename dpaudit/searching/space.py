@@ -292,7 +292,7 @@ class Line(ABC):
         return NotUnderstood(f"{shown!r}{after} is not understood; expected {expected}.{near}")
 
     def back(self) -> Self:
-        """Return to the previous token."""
+        """Make the previous token the next one again, and return this reader."""
         self._place -= 1
         return self
 

@@ -84,8 +84,8 @@ def step_mechanism(
 
     Notes
     -----
-    The mechanism raises TrainingError as that of `run_mechanism` does. Opacus' warnings of empty
-    batches are switched off in this process.
+    The mechanism raises TrainingError in the same cases as that of `run_mechanism`. Opacus'
+    warnings of empty batches are switched off in this process.
 
     Examples
     --------
@@ -258,8 +258,8 @@ class _Guard:
     def check(self, before: Any, model: Any, optimizer: Any, loader: Any) -> None:
         """Check what `setup` returned.
 
-        before: the state of the global generator before `setup`. If it is that of the earlier call,
-            dpaudit repeats this call, and equal states show nothing.
+        before: the state of the global generator before `setup`. If it equals the state before the
+            earlier call, dpaudit repeats that call on purpose, and equal states show nothing.
 
         Raises TrainingError.
         """
