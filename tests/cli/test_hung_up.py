@@ -49,7 +49,7 @@ def test_what_only_prints_ends_without_a_verdict(sign: bytes, words: tuple[str, 
 def test_what_was_finished_is_saved(tmp_path: Path) -> None:
     line = (
         "  - {{name: a{0}, mechanism: 'mechanisms.laplace:laplace', d1: 0, d2: 1, "
-        "claim: {{epsilon: 1}}, samples: 300_000}}\n"
+        "claim: {{epsilon: 1}}, samples: 100_000}}\n"
     )
     audits = tmp_path / "audits.yaml"
     audits.write_text("version: 1\naudits:\n" + "".join(map(line.format, range(20))))

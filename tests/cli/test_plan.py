@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,11 +74,11 @@ def equal_audits_are_drawn_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_trial_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow a hundredth of the largest trial, a quarter of the usual trial and a tenth of the time
-    that measures the speed. No result depends on them."""
+    """Allow a hundredth of the largest trial, a quarter of the usual trial and a fiftieth of the
+    time that measures the speed. No result depends on them."""
     monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 5_000)
     monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 5_000)
-    monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.1)
+    monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.02)
 
 
 @pytest.fixture
@@ -157,6 +159,7 @@ def test_rare_outputs_have_a_plan_where_inputs_look_alike(dpaudit: Any) -> None:
     assert dpaudit(*asked, "--excess", "1.2", "-q").exit_code == 2
 
 
+@pytest.mark.usefixtures("one_trial")
 def test_rare_outputs_are_planned_for_at_the_best_point_of_a_curve(dpaudit: Any) -> None:
     """Under μ = ½ some points allow an output of probability 0.05, and one of them is tested."""
     inputs = ("m.py:blind", "--d1", "0", "--d2", "1", "--mu", "0.5")
@@ -172,7 +175,10 @@ def test_rare_outputs_are_planned_for_at_the_best_point_of_a_curve(dpaudit: Any)
 
 
 @pytest.mark.usefixtures("one_trial")
-def test_a_rare_output_that_no_number_of_draws_would_catch(dpaudit: Any) -> None:
+def test_a_rare_output_that_no_number_of_draws_would_catch(
+    dpaudit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaudit.auditing.underpowered.MAXIMUM_SAMPLES", 100_000)
     asked = (*ASKED, "--delta", "0.001", "--rare", "0.001001")
     result = dpaudit(*asked)
     assert result.exit_code == 4
@@ -274,7 +280,17 @@ def test_a_claim_that_leaks_most_at_a_point_without_a_multiple(
 def test_a_slow_mechanism_is_waited_for_no_longer_than_is_said(
     dpaudit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Less patience, for a mechanism that is as much faster than one that is slow."""
+    """The clock of the command goes on when the mechanism sleeps, which takes no time."""
+    clock, wait = [0.0], time.sleep
+
+    def sleep(seconds: float) -> None:
+        if seconds == 0.005:  # of the mechanism
+            clock[0] += seconds
+        else:
+            wait(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr("dpaudit.cli.plan.time", SimpleNamespace(monotonic=lambda: clock[0]))
     asked = ("plan", "m.py:slow", *ASKED[2:])
     monkeypatch.setattr("dpaudit.cli.plan.PATIENCE", 0.1)
     result = dpaudit(*asked)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from dpaudit.cli.init_files import FILES
 from dpaudit.config.project import SETTINGS
 from tests import warm
+from tests.cli.test_run_journal import KILLED
 from tests.documents import ROOT, blocks
 
 MECHANISM = "def noisy(x, size, rng): return x + rng.laplace(size=size)\n"
@@ -65,7 +64,7 @@ def test_a_time_takes_the_place_of_draws(dpaudit: Any) -> None:
     assert asked()[0][0] != 2_000
 
 
-def test_other_commands_take_what_they_have(dpaudit: Any) -> None:
+def test_other_commands_take_what_they_have(dpaudit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     project("samples = 2_000\nconfidence = 0.9\nseed = 5\nrequire_rare = 0.3\nstrict = true")
     words = ("--space", "number in [0, 1]", "--adjacency", "l1:1", "--epsilon", "3")
     dpaudit("search", "m.py:noisy", *words, "--json", "r.json", "--samples", "3000")
@@ -74,6 +73,8 @@ def test_other_commands_take_what_they_have(dpaudit: Any) -> None:
     dpaudit("bound", "--guesses", "guesses.csv", "--epsilon", "9", "--json", "g.json")
     (found,) = json.loads(Path("g.json").read_text("utf-8"))["audits"]
     assert (found["confidence"], found["strict"]) == (0.9, True)
+    monkeypatch.setattr("dpaudit.auditing.planning._ROUNDS", 0)
+    monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 2_000)
     assert dpaudit("plan", *TARGET, "-q", "--excess", "2").exit_code == 0
 
 
@@ -160,20 +161,12 @@ def test_a_journal_of_the_project_is_gone_once_a_run_has_ended(dpaudit: Any) -> 
     assert len(list(Path("own").iterdir())) == 2
 
 
-def test_an_interrupted_run_goes_on_from_the_journal_of_the_project() -> None:
-    project("samples = 20_000_000\nworkers = 1\njournal = '.kept'")
-    Path("audits.yaml").write_text(BATCH.replace("samples: 3_000, ", ""))
-    words = [*warm.dpaudit(), "run", "-q", "--json", "r.json"]
-    with subprocess.Popen(words, start_new_session=True, stdout=subprocess.DEVNULL) as process:
-        while not Path(".kept").exists() or not any(
-            one.stat().st_size > 5_000 for one in Path(".kept").iterdir()
-        ):
-            assert process.poll() is None
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-    time.sleep(0.2)
+def test_an_interrupted_run_goes_on_from_the_journal_of_the_project(dpaudit: Any) -> None:
+    project("samples = 20_000\njournal = '.kept'")
+    words = [*warm.python(), "-c", KILLED, "5000", "run", "-q"]
+    assert subprocess.run(words, capture_output=True, timeout=120).returncode == 3
     assert list(Path(".kept").iterdir()) != []
-    subprocess.run([*words[:-2], "--json", "r.json"], check=True, stdout=subprocess.DEVNULL)
+    assert dpaudit("run", "-q", "--json", "r.json").exit_code == 0
     resumed = [one["resumed"] for one in json.loads(Path("r.json").read_text("utf-8"))["audits"]]
     assert resumed == [1, 0]
     assert list(Path(".kept").iterdir()) == []

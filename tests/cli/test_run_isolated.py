@@ -29,22 +29,22 @@ def test_a_crash_that_leaks_is_found(dpaudit: Invoke, tmp_path: Path) -> None:
         "print('{\"dpaudit\": 1}', flush=True)\n"
         "for line in sys.stdin:\n"
         "    request = json.loads(line)\n"
-        "    if request['seed'] % 20 < request['dataset']:\n"
+        "    if request['seed'] % 10 < request['dataset']:\n"
         "        os.abort()\n"
         "    print(0, flush=True)\n"
     )
     # Without what Python imports for users, since it is started again after every crash.
-    words = (f"{sys.executable} -IS {program}", *INPUTS, "--epsilon", "0.5", "--samples", "1500")
+    words = (f"{sys.executable} -IS {program}", *INPUTS, "--epsilon", "0.5", "--samples", "600")
     result = dpaudit("run", "--command", *words)
     assert result.exit_code == 1, result.output
     assert "crash is raised  (points to d2;" in " ".join(result.output.split("\n"))
 
 
 def test_the_draws_are_the_same_for_any_number_of_workers(dpaudit: Invoke, tmp_path: Path) -> None:
-    params = ("--param", f"log={tmp_path / 'log'}", "--param", "share=0.005")
+    params = ("--param", f"log={tmp_path / 'log'}", "--param", "share=0.01")
     words = (f"{FAULTY}:logged", "--isolate", *params, *INPUTS, "--epsilon", "9", "--timeout", "9")
     outputs = [
-        dpaudit("run", *words, "--samples", "1000", "--workers", workers).output
+        dpaudit("run", *words, "--samples", "400", "--workers", workers).output
         for workers in ("1", "2")
     ]
     one, two = (
@@ -69,9 +69,8 @@ def test_data_frames_come_back_from_another_process(dpaudit: Invoke, tmp_path: P
         "    return pd.DataFrame({'n': [len(rows) + rng.laplace(scale=0.5)]})\n"
     )
     inputs = ("--d1", "[1, 2]", "--d2", "[1]", "--epsilon", "4", "--samples", "1000")
-    # No violations, which start eight processes that import pandas.
-    for more in (("--isolate",), ("--python", sys.executable)):
-        assert dpaudit("run", f"{mechanism}:synthetic", *inputs, *more).exit_code == 0
+    # No violation, which starts eight processes that import pandas.
+    assert dpaudit("run", f"{mechanism}:synthetic", *inputs, "--isolate").exit_code == 0
 
 
 def test_what_cannot_be_done_is_refused_before_the_audit(
@@ -116,21 +115,13 @@ def test_an_audit_in_a_script_without_a_guard(tmp_path: Path) -> None:
     script.write_text(
         "import dpaudit\n"
         "def draw(x): return 0\n"
-        "dpaudit.audit(draw, 0, 1, dpaudit.PureDP(1.0), isolate=True)\n"
+        "dpaudit.audit(draw, 0, 1, dpaudit.PureDP(1.0), isolate=True, samples=1000)\n"
     )
     ran = subprocess.run(
         [sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert ran.returncode == 1
     assert "dpaudit.audit under `if __name__ == '__main__':`" in ran.stderr
-    guarded = script.read_text().replace(
-        "dpaudit.audit", "if __name__ == '__main__': dpaudit.audit"
-    )
-    script.write_text(guarded)
-    ran = subprocess.run(
-        [sys.executable, str(script)], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
-    assert ran.returncode == 0, ran.stderr
 
 
 def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
@@ -209,7 +200,6 @@ lately.calls = 0
 @pytest.mark.parametrize(
     ("attribute", "more"),
     [
-        ("single", ()),
         ("batch", ("--python", sys.executable)),
         ("on_one_input", ()),
         ("on_one_input", ("--isolate",)),

@@ -7,8 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,19 @@ from tests import warm
 ROOT = Path(__file__).parents[2]
 TARGET = ("run", "mechanisms.laplace:laplace", "--d1", "0", "--d2", "1", "--epsilon", "1")
 SHORT = (*TARGET, "--samples", "5000", "-q")
-LONG = (*TARGET, "--samples", "2e7", "-q")
-# With `auto` others join where the machine is slow, and the result says how many drew.
-ALONE = (*LONG, "--workers", "1")
+# A program that is killed as soon as its journal has a size.
+KILLED = """
+import os, signal, sys
+from dpaudit.auditing.journal_file import JournalFile
+append, size = JournalFile.append, int(sys.argv.pop(1))
+def killed(file, record):
+    append(file, record)
+    if file.path.stat().st_size >= size:
+        os.kill(os.getpid(), signal.SIGKILL)
+JournalFile.append = killed
+from dpaudit.cli.main import main
+main()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -38,31 +46,6 @@ def audits_in(file: Path) -> list[dict[str, Any]]:
     audits = json.loads(file.read_text())["audits"]
     told = ("seconds", "resumed", "warnings", "command")
     return [{key: value for key, value in one.items() if key not in told} for one in audits]
-
-
-def start(*words: Any, program: Sequence[str] = ()) -> subprocess.Popen[str]:
-    """Start a program; by default, one that a warm process forks, and that is killed with the one
-    that asked for it."""
-    return subprocess.Popen(
-        [*(program or warm.dpaudit()), *map(str, words)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Wait for a process; return its exit code and what it said beside its output."""
-    _, said = process.communicate(timeout=120)
-    return process.returncode, said
-
-
-def wait_for(journal: Path, size: int, process: subprocess.Popen[str]) -> None:
-    """Wait until a journal has reached a size, or its process has ended."""
-    while process.poll() is None and not (journal.exists() and journal.stat().st_size >= size):
-        time.sleep(0.001)
 
 
 def test_a_journal_is_begun_refused_and_continued(dpaudit: Any, tmp_path: Path) -> None:
@@ -150,25 +133,22 @@ def test_the_flags_reach_the_audit(dpaudit: Any, asked: list[AuditSpec], tmp_pat
     assert spec.journaling.resume
 
 
-@pytest.fixture(scope="module")
-def uncut(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """Return the result of a long run without an interruption, and the size of its journal."""
-    folder = tmp_path_factory.mktemp("uncut")
-    assert ended(start(*ALONE, "--journal", folder, "--json", folder / "plain.json"))[0] == 0
-    return folder / "plain.json", (folder / "laplace.journal").stat().st_size
-
-
-def test_a_run_killed_six_times_has_the_result_of_an_undisturbed_one(
-    tmp_path: Path, uncut: tuple[Path, int]
+def test_a_run_killed_three_times_has_the_result_of_an_undisturbed_one(
+    dpaudit: Any, tmp_path: Path
 ) -> None:
-    file, (plain, whole) = tmp_path / "result.json", uncut
-    keeping = (*LONG, "--journal", tmp_path, "--resume", "--json", file, "--workers")
-    for number, share in enumerate((0.0, 0.02, 0.1, 0.5, 0.7, 0.85)):
-        process = start(*keeping, 1 + number % 2)
-        wait_for(tmp_path / "laplace.journal", max(1, int(share * whole)), process)
-        process.kill()
-        assert ended(process)[0] == -signal.SIGKILL
-    assert ended(start(*keeping, 1))[0] == 0
+    plain, file = tmp_path / "plain.json", tmp_path / "result.json"
+    long = (*TARGET, "--samples", "20000", "-q")
+    assert dpaudit(*long, "--journal", tmp_path / "uncut", "--json", plain).exit_code == 0
+    whole = (tmp_path / "uncut" / "laplace.journal").stat().st_size
+    keeping = ("--journal", tmp_path, "--resume", "--json", file)
+    for share in (0.0, 0.3, 0.7):
+        size = max(1, int(share * whole))
+        words = [*warm.python(), "-c", KILLED, size, *long, *keeping]
+        ended = subprocess.run(list(map(str, words)), cwd=ROOT, capture_output=True, timeout=120)
+        assert ended.returncode == 3
+        assert b"SIGKILL" in ended.stderr
+        assert size <= (tmp_path / "laplace.journal").stat().st_size < whole
+    assert dpaudit(*long, *keeping).exit_code == 0
     assert audits_in(file) == audits_in(plain)
 
 
@@ -202,11 +182,11 @@ def test_a_file_is_refused_as_a_folder(
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
-def test_ctrl_c_just_after_a_write_repeats_no_record(
+def test_ctrl_c_just_after_a_write_shows_the_command_that_continues(
     dpaudit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """No record is repeated."""
     plain, file = tmp_path / "plain.json", tmp_path / "result.json"
-    keeping = ("--journal", tmp_path, "--resume", "--json", file)
     append = JournalFile.append
 
     def interrupted(file: JournalFile, record: Any) -> None:
@@ -216,23 +196,15 @@ def test_ctrl_c_just_after_a_write_repeats_no_record(
 
     with monkeypatch.context() as patch:
         patch.setattr(JournalFile, "append", interrupted)
-        assert dpaudit(*SHORT, *keeping).exit_code == 130
-    assert dpaudit(*SHORT, *keeping).exit_code == 0
-    assert dpaudit(*SHORT, "--json", plain).exit_code == 0
-    assert audits_in(file) == audits_in(plain)
-
-
-def test_ctrl_c_shows_the_command_that_continues(tmp_path: Path, uncut: tuple[Path, int]) -> None:
-    file, (plain, _) = tmp_path / "result.json", uncut
-    program = (sys.executable, "-m", "dpaudit")  # receives the signal itself
-    process = start(*ALONE, "--journal", tmp_path / "a folder", "--json", file, program=program)
-    wait_for(tmp_path / "a folder" / "laplace.journal", 200_000, process)
-    process.send_signal(signal.SIGINT)
-    code, said = ended(process)
-    assert code == 130, said
-    (line,) = [line for line in said.splitlines() if line.startswith("continue with: ")]
+        given = [*SHORT, "--journal", str(tmp_path / "a folder"), "--json", str(file)]
+        patch.setattr(sys, "argv", ["dpaudit", *given])
+        result = dpaudit(*given)
+    assert result.exit_code == 130
+    lines = result.stderr.splitlines()
+    (line,) = [line for line in lines if line.startswith("continue with: ")]
     words = shlex.split(line.removeprefix("continue with: "))
     assert words[0] == "dpaudit"
     assert words[-1] == "--resume"
-    assert ended(start(*words[1:]))[0] == 0
+    assert dpaudit(*words[1:]).exit_code == 0
+    assert dpaudit(*SHORT, "--json", plain).exit_code == 0
     assert audits_in(file) == audits_in(plain)

@@ -55,8 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_exit_codes(folder: Path, dpaudit: Any) -> None:
-    assert dpaudit("search", "m.py:good", *UNIT, "--samples", "20000").exit_code == 0
-    assert dpaudit("search", "m.py:bad", *UNIT, "--samples", "20000").exit_code == 1
+    assert dpaudit("search", "m.py:good", *UNIT, "--samples", "2000").exit_code == 0
     ended = dpaudit("search", "m.py:never", *UNIT, "--samples", "1000", "--json", "never.json")
     assert ended.exit_code == 3
     (audit,) = json.loads(Path("never.json").read_text())["audits"]
@@ -64,7 +63,7 @@ def test_exit_codes(folder: Path, dpaudit: Any) -> None:
 
 
 def test_inputs_outside_the_space_count_only_if_asked(folder: Path, dpaudit: Any) -> None:
-    words = ("search", "m.py:passes_nan", *UNIT, "--samples", "20000")
+    words = ("search", "m.py:passes_nan", *UNIT, "--samples", "5000")
     noted = dpaudit(*words)
     assert noted.exit_code == 0
     assert "  outside     d1 = [], d2 = [" in noted.stdout
@@ -79,31 +78,29 @@ def test_inputs_outside_the_space_count_only_if_asked(folder: Path, dpaudit: Any
     assert "either inside" in both.stderr
     (folder / "o.yaml").write_text(
         "version: 1\n"
-        "defaults: {samples: 20_000, adjacency: add-remove, claim: {epsilon: 1},\n"
+        "defaults: {samples: 5_000, adjacency: add-remove, claim: {epsilon: 1},\n"
         "  mechanism: m.py:passes_nan}\n"
         "audits:\n"
-        f"  - {{name: a, expect: pass, search: '{SPACE}'}}\n"
         "  - {name: b, expect: violation,\n"
         f"     search: {{space: '{SPACE}', outside: true}}}}\n"
-        f"  - {{name: c, expect: violation, search: '{SPACE} or NaN'}}\n"
     )
     assert dpaudit("run", "o.yaml").exit_code == 0
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "form", "columns"),
+    ("mechanism", "form", "columns", "adjacency"),
     [
-        ("of_array", "array", "{x: number in [0, 9], z: number in [0, 1]}"),
-        ("of_frame", "pandas", "{z: number in [0, 1], x: number in [0, 9]}"),
+        ("of_array", "array", "{x: number in [0, 9], z: number in [0, 1]}", "add-remove"),
+        ("of_array", "array", "{x: number in [0, 9], z: number in [0, 1]}", "replace"),
+        ("of_frame", "pandas", "{z: number in [0, 1], x: number in [0, 9]}", "add-remove"),
     ],
 )
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 def test_what_is_printed_reproduces_a_pair_of_tables(
     folder: Path, dpaudit: Any, mechanism: str, form: str, columns: str, adjacency: str
 ) -> None:
     """By the command line or, where that has no form for a table without rows, by Python."""
     words = ("--space", f"table of 0 to 4 {columns}", "--adjacency", adjacency, "--as", form)
-    ended = dpaudit("search", f"m.py:{mechanism}", *words, "--epsilon", "1", "--samples", "5000")
+    ended = dpaudit("search", f"m.py:{mechanism}", *words, "--epsilon", "1", "--samples", "2000")
     assert ended.exit_code == 1, ended.stdout
     lines = ended.stdout.splitlines()
     commands = [one for one in lines if one.startswith("  reproduce ")]
@@ -122,7 +119,8 @@ def test_what_is_printed_reproduces_a_pair_of_tables(
 
 
 def test_a_result_is_rechecked_and_repeated(folder: Path, dpaudit: Any) -> None:
-    dpaudit("search", "m.py:bad", *UNIT, "--samples", "20000", "--json", "r.json")
+    words = ("search", "m.py:bad", *UNIT, "--samples", "5000", "--json", "r.json")
+    assert dpaudit(*words).exit_code == 1
     assert dpaudit("report", "r.json").exit_code == 0
     again = dpaudit("report", "r.json", "--rerun")
     assert "gave the same" in again.stdout
@@ -138,7 +136,7 @@ def test_few_draws_are_said_to_be_too_few(folder: Path, dpaudit: Any) -> None:
 def test_a_journal_that_is_there_is_refused_before_anything_is_drawn(
     folder: Path, dpaudit: Any
 ) -> None:
-    words = ("search", "m.py:good", *UNIT, "--samples", "10000", "--journal", "j")
+    words = ("search", "m.py:good", *UNIT, "--samples", "2000", "--journal", "j")
     assert dpaudit(*words).exit_code == 0
     again = dpaudit(*words)
     assert again.exit_code == 2
@@ -185,7 +183,7 @@ def test_a_file_is_for_run(folder: Path, dpaudit: Any) -> None:
 def test_a_file_of_searches(folder: Path, dpaudit: Any) -> None:
     (folder / "a.yaml").write_text(
         "version: 1\n"
-        "defaults: {samples: 20_000, adjacency: add-remove, claim: {epsilon: 1}}\n"
+        "defaults: {samples: 5_000, adjacency: add-remove, claim: {epsilon: 1}}\n"
         "audits:\n"
         f"  - {{mechanism: 'm.py:${{name}}', search: '{SPACE}',\n"
         "     matrix: {name: [good]}, expect: pass}\n"

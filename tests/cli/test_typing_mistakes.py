@@ -350,7 +350,7 @@ def test_each_mistake_is_named_in_a_file(dpaudit: Any, command: str) -> None:
     "words",
     [
         "run m.py:noisy --d1 0 --d2 0 --epsilon 50 --samples 300 -q",
-        "run m.py:noisy --d1 0 --d2 0 --epsilon 50 --time 1s -q",
+        "run m.py:noisy --d1 0 --d2 0 --epsilon 50 --time 0.2s -q",
         "run m.py:noisy --d1 0 --d2 1 --epsilon 50 --samples 300 -q",
     ],
 )

@@ -42,8 +42,6 @@ def run(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
     "words",
     [
         ("run", "mechanisms.laplace:laplace", *INPUTS, "--quiet"),
-        ("bound", "--guesses", "1000", "100", "75", "--epsilon", "0.5"),
-        ("explain", "profile", "--mu", "1"),
         ("report", "configs/gallery/results.json"),
     ],
     ids=lambda words: words[0],

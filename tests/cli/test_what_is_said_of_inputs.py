@@ -55,9 +55,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def plans_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages about inputs do not depend on the size of trials, but plans take seconds."""
-    monkeypatch.setattr("dpaudit.auditing.planning._LARGEST", 5_000)
-    monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 5_000)
-    monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.05)
+    monkeypatch.setattr("dpaudit.auditing.planning._ROUNDS", 0)
+    monkeypatch.setattr("dpaudit.auditing.planning.TRIAL", 500)
+    monkeypatch.setattr("dpaudit.cli.plan._TIMED", 0.02)
 
 
 def shown(dpaudit: Any, *words: str, code: int = 0) -> str:
@@ -147,7 +147,6 @@ def test_the_first_exception_of_a_kind_is_shown(dpaudit: Any, folder: Path) -> N
 @pytest.mark.parametrize(
     ("inputs", "more"),
     [
-        (("text", "1"), ()),
         (("1", "null"), ()),
         (("1", "[2]"), ("--isolate",)),
         (("text", "1"), ("--delta", "0.5", "--full")),
@@ -162,7 +161,7 @@ def test_an_input_of_another_type_that_always_raises_is_an_error(
     arm = "d2" if d1 == "1" else "d1"
     assert f"{arm} always raises TypeError" in text
     assert "--on-error outcome" in text
-    if "--full" not in more:
+    if not more:
         outcome = shown(dpaudit, *words, "--on-error", "outcome", code=1)
         assert f"warning {arm} always raises" in outcome
         (audit,) = json.loads((folder / "r.json").read_text())["audits"]
@@ -213,7 +212,7 @@ def test_equal_seeds_give_equal_lines_with_any_workers() -> None:
                 "d1": 0,
                 "d2": 1,
                 "claim": {"epsilon": 5},
-                "samples": 5_000,
+                "samples": 1_000,
                 "workers": workers,
                 "isolate": isolate,
             }

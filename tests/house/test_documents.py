@@ -1,5 +1,4 @@
-"""The commands and programs of the README, run by the installed package; `tests/pages` runs those
-of docs."""
+"""The commands and programs of the README; `tests/pages` runs those of docs."""
 
 from __future__ import annotations
 
@@ -9,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.documents import ROOT, blocks, follow
 
 
 def test_blocks_of_the_readme_do_what_they_show(tmp_path: Path) -> None:
-    programs = [Path(sys.executable).parent]
-    follow(ROOT / "README.md", tmp_path, [sys.executable], programs, source=str(ROOT))
+    programs = [warm.folder(), Path(sys.executable).parent]
+    follow(ROOT / "README.md", tmp_path, warm.python(), programs, source=str(ROOT))
 
 
 @pytest.mark.parametrize("name", ["budget", "guides/journal", "guides/scale"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.attacks.additive import additive
@@ -53,6 +53,7 @@ def test_chunks_agree_with_the_whole(raw: list[Any], data: st.DataObject) -> Non
         assert entries(whole.take(taken), name) == [apart[i] for i in taken]
 
 
+@settings(max_examples=20)
 @given(OUTCOMES)
 def test_an_outcome_has_the_same_entries_alone_as_among_others(raw: list[Any]) -> None:
     together = from_raw(raw)
@@ -99,6 +100,7 @@ def test_keys_are_equal_just_when_outcomes_are(first: list[Any], second: list[An
     assert len(set(zip(keys, expected, strict=True))) == same == len(set(expected))
 
 
+@settings(max_examples=20)
 @given(st.lists(SHAPES, min_size=20, max_size=60), OUTCOMES)
 def test_the_level_of_an_outcome_depends_on_nothing_else(raw: list[Any], later: list[Any]) -> None:
     is_d1 = np.arange(len(raw)) % 2 == 0

@@ -186,7 +186,7 @@ def _forgets_to_clip(rows: list[float], size: int, rng: np.random.Generator) -> 
 
 
 def test_the_pair_may_be_searched_for() -> None:
-    given: dict[str, Any] = {"adjacency": "add-remove", "epsilon": 1.0, "samples": 20_000}
+    given: dict[str, Any] = {"adjacency": "add-remove", "epsilon": 1.0, "samples": 5_000}
     space = "list of number in [0, 1]"
     outside = {"space": space, "outside": True}
     found = assert_violates(_forgets_to_clip, search=outside, **given)
@@ -194,8 +194,6 @@ def test_the_pair_may_be_searched_for() -> None:
     noted = assert_private(_forgets_to_clip, search=space, **given)
     assert noted.searched is not None
     assert noted.searched.beyond is not None
-    inside = {"space": space, "inside": True, "outside": False}
-    assert_private(_forgets_to_clip, search=inside, **given)
     with pytest.raises(AssertionError, match=r"dpaudit\.audit"):
         assert_private(_forgets_to_clip, search=outside, **given)
 

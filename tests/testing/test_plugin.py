@@ -79,10 +79,20 @@ def test_the_command_line_comes_before_all(project: pytest.Pytester) -> None:
     assert set(budgets_of(project.path / "out.json").values()) == {6_000}
 
 
-@pytest.mark.usefixtures("traces")  # those of the workers have them
 def test_several_workers_give_the_same_results(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    project.makeconftest(
+        """
+        import os
+        from dpaudit.auditing import engine
+        from dpaudit.sampling.executors import new_processes
+
+        if "PYTEST_XDIST_WORKER" in os.environ:  # what the fixtures do in this process
+            engine._traced = lambda spec, result: result
+            new_processes.PROCESSES = 0
+        """
+    )
     project.runpytest("--dpaudit-json", "one.json").assert_outcomes(passed=4)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     result = project.runpytest(*WORKERS, "2", "--dpaudit-json", "two.json")
@@ -92,10 +102,6 @@ def test_several_workers_give_the_same_results(
     for audits in (one, two):
         for audit in audits.values():
             audit.pop("seconds")
-            for certificate in audit["certificates"]:
-                # How many new processes there is time for depends on the machine.
-                for name in ("redrawn", "notes", "warnings"):
-                    certificate.pop(name)
     assert one == two
 
 
@@ -135,17 +141,14 @@ def test_a_run_without_audits_says_nothing(pytester: pytest.Pytester) -> None:
     ("flags", "project_file", "words"),
     [
         (["--dpaudit-samples", "many"], "", "--dpaudit-samples=many must be *"),
-        (["--dpaudit-samples", "1e400"], "", "--dpaudit-samples=1e400 must be *"),
         (["--dpaudit-json", "test_mine.py"], "", "--dpaudit-json=test_mine.py is *code"),
         (["--dpaudit-json", "no/out.json"], "", "--dpaudit-json=no/out.json cannot be written"),
         ([], "[tool.dpaudit]\nsample = 5", "unknown key 'sample' in [[]tool.dpaudit]*'samples'*"),
         *(
             ([], f"[tool.dpaudit]\n{key} = {value}", f"{key} = {value} in *{kind}*")
             for key, value, kind in (
-                ("require_rare", "0", "probability between 0 and 1"),
                 ("require_rare", "2", "probability between 0 and 1"),
                 ("require_rare", "'abc'", "probability between 0 and 1"),
-                ("samples", "'many'", "number of draws"),
                 ("samples", "inf", "number of draws"),
             )
         ),
@@ -197,7 +200,7 @@ def test_allowed():
 @pytest.mark.parametrize(("lines", "failed"), [("", 2), ("strict = true", 4)])
 def test_warnings_fail_strict_tests(pytester: pytest.Pytester, lines: str, failed: int) -> None:
     pytester.makepyfile(test_mine=STRICT)
-    pytester.makepyprojecttoml(f"[tool.dpaudit]\nsamples = 2_000\n{lines}\n")
+    pytester.makepyprojecttoml(f"[tool.dpaudit]\nsamples = 500\n{lines}\n")
     result = pytester.runpytest("-W", "ignore")
     outcomes = result.parseoutcomes()
     assert outcomes.get("failed") == failed
