@@ -23,10 +23,11 @@ _INTRODUCTION = """\
 # Libraries, audited with their own claims
 
 `make watch` builds an environment for each file in `configs/watch/`, and audits mechanisms of its
-library on a pair of neighbouring inputs. [The library makes the
-claim](guides/library-claims.md). All audits of a file share one error probability of {alpha:.3g}
-(Holm), so at most {expected:.2g} false finds are expected in all of them. The runs behind
-this page: {audits} audits, {minutes:.2g} minutes of drawing, dpaudit {version}.
+library on a pair of neighbouring inputs, or on the pair that a search found. [The library makes the
+claim](guides/library-claims.md); a claim such as “1-DP” is the ε of the arguments. All audits of a
+file share one error probability of {alpha:.3g} (Holm), so at most {expected:.2g} false finds are
+expected in all of them. The runs behind this page: {audits} audits, {minutes:.2g} minutes of
+drawing, dpaudit {version}.
 
 “Would have shown” is the ε at the tested δ that this event would have refuted in 9 of 10 runs. A
 pass says nothing about other inputs, rarer events or smaller leaks.
@@ -75,7 +76,8 @@ def _found(every: Sequence[AuditResult]) -> Iterator[str]:
 
 def _row(result: AuditResult) -> str:
     source = result.claimed_by
-    claim = "" if source is None else f"{source.asked}: {source.answer}"
+    # Without a source, the audit tests the ε of the constructor.
+    claim = result.claim.describe() if source is None else f"{source.asked}: {source.answer}"
     verdict = {
         Verdict.VIOLATION: "**violation**",
         Verdict.NO_VIOLATION_FOUND: "none found",

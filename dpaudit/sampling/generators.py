@@ -271,7 +271,9 @@ def _data(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple | set | frozenset):
         yield from value
     elif not isinstance(value, _CODE):
-        yield from list(getattr(value, "__dict__", {}).values())
+        attributes = getattr(value, "__dict__", None)
+        # A proxy may answer any attribute with another proxy, such as those of llvmlite.
+        yield from list(attributes.values()) if isinstance(attributes, Mapping) else ()
         yield from (getattr(value, name, None) for name in slots_of(type(value)))
 
 

@@ -83,4 +83,5 @@ def _data(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple):
         yield from value
     else:
-        yield from list(getattr(value, "__dict__", {}).values())
+        attributes = getattr(value, "__dict__", None)
+        yield from list(attributes.values()) if isinstance(attributes, dict) else ()

@@ -92,6 +92,22 @@ def test_closures_defaults_and_partial() -> None:
     assert carried_generators(partial(_inner, x=own)) == (own, SHARED)
 
 
+class Proxy:
+    """Answers every attribute with another proxy, as functions of llvmlite do."""
+
+    __slots__ = ("generator",)
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]  # an attribute that is no dict
+        return Proxy()
+
+
+def test_an_object_whose_attributes_are_no_mapping_has_its_slots() -> None:
+    proxy = Proxy()
+    proxy.generator = own = np.random.default_rng(3)  # type: ignore[attr-defined]  # a slot
+    assert carried_generators(lambda x: (x, proxy)) == (own,)
+
+
 def test_method_of_a_generator_itself() -> None:
     own = np.random.default_rng(3)
     assert carried_generators(own.normal) == (own,)
