@@ -34,7 +34,7 @@ def generator_types() -> tuple[type[Any], ...]:
 
 def is_tensor(kind: type[Any]) -> bool:
     """Return whether values of a type are tensors of torch or arrays of JAX."""
-    if kind.__module__.partition(".")[0] in ("jax", "jaxlib"):
+    if str(kind.__module__).partition(".")[0] in ("jax", "jaxlib"):
         return issubclass(kind, getattr(sys.modules.get("jax"), "Array", ()))
     return is_loaded() and issubclass(kind, sys.modules["torch"].Tensor)
 

@@ -226,14 +226,23 @@ def home_of(start: Any) -> set[str]:
     while isinstance(start, partial):
         start = start.func
     owner = getattr(start, "__self__", start)
-    modules = {getattr(one, "__module__", None) or "" for one in (start, type(owner))}
+    modules = {_module_of(one) for one in (start, type(owner))}
     packages = {module.partition(".")[0] for module in modules}
     return (packages | {_folder(module) for module in modules}) - {"", "builtins", "numpy"}
 
 
 def is_home(value: Any, home: set[str]) -> bool:
     """Return whether a value is defined in the user's own code. home: from `home_of`."""
-    return comes_from(getattr(value, "__module__", None) or "", home)
+    return comes_from(_module_of(value), home)
+
+
+def _module_of(value: Any) -> str:
+    """Return the name of a value's module; "" if it has none.
+
+    A class may have a slot of the name `__module__`, as classes of numba do.
+    """
+    name = getattr(value, "__module__", None)
+    return name if isinstance(name, str) else ""
 
 
 def comes_from(module: str, home: set[str]) -> bool:

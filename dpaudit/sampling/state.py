@@ -81,7 +81,7 @@ def kept_state(*parts: Any) -> State:
 def _compares(variable: Any) -> bool:
     """Return whether a variable belongs to dpaudit.training, which stores there what it compares
     between calls, so that every call changes it."""
-    return type(variable).__module__.startswith("dpaudit.training.")
+    return str(type(variable).__module__).startswith("dpaudit.training.")
 
 
 def changed(before: State, after: State) -> tuple[str, ...]:

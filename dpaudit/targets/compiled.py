@@ -43,7 +43,7 @@ def is_compiled_by_size(mechanism: Any) -> bool:
 
 
 def _is_of_compiler(value: Any) -> bool:
-    of = value.__name__ if isinstance(value, ModuleType) else type(value).__module__
+    of = value.__name__ if isinstance(value, ModuleType) else str(type(value).__module__)
     return str(of).partition(".")[0] in COMPILERS
 
 

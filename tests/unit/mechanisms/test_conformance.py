@@ -141,7 +141,7 @@ def test_python_dp_adds_noise_to_the_clamped_values(noise: str) -> None:
     common: dict[str, Any] = {"noise_type": noise, "epsilon": 50.0, "delta": 0.1}
     common["max_partitions_contributed"] = 1
     bounds: dict[str, Any] = {"lower_bound": -1.0, "upper_bound": 4.0}
-    often = {"max_contributions_per_partition": 1}
+    often: dict[str, Any] = {"max_contributions_per_partition": 1}
     counts = python_dp.count([3, 4], size, **common)
     sums = python_dp.bounded_sum([9.0, 2.0], size, **common, **bounds)
     means = python_dp.bounded_mean([9.0, 2.0], size, **common, **bounds, **often)

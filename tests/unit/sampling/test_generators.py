@@ -13,11 +13,14 @@ from dpaudit.adapters.loading import load_mechanism
 from dpaudit.sampling.generators import (
     carried_generators,
     chunk_streams,
+    home_of,
+    is_home,
     preserved,
     reseed,
     reseed_globals,
 )
 from dpaudit.targets.target import CallableTarget
+from dpaudit.torch_use import is_tensor
 from tests.faulty import NoSeed
 
 SHARED = np.random.default_rng(1)
@@ -106,6 +109,18 @@ def test_an_object_whose_attributes_are_no_mapping_has_its_slots() -> None:
     proxy = Proxy()
     proxy.generator = own = np.random.default_rng(3)  # type: ignore[attr-defined]  # a slot
     assert carried_generators(lambda x: (x, proxy)) == (own,)
+
+
+class WithoutModule:
+    """A class whose `__module__` is no text, as of classes of numba."""
+
+    __module__ = property(lambda self: 1)
+
+
+def test_a_class_whose_module_is_no_text_is_no_code_of_the_user() -> None:
+    assert not is_home(WithoutModule, home_of(_inner))
+    assert home_of(WithoutModule()) == set()
+    assert not is_tensor(WithoutModule)
 
 
 def test_method_of_a_generator_itself() -> None:
