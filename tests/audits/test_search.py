@@ -128,7 +128,7 @@ def journal(journal_of_usual: Path, tmp_path: Path) -> Path:
 
 
 def test_a_correct_mechanism_is_not_refuted() -> None:
-    result = search(correct, confidence=0.9999)
+    result = usual()
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert result.searched is not None
     assert result.searched.pairs > 20
@@ -213,7 +213,9 @@ def test_pairs_outside_that_raise_are_no_reason_for_a_warning() -> None:
             raise ValueError("outside")
         return math.fsum(rows) + rng.laplace()
 
-    result = search(strict, space="vector of 3 number in [0, 1]", adjacency="replace", samples=5000)
+    result = search(
+        strict, space="vector of 3 number in [0, 1]", adjacency="replace", samples=5_000
+    )
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert result.searched is not None
     assert result.searched.refused == 0
@@ -356,12 +358,6 @@ def test_a_leaking_pair_and_its_simplest_form_are_audited_with_half_of_alpha_eac
     assert result.p_value == pytest.approx(
         min(1.0, len(result.certificates) * min(one.p_value for one in result.certificates))
     )
-
-
-def test_equal_seeds_give_equal_results() -> None:
-    first, second = usual(), search(correct)
-    assert first.searched == second.searched
-    assert first.certificates == second.certificates
 
 
 def test_no_stream_of_the_search_is_one_of_the_audit() -> None:
@@ -558,7 +554,7 @@ def test_a_type_error_for_another_type_ranks_below_other_leaks(
     error: type[Exception], comes_first: bool
 ) -> None:
     """A KeyError for a value in the space is a leak; a TypeError for None is most often a slip."""
-    given = {"space": "list of 0 to 5 number in [0, 1] or missing", "samples": 20_000}
+    given = {"space": "list of 0 to 5 number in [0, 1] or missing", "samples": 10_000}
     result = search(fails_for_none(error), no_trace=True, **given)
     assert result.verdict is Verdict.VIOLATION
     assert result.searched is not None
@@ -582,7 +578,7 @@ def test_the_simplest_pair_keeps_its_size_where_records_are_replaced() -> None:
         return clipped(rows) * (10 if len(rows) > 4 else 1) + rng.laplace()
 
     for mechanism in (half_the_noise, leaks_for_many):
-        result = search(mechanism, adjacency="replace", samples=10_000, no_trace=True)
+        result = search(mechanism, adjacency="replace", samples=5_000, no_trace=True)
         assert result.verdict is Verdict.VIOLATION
         assert result.searched is not None
         assert len({len(one) for pair in result.searched.found for one in pair}) == 1

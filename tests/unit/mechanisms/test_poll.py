@@ -147,13 +147,11 @@ def test_the_table_is_printed() -> None:
     assert result.output.splitlines()[4].split()[-1] == "0.0098"  # 1.96 · √(¼ / 10,000)
 
 
-@pytest.mark.parametrize(
-    ("name", "begins"), [("widths.png", b"\x89PNG"), ("widths.SVG", b"<?xml version")]
-)
-def test_the_figure_is_drawn(name: str, begins: bytes, tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["--figure", str(tmp_path / name)])
+def test_the_figure_is_drawn(tmp_path: Path) -> None:
+    file = tmp_path / "widths.SVG"
+    result = CliRunner().invoke(main, ["--figure", str(file)])
     assert (result.exit_code, result.output) == (0, "")
-    assert (tmp_path / name).read_bytes().startswith(begins)
+    assert file.read_bytes().startswith(b"<?xml version")
 
 
 def test_a_figure_that_cannot_be_made_is_one_line(

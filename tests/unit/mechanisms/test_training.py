@@ -20,7 +20,7 @@ from mechanisms.truth import truth_of
 # Probability that the test below fails although the stated laws are right, by six standard errors.
 FAILURE_PROBABILITY = 1e-7
 # Draws for each input; fewer where the stated δ is large.
-DRAWS, FEW_DRAWS = 4_000, 1_000
+DRAWS, FEW_DRAWS = 4_000, 500
 
 each = pytest.mark.parametrize("one", TRAINING, ids=lambda one: one.name)
 

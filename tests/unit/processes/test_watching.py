@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from dpaudit import watching
+from dpaudit.adapters.calls import Mechanism
 from dpaudit.adapters.isolation import _check_python
 from dpaudit.adapters.loading import load_mechanism, timed_calls
 from dpaudit.import_path import file_module
@@ -30,7 +31,7 @@ from dpaudit.targets.target import (
     RepeatedTarget,
 )
 from dpaudit.watching import Watch
-from tests.isolated import isolated, rng
+from tests.isolated import rng, target
 
 TOLD = "not returned for"
 
@@ -57,6 +58,13 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
     logging.getLogger("dpaudit").addHandler(handler)
     yield handler
     logging.getLogger("dpaudit").removeHandler(handler)
+
+
+def loaded(target: Any) -> Mechanism:
+    """Return a mechanism, whose process may start slowly on a busy machine, without a warning."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(watching, "PATIENCE", 60.0)
+        return load_mechanism(target)
 
 
 def test_a_standstill_lasts_from_the_last_change_of_the_count(
@@ -141,8 +149,9 @@ def test_a_batch_that_does_not_return(heard: Heard) -> None:
 def test_a_call_of_another_process_that_does_not_return(heard: Heard, tmp_path: Path) -> None:
     file = tmp_path / "go on"
     heard.then = file.touch
-    with isolated("waits_for", params={"file": str(file)}) as mechanism:
-        assert list(mechanism.sample_each([1, 2, 3], rng())) == [1, 2, 3]
+    mechanism = loaded(target("waits_for", params={"file": str(file)}))
+    assert list(mechanism.sample_each([1, 2, 3], rng())) == [1, 2, 3]
+    mechanism.close()
     assert len(heard.said) == 1
     assert "waits_for has not returned" in heard.said[0]
     assert "add --timeout 10s" in heard.said[0]
@@ -159,7 +168,7 @@ def test_a_program_that_does_not_answer(heard: Heard, tmp_path: Path) -> None:
         "        time.sleep(0.01)\n"
         "    print(0, flush=True)\n"
     )
-    mechanism = load_mechanism(CommandTarget(words=(sys.executable, str(program))))
+    mechanism = loaded(CommandTarget(words=(sys.executable, str(program))))
     assert mechanism.sample_each([1, 2, 3], rng()) == [0, 0, 0]
     mechanism.close()
     assert len(heard.said) == 1
@@ -251,7 +260,7 @@ def test_what_comes_before_the_calls_and_lasts(
 
 
 def _drawn(target: Any, dataset: Any) -> Any:
-    mechanism = load_mechanism(target)
+    mechanism = loaded(target)
     try:
         return mechanism.sample_each([dataset], rng())
     finally:
@@ -292,7 +301,7 @@ def test_post_processing_that_does_not_return(
     heard: Heard, waits: Callable[..., str], kind: str
 ) -> None:
     path = waits("def batch(x, size):\n    return [x] * size")
-    mechanism = load_mechanism(_post_processed(path, kind))
+    mechanism = loaded(_post_processed(path, kind))
     assert list(mechanism.sample(0, 2, rng())) == [7, 7]
     mechanism.close()
     assert len(heard.said) == 1
@@ -304,7 +313,7 @@ def test_an_output_of_many_runs(heard: Heard, tmp_path: Path, is_isolated: bool)
     (tmp_path / "m.py").write_text("import time\ndef f(x):\n    time.sleep(0.005)\n    return x")
     single: Any = ImportedTarget(path=f"{tmp_path}/m.py:f")
     single = IsolatedTarget(target=single) if is_isolated else single
-    mechanism = load_mechanism(RepeatedTarget(target=single, times=200))
+    mechanism = loaded(RepeatedTarget(target=single, times=200))
     assert len(mechanism.sample_each([1], rng())) == 1
     mechanism.sample_each([1], rng())
     mechanism.close()
