@@ -62,22 +62,15 @@ def said(result: AuditResult) -> str:
     return " ".join(render(result, verbose=1).split())
 
 
-CLAIMS: list[PrivacyClaim] = [
-    PureDP(0.5),
-    ApproximateDP(0.5, 1e-3),
-    GaussianDP(0.4),
-    ProbabilisticDP(0.5, 0.01),
-    ComputationalDP(0.5, 0.0),
-]
-
-
-EQUAL_SIZES, OTHER_SIZES = (2_000, 2_000), (400, 10_000)
-
-
 @pytest.mark.parametrize(
     ("claim", "sizes"),
-    zip(CLAIMS, (EQUAL_SIZES, OTHER_SIZES, EQUAL_SIZES, EQUAL_SIZES, OTHER_SIZES), strict=True),
-    ids=[str(claim.key) for claim in CLAIMS],
+    [
+        (PureDP(0.5), (2_000, 2_000)),
+        (ApproximateDP(0.5, 1e-3), (400, 10_000)),
+        (GaussianDP(0.4), (2_000, 2_000)),
+        (ProbabilisticDP(0.5, 0.01), (2_000, 2_000)),
+        (ComputationalDP(0.5, 0.0), (400, 10_000)),
+    ],
 )
 def test_a_result_can_be_rechecked_and_read_back(
     claim: PrivacyClaim, sizes: tuple[int, int]
